@@ -32,6 +32,7 @@ NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 """The day before clocks go forward in Paris."""
 GATE = threading.Event()
 """The handler ``gated`` runs until a test sets it."""
+PARIS = ZoneInfo("Europe/Paris")
 ATTACK = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
 
@@ -148,6 +149,11 @@ def ui(stack: Stack) -> str:
 def visit(*, zone: ZoneInfo = UTC_ZONE, owner: str | None = None, is_local: bool = True, **query: str) -> Visit:
     """Return an admin's look at a page, at `NOW`."""
     return Visit(NOW, zone, query, may_change=True, role="admin", owner=owner, is_local=is_local)
+
+
+def look(**query: str) -> Visit:
+    """Return an admin's look at a page in Paris, whatever its address says."""
+    return Visit(NOW, PARIS, query, may_change=True, role="admin", owner=None, is_local=True)
 
 
 def get(url: str, **query: str) -> requests.Response:

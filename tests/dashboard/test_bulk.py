@@ -111,8 +111,8 @@ def test_a_count_that_stopped_is_the_least(count: int, words: str) -> None:
     """Nothing found so far is not nothing to change."""
     found = {"action": "pause", "chosen": {"handler": "x"}, "count": count, "isAtLeast": True, "key": "k"}
     page = bulk_view.build(found, visit())
-    assert (page.title, page.may_concern) == (words, True)
-    assert not bulk_view.build({**found, "count": 0, "isAtLeast": False}, visit()).may_concern
+    assert (page["title"], page["mayConcern"]) == (words, True)
+    assert not bulk_view.build({**found, "count": 0, "isAtLeast": False}, visit())["mayConcern"]
 
 
 @pytest.mark.parametrize(

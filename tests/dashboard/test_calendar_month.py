@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import calendar
 import re
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.test_calendar import CountingApi, answer, occurrence, visit
+from tests.dashboard.conftest import PARIS, look
+from tests.dashboard.test_calendar import CountingApi, answer, occurrence
 
 from cloudsched.dashboard import calendar_view
 from cloudsched.dashboard.calendar_chart import Bin, choose_span, make_span
 from cloudsched.dashboard.calendar_month import DayTotals, build_month, draw_density
 from cloudsched.dashboard.times import make_day
+from cloudsched.dashboard.visit import UTC_ZONE
 
-PARIS = ZoneInfo("Europe/Paris")
 COUNTS = st.builds(Bin, ran=st.integers(0, 5000), failed=st.integers(0, 5000), due=st.integers(0, 5000))
 EMPTY = DayTotals(Bin(), None)
 
@@ -32,9 +33,9 @@ def test_each_day_of_the_month_is_there_once(day: date) -> None:
     days = [make_day(each, PARIS) for each in span.days]
     weeks = build_month(days, dict.fromkeys(span.days, EMPTY), day, dict.fromkeys(span.days, "?"))
     assert all(len(week) == 7 for week in weeks)
-    found = [(cell.number, column) for week in weeks for column, cell in enumerate(week) if cell]
+    found = [(cell["number"], column) for week in weeks for column, cell in enumerate(week) if cell]
     assert found == [(each.day, each.weekday()) for each in span.days]
-    assert [cell.number for week in weeks for cell in week if cell and cell.is_today] == [day.day]
+    assert [cell["number"] for week in weeks for cell in week if cell and cell["isToday"]] == [day.day]
 
 
 @given(COUNTS, st.integers(1, 20_000))
@@ -54,57 +55,53 @@ def test_bars_stay_in_their_day_and_none_is_hidden(found: Bin, most: int) -> Non
 def test_days_with_clock_changes_say_how_much_longer_they_are() -> None:
     """An hour shorter in March, an hour longer in October; other days say nothing."""
     for month, number, text in (("2027-03", 28, "\N{MINUS SIGN}1 h"), ("2027-10", 31, "+1 h")):
-        page = calendar_view.build(answer(), visit(month=month))
-        said = {cell.number: cell.hours for week in page.month for cell in week if cell and cell.hours}
+        page = calendar_view.build(answer(), look(month=month))
+        said = {cell["number"]: cell["hours"] for week in page["month"] for cell in week if cell and cell["hours"]}
         assert said == {number: text}
         named = "forward on Sunday 28 March: " if month == "2027-03" else "back on Sunday 31 October: "
-        assert f"Clocks go {named}" in page.sentence, "a month has several Sundays"
-        words = next(cell.words for week in page.month for cell in week if cell and cell.number == number)
+        assert f"Clocks go {named}" in page["sentence"], "a month has several Sundays"
+        words = next(cell["words"] for week in page["month"] for cell in week if cell and cell["number"] == number)
         assert ("23 hours" if month == "2027-03" else "25 hours") in words
 
 
 def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:
-    """Half past midnight in Paris is another day than in Tokyo, where the task's own zone has it."""
+    """Half past midnight in Paris is another day than in UTC."""
     due = occurrence("2027-03-25T23:30:00Z")
-    for query, number in (({}, 26), ({"tz": "task"}, 26)):
-        page = calendar_view.build(answer(due), visit(month="2027-03", **query))
-        assert [c.number for week in page.month for c in week if c and "1 late" in c.words] == [number]
-    due = occurrence("2027-03-25T16:30:00Z")
-    for query, number in (({}, 25), ({"tz": "task"}, 26)):
-        page = calendar_view.build(answer(due), visit(month="2027-03", **query))
-        assert [c.number for week in page.month for c in week if c and "1 late" in c.words] == [number]
+    for zone, number in ((PARIS, 26), (UTC_ZONE, 25)):
+        page = calendar_view.build(answer(due), replace(look(month="2027-03"), zone=zone))
+        assert [c["number"] for week in page["month"] for c in week if c and "1 late" in c["words"]] == [number]
 
 
 def test_addresses_lead_to_days_and_to_the_months_around() -> None:
     """A day is one click away, and so are its week and the months before and after; other filters stay."""
-    page = calendar_view.build(answer(), visit(month="2027-01", owner="ada"))
-    assert page.moves["ArrowLeft"].href == "?owner=ada&month=2026-12"
-    assert page.moves["ArrowRight"].href == "?owner=ada&month=2027-02"
-    assert page.moves["0"].href == "?owner=ada&month=2027-03"
-    first = next(cell for week in page.month for cell in week if cell)
-    assert first.href == "?owner=ada&day=2027-01-01"
-    assert [name for name, _, is_shown in page.spans if is_shown] == ["Month"]
-    assert ("month", "2027-01") in page.kept
-    week = calendar_view.build(answer(), visit(week="2027-03-22"))
-    assert {name: href for name, href, _ in week.spans}["Month"] == "?month=2027-03"
+    page = calendar_view.build(answer(), look(month="2027-01", label="x"))
+    assert page["moves"]["ArrowLeft"].href == "?label=x&month=2026-12"
+    assert page["moves"]["ArrowRight"].href == "?label=x&month=2027-02"
+    assert page["moves"]["0"].href == "?label=x&month=2027-03"
+    first = next(cell for week in page["month"] for cell in week if cell)
+    assert first["href"] == "?label=x&day=2027-01-01"
+    assert [name for name, _, is_shown in page["spans"] if is_shown] == ["Month"]
+    assert ("month", "2027-01") in page["kept"]
+    week = calendar_view.build(answer(), look(week="2027-03-22"))
+    assert {name: href for name, href, _ in week["spans"]}["Month"] == "?month=2027-03"
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2027-13", "0001-01", "9999-12", "2027-3", "-1", "2027-03-01"])
 def test_any_text_shows_some_days(text: str) -> None:
     """What is no month shows this week; what lies beyond the calendar shows its end."""
-    page = calendar_view.build(answer(), visit(month=text))
-    assert bool(page.month) != bool(page.rows)
-    assert choose_span(visit(month=text)).count >= 7
+    page = calendar_view.build(answer(), look(month=text))
+    assert bool(page["month"]) != bool(page["rows"])
+    assert choose_span(look(month=text)).count >= 7
 
 
 def test_a_month_asks_for_a_bounded_number_of_pages() -> None:
     """However much there is: at most 500 that ended and 2,000 that are due, and the page says so."""
     api = CountingApi()
-    found = calendar_view.fetch(api, visit(month="2027-03"))  # type: ignore[arg-type]  # all that fetch uses
+    found = calendar_view.fetch(api, look(month="2027-03"))  # type: ignore[arg-type]  # all that fetch uses
     assert (len(found["ran"]), len(found["due"])) == (500, 2000)
     assert api.calls == 7
-    page = calendar_view.build(found, visit(month="2027-03"))
-    assert "only some of what is due are drawn" in " ".join(page.notes)
+    page = calendar_view.build(found, look(month="2027-03"))
+    assert "only some of what is due are drawn" in " ".join(page["notes"])
 
 
 class SparseApi(CountingApi):
@@ -118,12 +115,12 @@ class SparseApi(CountingApi):
 def test_a_search_that_is_given_up_says_so() -> None:
     """Pages without an item that have a token are not all asked for, nor taken for the whole."""
     api = SparseApi()
-    month = visit(month="2027-03", owner="ada", handler="report")
+    month = look(month="2027-03", owner="ada", handler="report")
     found = calendar_view.fetch(api, month)  # type: ignore[arg-type]  # all that fetch uses
     assert not found["ran"]
     assert api.calls < 20
     page = calendar_view.build(answer(isSearchCut=found["isSearchCut"], moreRan=True, ranFrom=found["ranFrom"]), month)
-    assert "At least 0 ran" in " ".join(page.notes)
+    assert "At least 0 ran" in " ".join(page["notes"])
 
 
 def test_all_days_have_one_scale() -> None:
@@ -134,9 +131,9 @@ def test_all_days_have_one_scale() -> None:
     cells = [
         c for week in build_month(days, counts, date(2027, 3, 1), {each.day: "?" for each in days}) for c in week if c
     ]
-    assert 'width="100.00%"' in cells[1].chart
-    assert 'width="50.00%"' in cells[2].chart
-    assert "rect" not in cells[3].chart
+    assert 'width="100.00%"' in cells[1]["chart"]
+    assert 'width="50.00%"' in cells[2]["chart"]
+    assert "rect" not in cells[3]["chart"]
 
 
 def test_the_month_shows_past_and_future(ui: str) -> None:

@@ -19,11 +19,12 @@ from cloudsched.dashboard.life_chart import (
     count_due,
     draw_lateness,
     draw_life,
+    draw_runs,
     draw_strip,
     make_bars,
+    write_runs,
 )
 from cloudsched.dashboard.status import BAD
-from cloudsched.dashboard.tasks_view import draw_runs, write_runs
 
 NOW = datetime(2027, 3, 27, 14, 42, 7, tzinfo=UTC)
 PARIS = ZoneInfo("Europe/Paris")

@@ -257,30 +257,6 @@ def test_a_new_schedule_is_read_back_and_saved(stack: Stack, ui: str, task: str)
     assert get(api).json()["timezone"] == "Asia/Tokyo"
 
 
-def test_the_page_after_saving_says_what_was_assumed(stack: Stack, ui: str, task: str) -> None:
-    """Of a new task and of a new schedule, beside the next instants, on its own page only, and never from a link."""
-    no_time, no_schedule = "No time was given", "No schedule was given, so it runs once."
-    with requests.Session() as browser:
-        headers = {"Origin": stack.url}
-        made = browser.post(f"{ui}/new", {**FORM, "schedule": "every day", "verb": "create"}, headers=headers)
-        assert "Created. " in made.text
-        assert no_time in made.text
-        assert "28 Mar" in made.text
-        assert no_time in browser.get(made.url).text  # it is fetched again to stay up to date
-        assert no_time not in browser.get(f"{ui}/tasks/{task}?done=create").text
-        once = browser.post(f"{ui}/new", {**FORM, "schedule": "", "verb": "create"}, headers=headers)
-        assert no_schedule in once.text
-        url = f"{ui}/tasks/{task}/edit"
-        rule = json.dumps({"rrule": "FREQ=DAILY;BYHOUR=9"})
-        form = {**read_form(browser.get(url).text), "schedule": rule, "verb": "save"}
-        assert "Saved. No start was given" in browser.post(url, form, headers=headers).text
-        form = {**read_form(browser.get(url).text), "schedule": "every monday at 7:15", "verb": "save"}
-        exact = browser.post(url, form, headers=headers).text
-        assert "Saved." in exact
-        assert "No start" not in exact
-    assert no_time not in get(made.url).text
-
-
 def test_what_somebody_else_has_changed_is_shown_beside_yours(stack: Stack, ui: str, task: str) -> None:
     """Nothing is saved the first time. What was not touched becomes theirs; saving again saves what was."""
     url, api = f"{ui}/tasks/{task}/edit", f"{stack.url}/v1/tasks/{task}"

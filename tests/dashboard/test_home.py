@@ -47,7 +47,8 @@ def needing(cause: str, tasks: list[dict[str, Any]], **changes: Any) -> dict[str
 
 
 def list_needs(answer: dict[str, Any], queues: Sequence[dict[str, Any]] = (), **who: Any) -> list[Need]:
-    return build_attention(answer, queues, visit(**who)).needs
+    needs: list[Need] = build_attention(answer, queues, visit(**who))["needs"]
+    return needs
 
 
 def test_many_of_one_handler_do_not_hide_the_one_of_another() -> None:
@@ -70,7 +71,7 @@ def test_what_was_not_counted_to_its_end_is_said_to_be_at_least_so_much() -> Non
     cause, *_ = list_needs(needs)
     assert cause.title == "At least 10,000 tasks"
     assert "some may be older" in cause.detail
-    assert home_view.build(answer(needs=needs), visit()).sentence.startswith("At least 10,000 things need you")
+    assert home_view.build(answer(needs=needs), visit())["sentence"].startswith("At least 10,000 things need you")
 
 
 UNKNOWN = "It is not known whether anything needs you"
@@ -93,12 +94,12 @@ def test_nothing_needs_you_is_said_only_after_everything_was_asked_and_answered(
     """Without the counts, without one of them, with one that was cut or is old, there is no all-clear and no tick."""
     served = [{"queue": f"q{number}", "waiting": 0, "workers": 0} for number in range(queues)]
     page = home_view.build(answer(needs={**NOTHING, "counts": counts}, queues=served), visit())
-    assert page.calm.startswith(said)
-    assert page.sentence.startswith(said)
-    assert (page.well.css, page.well.word) == ("retry", "Not known")
+    assert page["calm"].startswith(said)
+    assert page["sentence"].startswith(said)
+    assert (page["status"].css, page["status"].word) == ("retry", "Not known")
     whole = home_view.build(answer(), visit())
-    assert whole.sentence.startswith("Nothing needs you.")
-    assert whole.well.css == "ok"
+    assert whole["sentence"].startswith("Nothing needs you.")
+    assert whole["status"].css == "ok"
 
 
 def test_retrying_is_asked_with_what_the_handler_gets() -> None:
@@ -228,14 +229,14 @@ def test_when_there_is_too_much_to_list_the_counts_stand_in() -> None:
     failures = [execution("f"), execution("g"), execution("call", calledBy={"taskId": "g", "executionId": "e-g"})]
     first = {"executions": [*failures, execution("t", status="SUCCEEDED")], "nextPageToken": "more"}
     page = home_view.build(answer(executions=first, counts=counts), visit())
-    assert "8,400 ended well and 2 failed" in page.strip_text
+    assert "8,400 ended well and 2 failed" in page["stripText"]
     cut = home_view.build(answer(executions={**first, "executions": failures}, counts=counts), visit())
-    assert ", at least 2 failed in the last 12 h" in cut.sentence
-    assert "5,000 open" in page.sentence
-    assert "4.2" in page.lateness_text
-    assert page.more_running == 5000 - 8
+    assert ", at least 2 failed in the last 12 h" in cut["sentence"]
+    assert "5,000 open" in page["sentence"]
+    assert "4.2" in page["latenessText"]
+    assert page["moreOpen"] == 5000 - 8
     whole = home_view.build(answer(executions={"executions": first["executions"]}, counts=counts), visit())
-    assert "1 ended well and 2 failed" in whole.strip_text
+    assert "1 ended well and 2 failed" in whole["stripText"]
 
 
 def test_nothing_wrong_says_when_that_was_asked_and_when_the_last_failure_was() -> None:
@@ -243,27 +244,27 @@ def test_nothing_wrong_says_when_that_was_asked_and_when_the_last_failure_was() 
     counts = {**NOTHING["counts"], "countedAt": ago(seconds=4)}
     needs = {**NOTHING, "counts": counts, "lastFailures": [execution("well", scheduledFor=ago(days=3))]}
     page = home_view.build(answer(needs=needs), visit())
-    assert not page.needs
-    said = page.calm.replace("\N{NO-BREAK SPACE}", " ")
+    assert not page["needs"]
+    said = page["calm"].replace("\N{NO-BREAK SPACE}", " ")
     assert said == "Nothing needs you: all tasks were asked 4 s ago. The last failure was 3 d ago."
-    assert home_view.build(answer(), visit()).calm == "Nothing needs you: all tasks were asked just now."
+    assert home_view.build(answer(), visit())["calm"] == "Nothing needs you: all tasks were asked just now."
 
 
 def test_nothing_due_says_until_when() -> None:
     """An empty list of what is due names the first instant after it; without any, that nothing is due."""
-    assert home_view.build(answer(), visit()).not_due == "Nothing is due."
+    assert home_view.build(answer(), visit())["notDue"] == "Nothing is due."
     page = home_view.build(answer(next=[task("t", nextExecutionTime="2027-04-01T09:00:00Z")]), visit())
-    assert page.not_due.replace("\N{NO-BREAK SPACE}", " ") == "Nothing is due until Thu 01 Apr 2027 09:00 +0000."
-    assert page.next_due is not None
+    assert page["notDue"].replace("\N{NO-BREAK SPACE}", " ") == "Nothing is due until Thu 01 Apr 2027 09:00 +0000."
+    assert page["nextDue"] is not None
 
 
 def test_what_was_not_asked_of_the_future_is_hatched() -> None:
     """An empty chart says that nothing is due; where too much is due to ask for all of it, it is not known."""
     soon = {"utc": (NOW + timedelta(hours=2)).isoformat(), "taskId": "t", "title": "T"}
     cut = home_view.build(answer(due={"occurrences": [soon], "nextPageToken": "more"}), visit())
-    assert 'fill="url(#hatch)"' in cut.strip
-    assert "what comes after that is hatched" in cut.strip_text
-    assert "hatch" not in home_view.build(answer(due={"occurrences": [soon]}), visit()).strip
+    assert 'fill="url(#hatch)"' in cut["strip"]
+    assert "what comes after that is hatched" in cut["stripText"]
+    assert "hatch" not in home_view.build(answer(due={"occurrences": [soon]}), visit())["strip"]
 
 
 def test_who_may_only_look_is_offered_no_verb() -> None:

@@ -87,17 +87,6 @@ def test_calls_fold_under_the_task_that_made_them(pages: Pages, app: App) -> Non
     assert len(list_rows(pages.get("admin", "/tasks?calls=true").text)) == 4
 
 
-def test_columns_are_chosen_by_the_address(pages: Pages, app: App) -> None:
-    """All if none is named, or none that there is."""
-    create(app, "one", schedule="every year")
-    head = re.compile(r'<th scope="col"[^>]*>([^<]+)</th>')
-    every = head.findall(pages.get("viewer", "/tasks").text)
-    assert every == ["Task", "Status", "Schedule", "Last 12", "Next"]
-    assert head.findall(pages.get("viewer", "/tasks?columns=next&columns=status").text) == ["Task", "Status", "Next"]
-    assert head.findall(pages.get("viewer", "/tasks?columns=nope").text) == every
-    assert head.findall(pages.get("viewer", "/runs?columns=took").text) == ["Run", "Took"]
-
-
 def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     """As JSON or CSV, with the same filters; a text cannot become a formula; strangers see nothing."""
     create(app, "one", title='=HYPERLINK("http://evil")')
@@ -114,5 +103,5 @@ def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:
     assert [each["taskId"] for each in runs] == ["two"]
     assert pages.get("bob", "/tasks.csv?owner=ada").status_code == 403
     for list_name in ("tasks", "runs"):
-        shown = pages.get("admin", f"/{list_name}?owner=ada&columns=status&done=same").text
-        assert f'href="./{list_name}.csv?owner=ada&amp;columns=status" download' in shown
+        shown = pages.get("admin", f"/{list_name}?owner=ada&orderBy=createdAt desc&done=same").text
+        assert f'href="./{list_name}.csv?owner=ada&amp;orderBy=createdAt+desc" download' in shown

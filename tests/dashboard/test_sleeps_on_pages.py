@@ -79,16 +79,13 @@ def test_what_follows_a_sleep_stays() -> None:
 
 @pytest.mark.parametrize(("days", "words"), [(75, "2 or 3 hops carry the dispatch that is due on "), (3, "")])
 def test_a_long_sleep_shows_its_hops(pages: Pages, days: int, words: str) -> None:
-    """On the page of the task and of the execution, to everybody who may see them; a short one has none."""
+    """On the page of the task; a short one has none."""
     at = START + timedelta(minutes=1)
     task = pages.sim.app.create(owner="ada", title="T", handler="naps_for", schedule=at, payload={"days": days})
     pages.sim.advance(timedelta(minutes=2))
-    (run,) = pages.sim.app.get(task.id).runs
-    for who in ("ada", "admin", "viewer", "reader"):
-        for path in (f"/tasks/{task.id}", f"/tasks/{task.id}/executions/{run.execution_id}"):
-            text = pages.get(who, path).text
-            assert ("hops carry" in text) == bool(words)
-            assert words in text
+    text = pages.get("reader", f"/tasks/{task.id}").text
+    assert ("hops carry" in text) == bool(words)
+    assert words in text
 
 
 def test_a_schedule_far_ahead_shows_its_hops(pages: Pages) -> None:

@@ -6,27 +6,19 @@ import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from urllib.parse import parse_qs, urlsplit
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import NOW, get
+from tests.dashboard.conftest import NOW, PARIS, get, look
 
-from cloudsched.dashboard.calendar_chart import DaySpan, choose_bins, choose_part, choose_span, make_day_moves
 from cloudsched.dashboard.chart_axis import WHOLE, Part, clip, find_parts, read_window
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
 from cloudsched.dashboard.task_view import build_life
-from cloudsched.dashboard.visit import Visit
 from cloudsched.dashboard.waterfall import make_scale, make_waterfall
 
 PLACES = st.floats(0, 1, allow_nan=False)
-PARIS = ZoneInfo("Europe/Paris")
 START = datetime(2027, 2, 1, 8, tzinfo=UTC)
-
-
-def look(**query: str) -> Visit:
-    return Visit(NOW, PARIS, query, may_change=True, role="admin", owner=None, is_local=True)
 
 
 @st.composite
@@ -180,73 +172,24 @@ def test_a_life_is_walked_by_addresses() -> None:
     ]
     visit = look(tz="UTC")
     for key in ("+", "+", "ArrowLeft", "-", "0"):
-        (move,) = [each for each in build_life(records, [], visit).moves if each.key == key]
-        assert move.href is not None
-        parts = urlsplit(move.href)
+        href = build_life(records, [], visit)["moves"][key].href
+        assert href is not None
+        parts = urlsplit(href)
         assert parts.fragment == "life"
         visit = look(**{name: values[0] for name, values in parse_qs(parts.query).items()})
         assert visit.query["tz"] == "UTC"
         assert (read_window(visit) is None) == (key == "0")
-    assert {each.key for each in build_life(records, [], visit).moves if each.href is None} == {
-        "-",
-        "0",
-        "ArrowLeft",
-        "ArrowRight",
-    }
-
-
-DAY = DaySpan("day", NOW.astimezone(PARIS).date(), 1)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "06:00", "12:00-06:00", "06:00-06:30", "06:10-12:00", "6:00-12:00", "00:00-25:00"]
-)
-def test_a_mistyped_part_of_a_day_is_the_whole_day(text: str) -> None:
-    """Quarters of an hour, an hour at least, in order, inside the day."""
-    assert choose_part(look(at=text), DAY) == WHOLE
-    assert choose_part(look(at="06:15-12:00"), DAY) == (6.25 / 24, 0.5)
-
-
-@given(st.integers(0, 92), st.integers(4, 96))
-def test_every_part_of_a_day_has_whole_bars(first: int, count: int) -> None:
-    """Whatever is shown, a bar stands for a whole number of minutes, and there are at most 120."""
-    part = (first / 96, min(96, first + count) / 96)
-    quarters = min(96, first + count) - first
-    bins, words = choose_bins(part)
-    minutes = {"quarter of an hour": 15, "five minutes": 5, "minute": 1}[words]
-    assert bins * minutes == quarters * 15
-    assert bins <= 120
-
-
-@pytest.mark.parametrize("keys", ["+++--", "++>>>>>", "++<<<<<", "+0", "-+-+", "--++++"])
-def test_a_calendar_is_walked_by_addresses(keys: str) -> None:
-    """From the month to hours and back; at the end of a day the next one begins, with as many hours."""
-    names = {">": "ArrowRight", "<": "ArrowLeft"}
-    kinds = ("month", "week", "day")
-    visit, span, part = look(), DAY, WHOLE
-    for key in keys:
-        width = part[1] - part[0]
-        move = make_day_moves(visit, span, part, span.first, None)[names.get(key, key)]
-        if move.href is None:
-            assert key in "+-"
-            continue
-        visit = look(**{name: values[0] for name, values in parse_qs(move.href.partition("?")[2]).items()})
-        before, span = span, choose_span(visit)
-        part = choose_part(visit, span)
-        if key in "<>":
-            assert part[1] - part[0] == pytest.approx(width)
-            assert (span.first - before.first).days in (0, 1 if key == ">" else -1)
-        elif before.kind != span.kind:
-            assert kinds.index(span.kind) - kinds.index(before.kind) == (1 if key == "+" else -1)
+    moves = build_life(records, [], visit)["moves"]
+    assert {key for key, each in moves.items() if each.href is None} == {"-", "0", "ArrowLeft", "ArrowRight"}
 
 
 def test_pages_show_a_part_of_their_axis(ui: str) -> None:
-    """A task, an execution and a day offer to zoom; the links lead to pages that say which part they show."""
+    """A task, an execution and a week offer to zoom; the links lead to pages that say which part they show."""
     execution = re.findall(r'href="[^"]*(tasks/monthly-close/executions/[^"]+)"', get(f"{ui}/tasks/monthly-close").text)
     for path, words in (
         ("tasks/monthly-close", " to "),
         (execution[0], " to "),
-        ("calendar?day=2027-03-24&tz=UTC", "00 to "),
+        ("calendar?week=2027-03-22&tz=UTC", "Saturday 27 March 2027"),
     ):
         page = get(f"{ui}/{path}")
         (link,) = re.findall(r'<a href="([^"]*)" data-press="\+"', page.text)

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 from cloudsched.dashboard.offered_verbs import RESUME_QUESTION, Question, fetch_startable, make_retry_question
 from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
-from cloudsched.dashboard.times import Moment, parse_instant, write_duration
-from cloudsched.dashboard.visit import Api, Json, Visit, task_path
+from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.visit import Api, Json, Visit, task_path, write_count
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.transitions.requirements import RETRYABLE_STATUSES
@@ -40,7 +40,7 @@ class Need:
     href: str
     what: str
     """The text after the title."""
-    at: Moment | None
+    at: str | None
     detail: str
     task_id: str = ""
     execution_id: str = ""
@@ -50,20 +50,6 @@ class Need:
     """The question before the task is resumed, if that resolves the problem."""
     is_cause: bool = False
     """True if it stands for all tasks of a cause, and some of them follow."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """All problems that need somebody."""
-
-    needs: list[Need]
-    count: int
-    is_at_least: bool
-    """True if there may be more, because something was not counted, or not to its end."""
-    calm: str
-    """The message if nothing was found."""
-    calm_status: Status
-    """A tick only if every question was asked and answered."""
 
 
 def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
@@ -118,57 +104,49 @@ def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
     return list(reversed(found))[:_SHOWN]
 
 
-def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Attention:
-    """Return the problems, the most urgent cause first."""
-    counts = answer["counts"]
+def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
+    """Return the problems, the most urgent cause first, and what to say if there are none.
+
+    ``isAtLeast`` means that there may be more, because something was not counted, or not to its end. The status is a
+    tick only if every question was asked and answered.
+    """
+    counts, tasks = answer["counts"], answer["tasks"]
     known = {each["cause"]: each for each in (counts or {}).get("needs", ())}
     rows = {
         NeedCause.FAILED: [*_build_failed(answer, visit)],
         NeedCause.WAITING: [*_build_waits(answer["waits"], visit)][:_SHOWN],
         NeedCause.OVERDUE: [],
-        NeedCause.PAUSED: [*_build_paused(answer["tasks"].get("PAUSED", ()), visit)],
-        NeedCause.BUDGET: [*_build_plain(answer["tasks"].get("BUDGET", ()), NeedCause.BUDGET)],
-        NeedCause.DELIVERY: [*_build_plain(answer["tasks"].get("DELIVERY", ()), NeedCause.DELIVERY)],
+        NeedCause.PAUSED: [*_build_paused(tasks.get("PAUSED", ()))],
+        NeedCause.BUDGET: [*_build_plain(tasks.get("BUDGET", ()), NeedCause.BUDGET)],
+        NeedCause.DELIVERY: [*_build_plain(tasks.get("DELIVERY", ()), NeedCause.DELIVERY)],
     }
     needs: list[Need] = []
     for cause in map(NeedCause, CAUSES):
         if found := known.get(cause.value):
             needs += _build_cause(cause, found, rows[cause], visit)
         if cause is NeedCause.WAITING:
-            needs += _build_unheard(queues, visit)
+            needs += _build_unheard(queues)
     unheard = sum(1 for each in queues if each["waiting"] and not each["workers"])
-    counted = sum(each["count"] for each in known.values())
     missing = [cause for cause in NeedCause if cause.value not in known]
     cut = [name for name, each in known.items() if each.get("isAtLeast")]
     age = visit.now - parse_instant(counts["countedAt"]) if counts else FRESH
     is_whole = not (missing or cut) and len(queues) < MAX_QUEUES and age < FRESH
-    return Attention(
-        needs,
-        counted + unheard,
-        not is_whole,
-        _write_calm(_find_last_failure(answer, visit), age, is_whole=is_whole, is_known=bool(counts)),
-        show_status("SUCCEEDED") if is_whole else Status("late", "Not known", "retry"),
-    )
-
-
-def _write_calm(last: Moment | None, age: timedelta, *, is_whole: bool, is_known: bool) -> str:
-    failure = "" if last is None else f" The last failure was {last.relative}."
+    last = max((str(each["scheduledFor"]) for each in answer["lastFailures"]), key=parse_instant, default=None)
+    failure = "" if last is None else f" The last failure was {visit.sure(last).relative}."
     if is_whole:
         asked = "just now" if age < timedelta(seconds=1) else f"{write_duration(age)} ago"
-        return f"Nothing needs you: all tasks were asked {asked}.{failure}"
-    if not is_known:
-        return f"It is not known whether anything needs you: the counts did not come.{failure}"
-    return f"Nothing was found that needs you, but not everything was looked at.{failure}"
-
-
-def _find_last_failure(answer: Json, visit: Visit) -> Moment | None:
-    ended = [str(each["scheduledFor"]) for each in answer["lastFailures"]]
-    return visit.moment(max(ended, key=parse_instant)) if ended else None
-
-
-def write_count(count: int, one: str, many: str, *, is_at_least: bool = False) -> str:
-    """Return a number of items, such as ``at least 10,000 tasks``."""
-    return f"{'at least ' if is_at_least else ''}{count:,} {one if count == 1 else many}"
+        calm = f"Nothing needs you: all tasks were asked {asked}."
+    elif counts:
+        calm = "Nothing was found that needs you, but not everything was looked at."
+    else:
+        calm = "It is not known whether anything needs you: the counts did not come."
+    return {
+        "needs": needs,
+        "count": sum(each["count"] for each in known.values()) + unheard,
+        "isAtLeast": not is_whole,
+        "calm": f"{calm}{failure}",
+        "status": show_status("SUCCEEDED") if is_whole else Status("late", "Not known", "retry"),
+    }
 
 
 def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) -> Iterator[Need]:
@@ -188,7 +166,7 @@ def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) 
         title=f"At least {title}" if is_at_least else title,
         href=list_path(cause, visit),
         what=said.one if count == 1 else said.many,
-        at=visit.moment(found.get("oldest")),
+        at=found.get("oldest"),
         detail="Only the latest hundred were dated: some may be older." if found.get("isOldestAtLeast") else "",
         is_cause=True,
     )
@@ -208,14 +186,14 @@ def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
 def _build_failed_tasks(group: Sequence[Json], answer: Json, visit: Visit) -> Need:
     latest, handler = group[0], group[0]["handler"]
     record = answer["records"].get(latest["id"])
-    error = "" if record is None else f": {build_execution(record, visit).outcome}"
+    error = "" if record is None else f": {build_execution(record, visit)['outcome']}"
     return Need(
         key=f"handler {handler}",
         status=show_status("FAILED"),
         title=f"{len(group):,} tasks of {handler}",
         href=f"runs?{urlencode({'handler': handler, 'status': 'FAILED', 'within': 'any'})}",
         what="failed last, the latest to begin",
-        at=visit.moment(latest.get("failingSince")),
+        at=latest.get("failingSince"),
         detail=f"{latest['title']}{error}",
     )
 
@@ -223,30 +201,30 @@ def _build_failed_tasks(group: Sequence[Json], answer: Json, visit: Visit) -> Ne
 def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:
     record, count = answer["records"].get(task["id"]), task.get("consecutiveFailures", 0)
     in_a_row = f", {count:,} in a row," if count > 1 else ""
-    if record is None:
-        return Need(
-            key=task["id"],
-            status=show_status("FAILED"),
-            title=task["title"],
-            href=f"tasks/{quote(task['id'], safe='')}",
-            what=f"failed{in_a_row}",
-            at=visit.moment(task.get("failingSince")),
-            detail=task.get("message") or "The record of that run is gone.",
-            task_id=task["id"],
-        )
-    row = build_execution(record, visit)
-    may_retry = task["status"] in RETRYABLE_STATUSES and task["id"] in answer["startable"]
-    return Need(
-        key=f"{task['id']} {row.id}",
-        status=row.status,
+    need = Need(
+        key=task["id"],
+        status=show_status("FAILED"),
         title=task["title"],
-        href=f"tasks/{quote(task['id'], safe='')}/executions/{row.id}",
-        what=f"{row.status.word.lower()}{in_a_row}",
-        at=row.at,
-        detail=row.outcome,
+        href=f"tasks/{task['id']}",
+        what=f"failed{in_a_row}",
+        at=task.get("failingSince"),
+        detail=task.get("message") or "The record of that run is gone.",
         task_id=task["id"],
-        execution_id=row.id,
-        retry_question=make_retry_question(task, record) if may_retry and row.status.css != "ended" else None,
+    )
+    if record is None:
+        return need
+    status = show_status(record["status"])
+    may_retry = task["status"] in RETRYABLE_STATUSES and task["id"] in answer["startable"] and status.css != "ended"
+    return replace(
+        need,
+        key=f"{task['id']} {record['id']}",
+        status=status,
+        href=f"{need.href}/executions/{record['id']}",
+        what=f"{status.word.lower()}{in_a_row}",
+        at=record["scheduledFor"],
+        detail=build_execution(record, visit)["outcome"],
+        execution_id=record["id"],
+        retry_question=make_retry_question(task, record) if may_retry else None,
     )
 
 
@@ -264,39 +242,39 @@ def _build_waits(waits: Sequence[Json], visit: Visit) -> Iterator[Need]:
                 key=f"{record['taskId']} {record['id']}",
                 status=show_status("SUSPENDED"),
                 title=record.get("title") or record["taskId"],
-                href=f"tasks/{quote(record['taskId'], safe='')}/executions/{record['id']}",
+                href=f"tasks/{record['taskId']}/executions/{record['id']}",
                 what=f"waits for the event {step['name']}, and gives up",
-                at=visit.moment(until),
+                at=until.isoformat(),
                 detail=f"it has waited for {took}.",
             )
 
 
-def _build_unheard(queues: Sequence[Json], visit: Visit) -> Iterator[Need]:
+def _build_unheard(queues: Sequence[Json]) -> Iterator[Need]:
     for each in queues:
         if each["waiting"] and not each["workers"]:
             skill = f" with the skill {each['skill']}" if each.get("skill") else ""
-            waiting = "1 run waits" if each["waiting"] == 1 else f"{each['waiting']:,} runs wait"
+            waiting = write_count(each["waiting"], "run waits", "runs wait")
             yield Need(
                 key=f"queue {each['queue']} {each.get('skill')}",
                 status=Status("offer", "Offered", "retry"),
                 title=each["queue"],
                 href=f"queues?{urlencode({'queue': each['queue']})}",
                 what="has nobody who listens, since",
-                at=visit.moment(each.get("firstSince")),
+                at=each.get("firstSince"),
                 detail=f"{waiting} for a worker{skill}.",
             )
 
 
-def _build_paused(tasks: Sequence[Json], visit: Visit) -> Iterator[Need]:
+def _build_paused(tasks: Sequence[Json]) -> Iterator[Need]:
     for task in tasks:
         failures = task.get("consecutiveFailures", 0)
         yield Need(
             key=f"paused {task['id']}",
             status=show_status("PAUSED"),
             title=task["title"],
-            href=f"tasks/{quote(task['id'], safe='')}",
+            href=f"tasks/{task['id']}",
             what="is paused after a failure," if failures == 1 else f"is paused after {failures:,} failures in a row,",
-            at=visit.moment(task.get("statusChangedAt")),
+            at=task.get("statusChangedAt"),
             detail=task.get("message") or "Nothing of it starts until somebody resumes it.",
             task_id=task["id"],
             resume_question=RESUME_QUESTION if "resume" in task.get("allowedVerbs", ()) else "",
@@ -309,7 +287,7 @@ def _build_plain(tasks: Sequence[Json], cause: NeedCause) -> Iterator[Need]:
             key=f"{cause} {task['id']}",
             status=CAUSES[cause].status,
             title=task["title"],
-            href=f"tasks/{quote(task['id'], safe='')}",
+            href=f"tasks/{task['id']}",
             what=CAUSES[cause].one.removesuffix(","),
             at=None,
             detail=f"Of {task['owner']}. {task.get('message') or ''}".strip(),

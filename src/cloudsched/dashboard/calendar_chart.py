@@ -1,24 +1,18 @@
-"""A day as a row: busy tasks are bars, the others are marks with their names, in lanes.
-
-The address has the part of the day that is shown. Further addresses show more, less, earlier and later parts.
-"""
+"""The days that a calendar shows, and a day as a row: bars for busy tasks, marks with names in lanes for others."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from cloudsched.dashboard.chart_axis import (
-    WHOLE,
     Move,
-    Part,
     draw_picture,
     draw_vertical,
     element,
-    find_parts,
     group,
     make_moves,
     percent,
@@ -79,8 +73,7 @@ def make_span(kind: Kind, day: date) -> DaySpan:
 def write_address(visit: Visit, kind: Kind | None, day: date | None = None) -> str:
     """Return the address of a day, or of its week or month. Without a kind, that of this week."""
     shown = "" if day is None else f"{day:%Y-%m}" if kind == "month" else day.isoformat()
-    names: dict[str, str | None] = {"at": None, **{name: shown if name == kind else None for name in KINDS}}
-    return visit.with_query(**names)
+    return visit.with_query(**{name: shown if name == kind else None for name in KINDS})
 
 
 def _read_day(text: str | None) -> date | None:
@@ -91,108 +84,24 @@ def _read_day(text: str | None) -> date | None:
     return min(max(day, _FIRST_DAY), _LAST_DAY)
 
 
-_QUARTERS: Final = 96
-"""The number of quarters of an hour in a day. The part that is shown begins and ends with one."""
-_SHORTEST: Final = 4 / _QUARTERS
-_UNITS: Final = ((24, 15, "quarter of an hour"), (8, 5, "five minutes"), (0, 1, "minute"))
-"""The resolution of bars: above so many quarters, one bar is so many minutes, with the words for it."""
+def make_span_moves(visit: Visit, span: DaySpan, chosen: date) -> dict[str, Move]:
+    """Return the effects of a time axis's keys in the calendar: from the month to the week, to the day, and back.
 
-
-def choose_part(visit: Visit, span: DaySpan) -> Part:
-    """Return the part of its day that the address names, such as ``at=06:00-12:00``, or else the whole day."""
-    start, dash, end = visit.query.get("at", "").partition("-")
-    if span.kind != "day" or not dash:
-        return WHOLE
-    left, right = _read(start), _read(end)
-    return (
-        (left / _QUARTERS, right / _QUARTERS) if left is not None and right is not None and left + 4 <= right else WHOLE
-    )
-
-
-def place_in(part: Part, place: float) -> float:
-    """Return the position of a place of the day in the part that is shown. Outside 0 to 1 if it is not shown."""
-    return (place - part[0]) / (part[1] - part[0])
-
-
-def is_in(part: Part, place: float) -> bool:
-    """Return whether a place of the day is shown."""
-    return part == WHOLE or part[0] <= place < part[1]
-
-
-def choose_bins(part: Part) -> tuple[int, str]:
-    """Return the number of bars in a part of a day, and the words for the time of one."""
-    quarters = round((part[1] - part[0]) * _QUARTERS)
-    minutes, words = next((minutes, words) for least, minutes, words in _UNITS if quarters > least)
-    return quarters * 15 // minutes, words
-
-
-def write_part(part: Part) -> str:
-    """Return a part of a day in wall-clock times. Empty for the whole day."""
-    return "" if part == WHOLE else f"{_write(part[0])} to {_write(part[1])}"
-
-
-def make_day_moves(visit: Visit, span: DaySpan, part: Part, chosen: date, now: float | None) -> dict[str, Move]:
-    """Return the effects of a time axis's keys in the calendar.
-
-    They zoom from the month to the week, to the day and to its hours, and back. Earlier and later move by the length
-    that is shown, or for a part of a day by half of it, and from its ends to the next day.
-
-    Args:
-        visit: The visit whose address changes.
-        span: The days that are shown.
-        part: The part of the day that is shown.
-        chosen: The day to which zooming in leads.
-        now: The place of now in the day. None on other days.
+    Earlier and later move by what is shown. Zooming in leads to the chosen day.
     """
     kind = KINDS.index(span.kind)
     today = visit.now.astimezone(visit.zone).date()
-    addresses: dict[str, str | None] = {
+    addresses = {
         "+": write_address(visit, KINDS[kind - 1], chosen) if kind else None,
         "-": write_address(visit, KINDS[kind + 1], chosen) if kind + 1 < len(KINDS) else None,
         "ArrowLeft": write_address(visit, span.kind, make_span(span.kind, span.first - DAY).first),
         "0": write_address(visit, None) if span.kind == "week" else write_address(visit, span.kind, today),
         "ArrowRight": write_address(visit, span.kind, span.end),
     }
-    if span.kind == "day":
-        width = part[1] - part[0]
-        parts = find_parts(part, now, _SHORTEST)
-        addresses["+"] = _write_address(visit, span.first, parts["+"])
-        if part != WHOLE:
-            addresses["-"] = _write_address(visit, span.first, parts["-"])
-            addresses["ArrowLeft"] = _write_address(visit, span.first, parts["ArrowLeft"]) or _write_address(
-                visit, span.first - DAY, (1 - width, 1.0)
-            )
-            addresses["ArrowRight"] = _write_address(visit, span.first, parts["ArrowRight"]) or _write_address(
-                visit, span.end, (0.0, width)
-            )
-    found = {each.key: each for each in make_moves(dict.fromkeys(addresses), lambda _: "", home="Today")}
-    return {key: replace(found[key], href=href) for key, href in addresses.items()}
+    return make_moves(addresses)
 
 
-def _write_address(visit: Visit, day: date, part: Part | None) -> str | None:
-    if part is None:
-        return None
-    left, right = round(part[0] * _QUARTERS), round(part[1] * _QUARTERS)
-    if right - left >= _QUARTERS:
-        return write_address(visit, "day", day)
-    at = f"{_write(left / _QUARTERS)}-{_write(max(right, left + 4) / _QUARTERS)}"
-    return replace(visit, query={**visit.query, "at": at}).with_query(day=day.isoformat(), week=None, month=None)
-
-
-def _write(place: float) -> str:
-    quarters = round(place * _QUARTERS)
-    return f"{quarters // 4:02}:{quarters % 4 * 15:02}"
-
-
-def _read(text: str) -> int | None:
-    """Return the number of quarters of an hour from midnight to a time. None if it is not on a quarter."""
-    hours, colon, minutes = text.partition(":")
-    if not (colon and hours.isascii() and hours.isdigit() and len(hours) == 2 and minutes in {"00", "15", "30", "45"}):  # noqa: PLR2004 - two digits
-        return None
-    quarters = int(hours) * 4 + int(minutes) // 15
-    return quarters if quarters <= _QUARTERS else None
-
-
+_HOURS: Final = range(0, 24, 2)
 _LANE, _ABOVE, _BELOW, _ROOM, _TEXT = 18, 26, 12, 4, 14
 _LEAST: Final = 68
 """The least height of a row, which has the day's name and its counts."""
@@ -337,7 +246,7 @@ def _fits(
 
 
 def draw_day(  # noqa: PLR0913 - what a row shows
-    day: WallDay | None,
+    day: WallDay,
     marks: Sequence[Mark],
     bins: Sequence[Bin],
     most: int,
@@ -346,13 +255,12 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     lanes: int,
     name: str,
     more_href: str,
-    part: Part = WHOLE,
     unlisted: Sequence[Unlisted] = (),
 ) -> Markup:
     """Return a day's row.
 
     Args:
-        day: The day, with the hours that its clock change skips. None where several zones share the row.
+        day: The day, with the hours that its clock change skips.
         marks: The occurrences with names.
         bins: The busy occurrences, in equal parts of the day's 24 wall-clock hours.
         most: The most that any bin of any day holds, since all days have one scale.
@@ -360,7 +268,6 @@ def draw_day(  # noqa: PLR0913 - what a row shows
         lanes: The number of lanes for names.
         name: The name of the row.
         more_href: The address of those without room.
-        part: The part of the day that is shown, which contains marks, bins and now.
         unlisted: The parts that are not shown completely.
     """
     placed, left_out = place_marks(marks, now, lanes)
@@ -369,14 +276,11 @@ def draw_day(  # noqa: PLR0913 - what a row shows
     more_lane = max(used, 1) if any(left_out) else 0
     top = max(used + bool(more_lane), 1) * _LANE + _ROOM
     base = top + (_ABOVE if has_bars else 0)
-    spans = (
-        [] if day is None else [each for each in day.spans if each.end > part[0] * DAY and each.start < part[1] * DAY]
-    )
-    below = base + (_BELOW if has_bars else 0) + _TEXT * bool(spans)
+    below = base + (_BELOW if has_bars else 0) + _TEXT * bool(day.spans)
     height = max(below + _TEXT * bool(unlisted) + 2, _LEAST)
-    parts = [draw_vertical("ax", place, 0, height) for _, place in _find_hours(part)]
+    parts = [draw_vertical("ax", hour / 24, 0, height) for hour in _HOURS]
     parts += _draw_unlisted(unlisted, height)
-    parts += _draw_spans(day, height, part, y=height - 3 - _TEXT * bool(unlisted))
+    parts += _draw_spans(day, height, y=height - 3 - _TEXT * bool(unlisted))
     if has_bars:
         parts += _draw_bars(bins, most, now, base)
         parts.append(element("line", cls="base", x1=0, x2="100%", y1=base + 0.5, y2=base + 0.5))
@@ -431,15 +335,12 @@ def _draw_bars(bins: Sequence[Bin], most: int, now: float | None, base: int) -> 
             yield element("rect", cls="f-fail", x=percent(left), width=percent(right - left), y=base + 1, height=tall)
 
 
-def _draw_spans(day: WallDay | None, height: int, part: Part, *, y: int) -> Iterator[Markup]:
-    for span in () if day is None else day.spans:
-        left, right = (min(1.0, max(0.0, (at / DAY - part[0]) / (part[1] - part[0]))) for at in (span.start, span.end))
-        width = right - left
-        if width <= 0:
-            continue
-        middle = percent(left + width / 2)
+def _draw_spans(day: WallDay, height: int, *, y: int) -> Iterator[Markup]:
+    for span in day.spans:
+        left, right = span.start / DAY, span.end / DAY
+        middle = percent((left + right) / 2)
         if span.is_skipped:
-            yield element("rect", x=percent(left), y=0, width=percent(width), height=height, fill="url(#gapped)")
+            yield element("rect", x=percent(left), y=0, width=percent(right - left), height=height, fill="url(#gapped)")
         else:
             yield element("line", cls="chg", x1=middle, x2=middle, y1=0, y2=height)
         text = "skipped" if span.is_skipped else "twice"
@@ -471,30 +372,20 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
     return element("a", shape, label, href=mark.href, aria_label=mark.words, cls=css, **order)
 
 
-def draw_hours(part: Part = WHOLE) -> Markup:
-    """Return the axis over the rows: the wall-clock hours, or those of a part of the day."""
+def draw_hours() -> Markup:
+    """Return the axis over the rows: the wall-clock hours."""
     texts = [
         element(
             "text",
-            label,
-            x=percent(place),
+            f"{hour:02}",
+            x=percent(hour / 24),
             y=18,
-            cls="" if int(label[:2]) % 6 == 0 or part != WHOLE else "alt",
-            text_anchor="middle" if place else "start",
+            cls="alt" if hour % 6 else "",
+            text_anchor="middle" if hour else "start",
         )
-        for label, place in _find_hours(part)
+        for hour in _HOURS
     ]
     return draw_picture(26, *texts)
-
-
-def _find_hours(part: Part) -> Iterator[tuple[str, float]]:
-    """Yield round times in a part of a day, at most a dozen, each with its place."""
-    quarters = (part[1] - part[0]) * 96
-    step = next(step for step in (1, 2, 4, 8) if quarters / step <= 12)  # noqa: PLR2004 - a dozen
-    for quarter in range(0, 96, step):
-        place = (quarter / 96 - part[0]) / (part[1] - part[0])
-        if 0 <= place < 1:
-            yield f"{quarter // 4:02}" if step >= 4 else f"{quarter // 4:02}:{quarter % 4 * 15:02}", place  # noqa: PLR2004 - an hour
 
 
 def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
@@ -503,7 +394,3 @@ def count_bins(places: Sequence[tuple[float, str]], parts: int) -> list[Bin]:
     for place, kind in places:
         counts[min(parts - 1, int(place * parts))][kind] += 1
     return [Bin(**each) for each in counts]
-
-
-HOUR_BINS: Final = 24
-"""The number of bars of a day in the week."""

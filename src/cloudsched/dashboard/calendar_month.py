@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import Bin
 from cloudsched.dashboard.chart_axis import draw_picture, element, percent
 from cloudsched.dashboard.status import BAD, Status, show_status
-from cloudsched.dashboard.times import DAY, WallDay, find_zone, parse_instant, write_hours
-from cloudsched.dashboard.visit import UTC_ZONE, Json, Visit
+from cloudsched.dashboard.times import DAY, WallDay, parse_instant, write_hours
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+    from cloudsched.dashboard.visit import Json
 
 
 _DUE, _LATE = Status("due", "Due", "due"), Status("late", "Late", "timeout")
@@ -39,26 +38,20 @@ class Entry:
     status: Status
     kind: str
     """Its field in a `Bin`: ``ran``, ``failed``, ``skipped``, ``late`` or ``due``."""
-    zone: zoneinfo.ZoneInfo
-    """The zone in which it stands."""
 
 
-def read_entries(answer: Json, visit: Visit, *, is_own: bool) -> Iterator[Entry]:
-    """Yield the API's answers as entries. If `is_own`, they are in the tasks' own zones where the answers name them."""
-    zones = {each["taskId"]: find_zone(each["timezone"]) or UTC_ZONE for each in answer["due"]} if is_own else {}
+def read_entries(answer: Json, now: datetime) -> Iterator[Entry]:
+    """Yield the API's answers as entries."""
     for each in answer["ran"]:
-        href = f"tasks/{quote(each['taskId'], safe='')}/executions/{quote(each['id'], safe='')}"
+        href = f"tasks/{each['taskId']}/executions/{each['id']}"
         kind = "failed" if each["status"] in BAD else "skipped" if each["status"] in NOT_RUN_STATUSES else "ran"
-        zone = zones.get(each["taskId"], visit.zone)
         at = parse_instant(each["scheduledFor"])
-        yield Entry(at, each["taskId"], each["title"], href, show_status(each["status"]), kind, zone)
+        yield Entry(at, each["taskId"], each["title"], href, show_status(each["status"]), kind)
     for each in answer["due"]:
-        href = f"tasks/{quote(each['taskId'], safe='')}"
-        zone = zones.get(each["taskId"], visit.zone)
         at = parse_instant(each["utc"])
-        is_late = at <= visit.now  # nobody has begun it, a worker that does not come for example
-        status, kind = (_LATE, "late") if is_late else (_DUE, "due")
-        yield Entry(at, each["taskId"], each["title"], href, status, kind, zone)
+        # nobody has begun what is late, a worker that does not come for example
+        status, kind = (_LATE, "late") if at <= now else (_DUE, "due")
+        yield Entry(at, each["taskId"], each["title"], f"tasks/{each['taskId']}", status, kind)
 
 
 def find_busy(entries: Sequence[Entry]) -> set[str]:
@@ -143,25 +136,9 @@ WEEKDAYS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MonthDay:
-    """A day in the month."""
-
-    number: int
-    key: str
-    href: str
-    words: str
-    """The full text, for those who do not see the bars."""
-    chart: Markup
-    failed: str
-    hours: str
-    """The difference of its length from 24 hours, if clocks change."""
-    is_today: bool
-
-
 def build_month(
     days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
-) -> list[list[MonthDay | None]]:
+) -> list[list[Json | None]]:
     """Return the weeks of a month. None stands for a day of another month.
 
     Args:
@@ -171,7 +148,7 @@ def build_month(
         addresses: The address of each day.
     """
     most = max((each.others + each.found.late + each.found.due for each in totals.values()), default=0)
-    cells: list[MonthDay | None] = [None] * days[0].day.weekday()
+    cells: list[Json | None] = [None] * days[0].day.weekday()
     cells += [_build_day(each, totals[each.day], most, today, addresses[each.day]) for each in days]
     cells += [None] * (-len(cells) % 7)
     return [cells[index : index + 7] for index in range(0, len(cells), 7)]
@@ -212,26 +189,21 @@ def _scale(count: int, most: int) -> float:
     return min(1.0, max(_LEAST, count / most)) if count and most else _LEAST if count else 0.0
 
 
-def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, address: str) -> MonthDay:
+def _build_day(day: WallDay, totals: DayTotals, most: int, today: date, address: str) -> Json:
     said = ", ".join(filter(None, [totals.write_others(), totals.write_failed()]))
     is_today = day.day == today
-    length = write_hours(day.length) if day.spans else ""
-    words = f"{day.day.day} {day.day:%B}, {said}"
-    words += f", {length}" * bool(length) + ", today" * is_today
-    return MonthDay(
-        number=day.day.day,
-        key=day.day.isoformat(),
-        href=address,
-        words=words,
-        chart=draw_density(totals, most),
-        failed=totals.write_failed(),
-        hours=_write_change(day.length - DAY) if day.spans else "",
-        is_today=is_today,
-    )
+    length = f", {write_hours(day.length)}" if day.spans else ""
+    return {
+        "number": day.day.day,
+        "href": address,
+        "words": f"{day.day.day} {day.day:%B}, {said}{length}{', today' if is_today else ''}",
+        "chart": draw_density(totals, most),
+        "failed": totals.write_failed(),
+        "hours": _write_change(day.length - DAY) if day.spans else "",
+        "isToday": is_today,
+    }
 
 
 def _write_change(change: timedelta) -> str:
     """Return the difference of a day's length from 24 hours, or "clock change" if there is none."""
-    hours = abs(change) / timedelta(hours=1)
-    sign = "+" if change > timedelta(0) else "\N{MINUS SIGN}"
-    return f"{sign}{hours:g} h" if change else "clock change"
+    return f"{change / timedelta(hours=1):+g} h".replace("-", "\N{MINUS SIGN}") if change else "clock change"

@@ -4,46 +4,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from cloudsched.dashboard.calendar_chart import (
-    HOUR_BINS,
     KINDS,
     Mark,
     Unlisted,
-    choose_bins,
-    choose_part,
     choose_span,
     count_bins,
     draw_day,
     draw_hours,
-    is_in,
-    make_day_moves,
-    place_in,
+    make_span_moves,
     write_address,
-    write_part,
 )
 from cloudsched.dashboard.calendar_month import (
     BUSY,
     WEEKDAYS,
     DayTotals,
     Entry,
-    MonthDay,
     add_totals,
     build_month,
     count_entries,
     find_busy,
     read_entries,
 )
-from cloudsched.dashboard.status import BAD, OPEN, Status, show_status
+from cloudsched.dashboard.lists_view import CATEGORIES
+from cloudsched.dashboard.status import BAD, OPEN, shorten, show_status
 from cloudsched.dashboard.times import (
     BLANK,
     DAY,
-    Moment,
     WallDay,
     find_clock_changes,
     find_start,
@@ -51,68 +42,45 @@ from cloudsched.dashboard.times import (
     parse_instant,
     write_hours,
 )
-from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
-from cloudsched.domain.documents.category import Category
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
-    from cloudsched.dashboard.chart_axis import Move, Part
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A line of the chosen day's table: one occurrence, or all of a busy task's."""
-
-    at: Moment
-    utc: str
-    title: str
-    href: str
-    status: Status
-    note: str
-    change: str
-    key: str
-
+    from cloudsched.dashboard.visit import Api, Json, Visit
 
 _LISTED: Final = 200
 """The number of a day's lines that are shown."""
 
 
-def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> tuple[list[TableRow], int]:
-    """Return the first of a day's lines, the earliest first, and the number of further ones."""
+def make_table(entries: Sequence[Entry], busy: set[str], visit: Visit) -> list[Json]:
+    """Return a day's lines, the earliest first: one for each occurrence, or for all of a busy task's."""
     groups: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in sorted(entries, key=lambda each: (each.at, each.task_id)):
         name = entry.task_id if entry.task_id in busy else f"{entry.at.isoformat()} {entry.href}"
         groups[name].append(entry)
     rows = []
-    for key, group in islice(groups.items(), _LISTED):
-        first = group[0]
-        seen = replace(visit, zone=first.zone)
-        last = group[-1].at.astimezone(first.zone)
+    for key, group in groups.items():
+        first, more = group[0], len(group) - 1
         bad = sum(each.kind == "failed" for each in group)
-        note = f"and {len(group) - 1:,} more until {last:%H:%M}" if len(group) > 1 else ""
-        utc = first.at.astimezone(UTC)
+        said = [f"and {more:,} more until {group[-1].at.astimezone(visit.zone):%H:%M}"] * bool(more)
+        said += [f"{bad:,} failed"] * bool(bad and more)
         rows.append(
-            TableRow(
-                at=seen.sure(first.at),
-                utc=f"{utc:%a}{BLANK}{utc:%H:%M}{BLANK}UTC",
-                title=first.title,
-                href=f"tasks/{quote(first.task_id, safe='')}" if len(group) > 1 else first.href,
-                status=show_status("FAILED") if bad else first.status,
-                note=", ".join(filter(None, [note, f"{bad:,} failed" if bad and len(group) > 1 else ""])),
-                change=_describe_fold(first),
-                key=key,
-            )
+            {
+                "key": key,
+                "at": first.at,
+                "title": first.title,
+                "href": f"tasks/{first.task_id}" if more else first.href,
+                "status": show_status("FAILED") if bad else first.status,
+                "note": ", ".join(said),
+                "change": _describe_fold(first.at.astimezone(visit.zone)),
+            }
         )
-    return rows, len(groups) - len(rows)
+    return rows
 
 
-def _describe_fold(entry: Entry) -> str:
-    local = entry.at.astimezone(entry.zone)
-    if local.utcoffset() == local.replace(fold=1 - local.fold).utcoffset():
-        return ""
+def _describe_fold(local: datetime) -> str:
     other = local.replace(fold=1 - local.fold)
-    if other.astimezone(UTC).astimezone(entry.zone).replace(tzinfo=None) != local.replace(tzinfo=None):
+    if local.utcoffset() == other.utcoffset():
+        return ""
+    if other.astimezone(UTC).astimezone(local.tzinfo).replace(tzinfo=None) != local.replace(tzinfo=None):
         return ""  # a time next to a gap, not one that comes twice
     return f"the {'second' if local.fold else 'first'} {local:%H:%M} of two"
 
@@ -121,14 +89,14 @@ WEEK: Final = 7
 """A span of this many days has each weekday once."""
 
 
-def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], zone: str, visit: Visit) -> str:
+def write_sentence(days: Sequence[WallDay], totals: Sequence[DayTotals], visit: Visit) -> str:
     """Return the totals of the days, their zone, and their clock changes, in words."""
     first, last = days[0].day, days[-1].day
     start = f"{first.day} {first:%B}" + (f" {first.year}" if first.year != last.year else "")
     span = f"{start} to {last.day} {last:%B %Y}" if len(days) > 1 else f"{first:%A} {first.day} {first:%B %Y}"
     whole = add_totals(totals)
     said = ", ".join(filter(None, [whole.write_others(), whole.write_failed()]))
-    sentences = [f"{span}, {zone}: {said}."]
+    sentences = [f"{span}, {visit.zone.key}: {said}."]
     start_at, end_at = find_start(first, visit.zone), find_start(last + DAY, visit.zone)
     for change in find_clock_changes(start_at, end_at, visit.zone):
         local = change.at.astimezone(visit.zone)
@@ -168,63 +136,14 @@ _PAGE: Final = 500
 _MAX_PAGES: Final = 4
 """The most pages that are requested. Where no index has a filter, a page may have few items or none."""
 _LANES_OF_WEEK, _LANES_OF_DAY = 2, 12
-TASKS_ZONE: Final = "task"
-"""The zone in the address in which each task stands at its own wall-clock time."""
-
-
-@dataclass(frozen=True, slots=True)
-class DayRow:
-    """A day in the calendar."""
-
-    name: str
-    href: str
-    counts: str
-    failed: str
-    hours: str
-    """Its length, if that is not 24 hours."""
-    is_today: bool
-    is_chosen: bool
-    chart: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class CalendarPage:
-    """The view model."""
-
-    sentence: str
-    notes: list[str]
-    hours: Markup
-    rows: list[DayRow]
-    """The days, in the view of a day or a week."""
-    month: list[list[MonthDay | None]]
-    """The weeks, in the view of a month."""
-    month_name: str
-    weekdays: tuple[tuple[str, str], ...]
-    table_name: str
-    table_note: str
-    table: list[TableRow]
-    more_rows: int
-    spans: list[tuple[str, str, bool]]
-    """Day, week and month: name, address, whether it is shown."""
-    moves: dict[str, Move]
-    """The effects of the time axis's keys."""
-    filters: dict[str, str]
-    category: str
-    categories: tuple[str, ...]
-    kept: list[tuple[str, str]]
-    """The parameters of the address that a filter form sends along."""
-    only_failed: str
-    is_only_failed: bool
-    tail: str
-    zones: list[ZoneChoice]
 
 
 def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API for each day's counts, and for at most `BOUND` of the executions and of the due occurrences."""
     span = choose_span(visit)
-    room = DAY if _is_in_tasks_zones(visit) else timedelta(0)
-    start, end = find_start(span.first, visit.zone) - room, find_start(span.end, visit.zone) + room
-    wanted = {name: visit.query.get(name, "") for name in FILTERS} | {"category": _read_category(visit)}
+    start, end = find_start(span.first, visit.zone), find_start(span.end, visit.zone)
+    wanted = {name: visit.query.get(name, "") for name in FILTERS}
+    wanted["category"] = wanted["category"].upper()
     near = {"from": start.isoformat(), "until": end.isoformat()}
     ran: list[Json] = []
     due: list[Json] = []
@@ -262,8 +181,8 @@ def fetch(api: Api, visit: Visit) -> Json:
 def _fetch_counts(
     api: Api, visit: Visit, start: datetime, until: datetime, wanted: Mapping[str, str]
 ) -> list[Json] | None:
-    """Return the counts of each day. None if the API cannot count: for these filters, or in each task's own zone."""
-    if _is_in_tasks_zones(visit) or start >= until or wanted["status"].upper() not in {"", "FAILED"}:
+    """Return the counts of each day. None if the API cannot count for these filters."""
+    if start >= until or wanted["status"].upper() not in {"", "FAILED"}:
         return None
     query = {name: wanted[name] for name in ("owner", *_ONE_OF)}
     near = {"from": start.isoformat(), "until": until.isoformat(), "timezone": visit.zone.key}
@@ -313,48 +232,40 @@ def _fetch_all(
     return found[:bound], token is not None or len(found) > bound, complete_until
 
 
-def build(answer: Json, visit: Visit) -> CalendarPage:
-    """Return the view model of the API's answers."""
-    span, is_own = choose_span(visit), _is_in_tasks_zones(visit)
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the calendar shows."""
+    span = choose_span(visit)
     days = [make_day(each, visit.zone) for each in span.days]
     entries: dict[date, list[Entry]] = {each.day: [] for each in days}
-    for entry in read_entries(answer, visit, is_own=is_own):
-        entries.get(entry.at.astimezone(entry.zone).date(), []).append(entry)
+    for entry in read_entries(answer, visit.now):
+        entries.get(entry.at.astimezone(visit.zone).date(), []).append(entry)
     today = visit.now.astimezone(visit.zone).date()
     chosen = _choose_day(days, visit)
-    part = choose_part(visit, span)
-    facts = _gather(answer, days, entries, visit, part)
-    listed = [item for item in entries[chosen.day] if is_in(part, _place(item, chosen))]
-    table, more_rows = make_table(listed, facts[chosen.day].busy, visit)
+    facts = _gather(answer, days, entries, visit)
+    listed = entries[chosen.day]
+    table = make_table(listed, facts[chosen.day].busy, visit)
     is_month = span.kind == "month"
-    zone_words = "each task in its own zone" if is_own else visit.zone.key
-    rows, tail = ([], "") if is_month else _build_rows(days, facts, chosen, visit, part)
+    rows, tail = ([], "") if is_month else _build_rows(days, facts, chosen, visit)
     addresses = {each.day: write_address(visit, "day", each.day) for each in days}
-    return CalendarPage(
-        sentence=write_sentence(days, [facts[each.day].totals for each in days], zone_words, visit),
-        notes=list(write_notes(answer, visit)),
-        hours=draw_hours(part),
-        rows=rows,
-        month=build_month(days, {day: each.totals for day, each in facts.items()}, today, addresses)
-        if is_month
-        else [],
-        month_name=f"{span.first:%B %Y}",
-        weekdays=WEEKDAYS,
-        table_name=f"{chosen.day:%A} {chosen.day.day} {chosen.day:%B}",
-        table_note=_write_note(len(listed), facts[chosen.day].totals, write_part(part) or write_hours(chosen.length)),
-        table=table,
-        more_rows=more_rows,
-        spans=[(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
-        moves=make_day_moves(visit, span, part, chosen.day, chosen.place(visit.now) if chosen.day == today else None),
-        filters={name: visit.query.get(name, "") for name in FILTERS},
-        category=_read_category(visit),
-        categories=tuple(Category),
-        kept=[(name, visit.query[name]) for name in (*KINDS, "at", "tz", "status") if visit.query.get(name)],
-        only_failed=visit.with_query(status=None if visit.query.get("status") else "FAILED"),
-        is_only_failed=bool(visit.query.get("status")),
-        tail=tail or "All days have one scale: the longest bar is the day with the most.",
-        zones=_choose_zones(visit, is_own=is_own),
-    )
+    totals = {day: each.totals for day, each in facts.items()}
+    return {
+        "sentence": write_sentence(days, [*totals.values()], visit),
+        "notes": list(write_notes(answer, visit)),
+        "hours": draw_hours(),
+        "rows": rows,
+        "month": build_month(days, totals, today, addresses) if is_month else [],
+        "monthName": f"{span.first:%B %Y}",
+        "weekdays": WEEKDAYS,
+        "tableName": f"{chosen.day:%A} {chosen.day.day} {chosen.day:%B}",
+        "tableNote": _write_note(len(listed), totals[chosen.day], write_hours(chosen.length)),
+        "table": table[:_LISTED],
+        "moreRows": len(table) - _LISTED,
+        "spans": [(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
+        "moves": make_span_moves(visit, span, chosen.day),
+        "categories": CATEGORIES,
+        "kept": [(name, visit.query[name]) for name in (*KINDS, "tz", "status") if visit.query.get(name)],
+        "tail": tail or "All days have one scale: the longest bar is the day with the most.",
+    }
 
 
 def _choose_day(days: Sequence[WallDay], visit: Visit) -> WallDay:
@@ -381,7 +292,7 @@ class DayFacts:
 
 
 def _gather(
-    answer: Json, days: Sequence[WallDay], entries: Mapping[date, Sequence[Entry]], visit: Visit, part: Part
+    answer: Json, days: Sequence[WallDay], entries: Mapping[date, Sequence[Entry]], visit: Visit
 ) -> dict[date, DayFacts]:
     """Return the facts to draw for each day."""
     counted: dict[date, tuple[int, int]] = {}
@@ -403,7 +314,7 @@ def _gather(
             is_past_listed=is_past_listed,
             is_future_listed=future is None or end <= future,
         )
-        unlisted = [] if _is_in_tasks_zones(visit) else list(_list_unlisted(each, totals, part, answer, visit))
+        unlisted = list(_list_unlisted(each, totals, answer, visit))
         facts[each.day] = DayFacts(entries[each.day], find_busy(entries[each.day]), totals, unlisted)
     return facts
 
@@ -414,13 +325,12 @@ def _find_listed(answer: Json) -> tuple[datetime | None, datetime | None]:
     return parse_instant(since) if since else None, parse_instant(until) if until else None
 
 
-def _list_unlisted(day: WallDay, totals: DayTotals, part: Part, answer: Json, visit: Visit) -> Iterator[Unlisted]:
+def _list_unlisted(day: WallDay, totals: DayTotals, answer: Json, visit: Visit) -> Iterator[Unlisted]:
     """Yield the parts of a day that are not drawn completely, with their counts."""
     begin, end = find_start(day.day, visit.zone), find_start(day.day + DAY, visit.zone)
 
     def place(at: datetime) -> float:
-        where = 0.0 if at <= begin else 1.0 if at >= end else day.place(at)
-        return min(1.0, max(0.0, place_in(part, where)))
+        return 0.0 if at <= begin else 1.0 if at >= end else day.place(at)
 
     past, future = _find_listed(answer)
     if past is not None and not totals.is_past_listed:
@@ -435,23 +345,20 @@ def _list_unlisted(day: WallDay, totals: DayTotals, part: Part, answer: Json, vi
 
 
 def _build_rows(
-    days: Sequence[WallDay], facts: Mapping[date, DayFacts], chosen: WallDay, visit: Visit, part: Part
-) -> tuple[list[DayRow], str]:
+    days: Sequence[WallDay], facts: Mapping[date, DayFacts], chosen: WallDay, visit: Visit
+) -> tuple[list[Json], str]:
     """Return a row for each day, and the note on bars below them."""
-    is_week, is_own = len(days) > 1, _is_in_tasks_zones(visit)
+    is_week = len(days) > 1
     today = visit.now.astimezone(visit.zone).date()
-    parts, bar = (HOUR_BINS, "hour") if is_week else choose_bins(part)
-    shown = {
-        each.day: [
-            (item, place_in(part, place))
-            for item in facts[each.day].entries
-            if is_in(part, place := _place(item, each))
-        ]
-        for each in days
-    }
+    parts, bar = (24, "hour") if is_week else (96, "quarter of an hour")
     bins = {
         each.day: count_bins(
-            [(place, item.kind) for item, place in shown[each.day] if item.task_id in facts[each.day].busy], parts
+            [
+                (each.place(item.at), item.kind)
+                for item in facts[each.day].entries
+                if item.task_id in facts[each.day].busy
+            ],
+            parts,
         )
         for each in days
     }
@@ -459,69 +366,43 @@ def _build_rows(
     most = max(heights, default=1) or 1
     rows = []
     for each in days:
-        named = [(item, place) for item, place in shown[each.day] if item.task_id not in facts[each.day].busy]
-        has_now = each.day == today and is_in(part, each.place(visit.now))
-        address = write_address(visit, "day", each.day)
+        entries, busy, totals = facts[each.day].entries, facts[each.day].busy, facts[each.day].totals
+        is_today, address = each.day == today, write_address(visit, "day", each.day)
         chart = draw_day(
-            None if is_own else each,
-            [_make_mark(item, place, visit, is_own=is_own) for item, place in named],
+            each,
+            [_make_mark(item, each.place(item.at), visit) for item in entries if item.task_id not in busy],
             bins[each.day],
             most,
-            place_in(part, each.place(visit.now)) if has_now else None,
+            each.place(visit.now) if is_today else None,
             lanes=_LANES_OF_WEEK if is_week else _LANES_OF_DAY,
             name=f"{each.day:%a} {each.day.day} {each.day:%B}",
             more_href=address if is_week else "#table",
-            part=part,
             unlisted=facts[each.day].unlisted,
         )
         rows.append(
-            _make_row(each, facts[each.day].totals, address, chart, today, is_chosen=is_week and each is chosen)
+            {
+                "name": f"{each.day:%a}{BLANK}{each.day.day}",
+                "href": address,
+                "counts": totals.write_others(),
+                "failed": totals.write_failed(),
+                "hours": write_hours(each.length) if each.spans else "",
+                "isToday": is_today,
+                "isChosen": is_week and each is chosen,
+                "chart": chart,
+            }
         )
     busiest = len(set().union(*(each.busy for each in facts.values())))
     tail = f"Tasks that run more than {BUSY} times a day are bars, one for each {bar}"
     return rows, tail + (f"; here {busiest:,}, at most {most:,} in a bar." if busiest else ".")
 
 
-def _read_category(visit: Visit) -> str:
-    return visit.query.get("category", "").upper()
-
-
-def _is_in_tasks_zones(visit: Visit) -> bool:
-    return visit.query.get("tz") == TASKS_ZONE
-
-
-def _choose_zones(visit: Visit, *, is_own: bool) -> list[ZoneChoice]:
-    shared = [replace(each, is_chosen=each.is_chosen and not is_own) for each in zone_choices(visit)]
-    own = ZoneChoice("Task's zone", visit.with_query(tz=TASKS_ZONE), is_own)
-    return [*shared[:-1], own, shared[-1]] if len(shared) > 1 else [*shared, own]
-
-
-def _place(entry: Entry, day: WallDay) -> float:
-    return (day if entry.zone is day.zone else make_day(day.day, entry.zone)).place(entry.at)
-
-
-def _make_mark(entry: Entry, place: float, visit: Visit, *, is_own: bool) -> Mark:
-    local = entry.at.astimezone(entry.zone)
-    zone = f" {entry.zone.key}" if is_own else ""
-    title = entry.title if len(entry.title) <= 40 else f"{entry.title[:39]}…"  # noqa: PLR2004 - what a row can hold
+def _make_mark(entry: Entry, place: float, visit: Visit) -> Mark:
+    title = shorten(entry.title, 40)  # what a row can hold
     return Mark(
         at=place,
-        label=f"{local:%H:%M} {title}{zone}",
-        words=f"{entry.title}, {replace(visit, zone=entry.zone).sure(entry.at).text}, {entry.status.word.lower()}",
+        label=f"{entry.at.astimezone(visit.zone):%H:%M} {title}",
+        words=f"{entry.title}, {visit.sure(entry.at).text}, {entry.status.word.lower()}",
         href=entry.href,
         is_future=entry.kind not in {"ran", "failed"},
         is_bad=entry.kind == "failed",
-    )
-
-
-def _make_row(day: WallDay, totals: DayTotals, address: str, chart: Markup, today: date, *, is_chosen: bool) -> DayRow:
-    return DayRow(
-        name=f"{day.day:%a}{BLANK}{day.day.day}",
-        href=address,
-        counts=totals.write_others(),
-        failed=totals.write_failed(),
-        hours=write_hours(day.length) if day.spans else "",
-        is_today=day.day == today,
-        is_chosen=is_chosen,
-        chart=chart,
     )

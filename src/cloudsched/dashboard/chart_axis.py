@@ -45,24 +45,13 @@ _MOVES: Final = (
     ("-", "\N{MINUS SIGN}", "Zoom out"),
     ("ArrowLeft", "\N{LEFTWARDS ARROW}", "Earlier"),
     ("ArrowRight", "\N{RIGHTWARDS ARROW}", "Later"),
-    ("0", "0", "Back to now"),
+    ("0", "0", "Show all of it"),
 )
 
 
-def make_moves(
-    parts: Mapping[str, Part | None], write: Callable[[Part], str], *, home: str = "Back to now"
-) -> list[Move]:
-    """Return the buttons of an axis.
-
-    Args:
-        parts: The part that each key shows. None for a key that would show the same.
-        write: Returns the address that shows a part.
-        home: The name of the last button.
-    """
-    return [
-        Move(key, label, home if key == "0" else words, write(part) if (part := parts.get(key)) else None)
-        for key, label, words in _MOVES
-    ]
+def make_moves(addresses: Mapping[str, str | None]) -> dict[str, Move]:
+    """Return the buttons of an axis, by the key that does the same. Without an address, it would show the same."""
+    return {key: Move(key, label, words, addresses.get(key)) for key, label, words in _MOVES}
 
 
 def find_parts(shown: Part, anchor: float | None = None, least: float = _LEAST) -> dict[str, Part | None]:

@@ -6,21 +6,17 @@ A person's page has their open problems, their tasks, their contacts, and their 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.attention import CAUSES
 from cloudsched.dashboard.forms import Done
 from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, write_count
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.delivery import DeliveryStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound
-
-if TYPE_CHECKING:
-    from cloudsched.dashboard.times import Moment
 
 _LOOKS: Final = complete_table(
     DeliveryStatus,
@@ -35,52 +31,7 @@ _LOOKS: Final = complete_table(
     },
 )
 _LISTED: Final = 50
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRow:
-    """A message."""
-
-    id: str
-    task_id: str
-    execution_id: str
-    title: str
-    body: str
-    at: Moment
-    is_read: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryRow:
-    """A result that is sent to somebody."""
-
-    id: str
-    path: str
-    """The path of the execution that has the result."""
-    title: str
-    owner: str
-    channel: str
-    status: Status
-    note: str
-    at: Moment
-    at_word: str
-    """The word for the event at that time."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxPage:
-    """The view model."""
-
-    sentence: str
-    owner: str
-    deliveries: list[DeliveryRow]
-    messages: list[MessageRow]
-    may_change: bool
-    is_local: bool
-    next_page: str | None
-    older: str | None
-    """The address of the page of earlier deliveries."""
-    zones: list[ZoneChoice]
+_LISTED_OF_PERSON: Final = 10
 
 
 def fetch(api: Api, visit: Visit) -> Json:
@@ -108,98 +59,35 @@ def _inbox_path(owner: str) -> str:
     return f"/v1/inboxes/{quote(owner, safe='')}/messages"
 
 
-def build(answer: Json, visit: Visit) -> OutboxPage:
-    """Return the view model of the API's answer."""
-    rows = [
-        MessageRow(
-            each["id"],
-            each["taskId"],
-            each["executionId"],
-            each["title"],
-            each["body"],
-            visit.sure(each["createdAt"]),
-            each.get("isRead", False),
-        )
-        for each in answer["messages"]
-    ]
-    owner = answer["owner"]
-    unread = sum(not row.is_read for row in rows)
-    deliveries = [build_delivery(each, visit) for each in answer["deliveries"]]
-    shown = f"{len(deliveries):,}{' or more' if answer.get('older') else ''}"
+def build(answer: Json, _visit: Visit) -> Json:
+    """Return what the outbox and the inbox show."""
+    owner, messages = answer["owner"], answer["messages"]
+    deliveries = [build_delivery(each) for each in answer["deliveries"]]
+    shown = f"{len(deliveries):,}{' or more' if answer['older'] else ''}"
     noun = "delivery" if shown == "1" else "deliveries"
     if owner:
-        count = "1 message" if len(rows) == 1 else f"{len(rows):,} messages"
-        sentence = f"{shown} {noun} to {owner}; {count} in the inbox, {unread:,} unread."
+        unread = sum(not each.get("isRead") for each in messages)
+        inbox = f"{write_count(len(messages), 'message', 'messages')} in the inbox, {unread:,} unread."
+        sentence = f"{shown} {noun} to {owner}; {inbox}"
     elif deliveries:
         sentence = f"{shown} {noun} of all people have failed. Choose whose to see."
     else:
         sentence = "No delivery has failed. Choose whose to see."
-    more = answer.get("nextPageToken")
-    return OutboxPage(
-        sentence,
-        owner,
-        deliveries,
-        rows,
-        visit.may_change,
-        visit.is_local,
-        visit.with_query(page=more) if more else None,
-        visit.with_query(sent=answer["older"]) if answer.get("older") else None,
-        zone_choices(visit),
-    )
+    return {**answer, "sentence": sentence, "deliveries": deliveries}
 
 
-def build_delivery(found: Json, visit: Visit) -> DeliveryRow:
+def build_delivery(found: Json) -> Json:
     """Return a delivery as a row."""
     sent, following = found.get("sentAt"), found.get("nextAttemptAt")
-    at_word = "sent" if sent else "next attempt" if following else "asked for"
     attempts = found.get("attempts", 0)
-    tried = "1 attempt" if attempts == 1 else f"{attempts:,} attempts"
-    return DeliveryRow(
-        id=found["id"],
-        path=f"tasks/{quote(found['taskId'], safe='')}/executions/{quote(found['executionId'], safe='')}",
-        title=found["title"],
-        owner=found["owner"],
-        channel=str(found["channel"]).replace("_", " ").capitalize(),
-        status=_LOOKS.get(found["status"], show_status(found["status"])),
-        note=". ".join(filter(None, [found.get("reason"), tried if attempts > 1 else ""])),
-        at=visit.sure(sent or following or found["createdAt"]),
-        at_word=at_word,
-    )
-
-
-_LISTED_OF_PERSON: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class TaskLine:
-    """A task of that person."""
-
-    id: str
-    title: str
-    handler: str
-    status: Status
-    is_bad: bool
-    next: Moment | None
-
-
-@dataclass(frozen=True, slots=True)
-class PersonPage:
-    """The view model of one person."""
-
-    owner: str
-    name: str
-    sentence: str
-    tasks: list[TaskLine]
-    counts: list[tuple[str, str]]
-    """Statuses, each with the number of their tasks that have it."""
-    facts: list[tuple[str, str]]
-    """Their contacts and consents."""
-    budget: str
-    deliveries: list[DeliveryRow]
-    unread: int | None
-    query: str
-    """The filter with which lists show their items."""
-    zones: list[ZoneChoice]
+    tried = f"{attempts:,} attempts" if attempts > 1 else ""
+    return {
+        **found,
+        "status": _LOOKS.get(found["status"], show_status(found["status"])),
+        "note": ". ".join(filter(None, [found.get("reason"), tried])),
+        "at": sent or following or found["createdAt"],
+        "event": "sent" if sent else "next attempt" if following else "asked for",
+    }
 
 
 def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
@@ -222,44 +110,28 @@ def fetch_person(api: Api, _visit: Visit, owner: str) -> Json:
     }
 
 
-def build_person(answer: Json, visit: Visit) -> PersonPage:
-    """Return the view model of the API's answers."""
+def build_person(answer: Json, _visit: Visit) -> Json:
+    """Return what the page of one person shows."""
     counts, person = answer["counts"], answer["person"] or {}
     needs = [
         f"{CAUSES[each['cause']].chip} {each['count']:,}{'+' if each.get('isAtLeast') else ''}"
         for each in counts.get("needs", ())
         if each["count"]
     ]
-    total = sum(counts.get("tasks", {}).values())
-    tasks = f"{total:,} {'task' if total == 1 else 'tasks'}, calls included" if counts else "The counts did not come"
+    of_status = counts.get("tasks", {})
+    total = f"{write_count(sum(of_status.values()), 'task', 'tasks')}, calls included"
     known = "" if answer["person"] else " They have set no way to be reached."
-    return PersonPage(
-        owner=answer["owner"],
-        name=person.get("name") or answer["owner"],
-        sentence=f"{tasks}; {', '.join(needs).lower() or ('nothing needs anybody' if counts else '')}.{known}",
-        tasks=[
-            TaskLine(
-                each["id"],
-                each["title"],
-                each["handler"],
-                show_status(each["status"]),
-                bool(each.get("consecutiveFailures")),
-                visit.moment(each.get("nextExecutionTime")),
-            )
-            for each in answer["tasks"]
-        ],
-        counts=[
-            (show_status(status).word, f"{count:,}")
-            for status in TaskStatus
-            if (count := counts.get("tasks", {}).get(status, 0))
-        ],
-        facts=[*_list_facts(person)],
-        budget=_write_budget(answer["budget"]),
-        deliveries=[build_delivery(each, visit) for each in answer["deliveries"]],
-        unread=answer["unread"],
-        query=urlencode({"owner": answer["owner"]}),
-        zones=zone_choices(visit),
-    )
+    said = ", ".join(needs).lower() or ("nothing needs anybody" if counts else "")
+    return {
+        **answer,
+        "title": person.get("name") or answer["owner"],
+        "sentence": f"{total if counts else 'The counts did not come'}; {said}.{known}",
+        "counts": [(status, of_status[status]) for status in TaskStatus if of_status.get(status)],
+        "facts": [*_list_facts(person)],
+        "budget": _write_budget(answer["budget"]),
+        "deliveries": [build_delivery(each) for each in answer["deliveries"]],
+        "query": urlencode({"owner": answer["owner"]}),
+    }
 
 
 def _list_facts(person: Json) -> Iterator[tuple[str, str]]:

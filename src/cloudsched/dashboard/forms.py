@@ -83,8 +83,6 @@ class Done:
     """The path to go to, below the mount."""
     said: str
     """The message that is shown there: a name in `routes.DONE`."""
-    assumed: tuple[str, ...] = ()
-    """The assumptions about a saved schedule, which are shown there, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +93,15 @@ class Again:
     """The answer from which the view is built."""
     status: int = 200
     """The status of the page: 200 for a check, or that of the API's refusal."""
+
+
+_LONGEST_KEY: Final = 64
+
+
+def read_key(texts: Mapping[str, str]) -> str:
+    """Return the form's key, by which the API knows a second request with the same form. Empty if it is none."""
+    key = texts.get("key", "")
+    return key if key.isascii() and key.isalnum() and len(key) <= _LONGEST_KEY else ""
 
 
 _TYPES: Final = {DATE: "date", TIME: "time"}

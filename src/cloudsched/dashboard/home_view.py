@@ -6,20 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-from cloudsched.dashboard.attention import LATE, Attention, Need, build_attention, fetch_needs, write_count
+from cloudsched.dashboard.attention import LATE, build_attention, fetch_needs
 from cloudsched.dashboard.life_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
-from cloudsched.dashboard.queues_view import QueueRow, build_queue
 from cloudsched.dashboard.status import BAD, OPEN, Status
-from cloudsched.dashboard.task_view import ExecutionRow, build_execution
-from cloudsched.dashboard.times import Moment, parse_instant, write_duration
-from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, zone_choices
+from cloudsched.dashboard.task_view import build_execution
+from cloudsched.dashboard.times import parse_instant, write_duration
+from cloudsched.dashboard.visit import Api, Json, Visit, write_count
 from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.errors import CloudschedError, InvalidInput
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +24,7 @@ class HealthRow:
 
     part: str
     status: Status
-    at: Moment | None
+    at: str | None
     detail: str
 
 
@@ -74,8 +70,8 @@ def _build_queue(health: Json, counts: Json, visit: Visit) -> HealthRow:
         besides = f"; used-up budgets hold {write_count(held, 'task', 'tasks')}" if held else ""
         return HealthRow("Queue", _well("on time"), None, f"nothing is overdue{besides}")
     if visit.now - parse_instant(since) > LATE:
-        return HealthRow("Queue", _bad("late"), visit.moment(since), "the first that has not started was due")
-    return HealthRow("Queue", _well("on time"), visit.moment(since), "the first that has not started was due")
+        return HealthRow("Queue", _bad("late"), since, "the first that has not started was due")
+    return HealthRow("Queue", _well("on time"), since, "the first that has not started was due")
 
 
 def _build_sweep(counts: Json, visit: Visit) -> Iterator[HealthRow]:
@@ -109,46 +105,6 @@ ON_TIME: Final = timedelta(seconds=0.1)
 """A smaller delay does not count as late."""
 _HOUR: Final = timedelta(hours=1)
 _EXECUTIONS, _DUE, _LISTED, _BARS = 100, 250, 8, 48
-
-
-@dataclass(frozen=True, slots=True)
-class DueRow:
-    """A task that is due."""
-
-    at: Moment
-    task_id: str
-    title: str
-    more: int
-    """The number of further times that it is due in the next hours."""
-
-
-@dataclass(frozen=True, slots=True)
-class HomePage:
-    """The view model."""
-
-    sentence: str
-    strip: Markup
-    strip_text: str
-    lateness: Markup
-    lateness_text: str
-    needs: list[Need]
-    well: Status
-    calm: str
-    """The message if there are no problems."""
-    running: list[ExecutionRow]
-    more_running: int
-    due: list[DueRow]
-    next_due: Moment | None
-    """The first instant at which anything is due, however far ahead."""
-    not_due: str
-    """The message if nothing is due."""
-    more_due: int
-    queues: list[QueueRow]
-    health: list[HealthRow]
-    may_change: bool
-    may_move_clock: bool
-    role: str
-    zones: list[ZoneChoice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,42 +153,34 @@ def _find_next(api: Api, visit: Visit) -> list[Json]:
     return list(api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"])
 
 
-def build(answer: Json, visit: Visit) -> HomePage:
-    """Return the view model of the API's answers."""
-    past = _read_past(answer, visit)
-    due = [parse_instant(each["utc"]) for each in answer["due"]["occurrences"]]
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what Home shows."""
+    past, occurrences = _read_past(answer, visit), answer["due"]["occurrences"]
+    due = [parse_instant(each["utc"]) for each in occurrences]
     attention = build_attention(answer["needs"], answer["queues"], visit)
-    running, rows = answer["open"], _group_due(answer["due"]["occurrences"], visit)
-    next_due = rows[0].at if rows else _read_next(answer["next"], visit)
-    counted = sum(answer["counts"].get("open", {}).values()) or len(running)
+    rows = _group_due(occurrences)
+    following = rows[0]["utc"] if rows else next((each.get("nextExecutionTime") for each in answer["next"]), None)
+    opened = sum(answer["counts"].get("open", {}).values()) or len(answer["open"])
     is_cut = bool(due) and bool(answer["due"].get("nextPageToken"))
-    more = "at least " if is_cut else ""
     drawn = f", drawn until {visit.sure(due[-1]).text}; what comes after that is hatched" if is_cut else ""
-    return HomePage(
-        sentence=_write_sentence(attention, past, counted, rows),
-        strip=draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone, due[-1] if is_cut else None),
-        strip_text=(
-            f"{past.good:,} ended well and {_write_bad(past)} failed in the last 12 h; "
-            f"{more}{len(due):,} {'is' if len(due) == 1 else 'are'} due in the next 12 h{drawn}"
-        ),
-        lateness=draw_lateness(past.starts, visit.now, REACH, visit.zone),
-        lateness_text=_write_lateness([late for _, late in past.starts]),
-        needs=attention.needs,
-        well=attention.calm_status,
-        calm=attention.calm,
-        running=[build_execution(each, visit) for each in running[:_LISTED]],
-        more_running=max(0, counted - _LISTED),
-        due=rows[:_LISTED],
-        next_due=next_due,
-        not_due="Nothing is due." if next_due is None else f"Nothing is due until {next_due.text}.",
-        more_due=max(0, len(due) - sum(1 + row.more for row in rows[:_LISTED])),
-        queues=[build_queue(each, visit) for each in answer["queues"]],
-        health=build_health(answer["health"], answer["counts"], visit),
-        may_change=visit.may_change,
-        may_move_clock=visit.may_move_clock,
-        role=visit.role,
-        zones=zone_choices(visit),
-    )
+    coming = write_count(len(due), "is", "are", is_at_least=is_cut)
+    return {
+        **attention,
+        "sentence": _write_sentence(attention, past, opened, rows, visit),
+        "strip": draw_strip(count_due(past.bars, due), visit.now, REACH, visit.zone, due[-1] if is_cut else None),
+        "stripText": f"{past.good:,} ended well and {_write_bad(past)} failed in the last 12 h; "
+        f"{coming} due in the next 12 h{drawn}",
+        "lateness": draw_lateness(past.starts, visit.now, REACH, visit.zone),
+        "latenessText": _write_lateness([late for _, late in past.starts]),
+        "open": [build_execution(each, visit) for each in answer["open"][:_LISTED]],
+        "moreOpen": max(0, opened - _LISTED),
+        "due": rows[:_LISTED],
+        "nextDue": following,
+        "notDue": f"Nothing is due until {visit.sure(following).text}." if following else "Nothing is due.",
+        "moreDue": max(0, len(due) - sum(1 + row["more"] for row in rows[:_LISTED])),
+        "queues": answer["queues"],
+        "health": build_health(answer["health"], answer["counts"], visit),
+    }
 
 
 def _read_past(answer: Json, visit: Visit) -> _Past:
@@ -297,30 +245,23 @@ def _write_bad(past: _Past) -> str:
     return f"{'at least ' if past.is_at_least else ''}{past.bad:,}"
 
 
-def _write_sentence(attention: Attention, past: _Past, running: int, due: Sequence[DueRow]) -> str:
-    if attention.needs:
-        more = "At least " if attention.is_at_least else ""
-        wrong = f"{more}{write_count(attention.count, 'thing needs you', 'things need you')}"
+def _write_sentence(attention: Json, past: _Past, opened: int, due: Sequence[Json], visit: Visit) -> str:
+    if attention["needs"]:
+        more = "At least " if attention["isAtLeast"] else ""
+        wrong = f"{more}{write_count(attention['count'], 'thing needs you', 'things need you')}"
     else:
-        wrong = attention.calm.partition(":")[0].removesuffix(".") if attention.is_at_least else "Nothing needs you"
+        wrong = attention["calm"].partition(":")[0].partition(".")[0]
     failed = f", {_write_bad(past)} failed in the last 12 h" if past.bad else ""
-    coming = f" Next: {due[0].title}, {due[0].at.relative}." if due else ""
-    return f"{wrong}{failed}. {running:,} open.{coming}"
+    coming = f" Next: {due[0]['title']}, {visit.sure(due[0]['utc']).relative}." if due else ""
+    return f"{wrong}{failed}. {opened:,} open.{coming}"
 
 
-def _read_next(tasks: Sequence[Json], visit: Visit) -> Moment | None:
-    """Return the instant at which the first task is due. None if none is."""
-    return visit.moment(tasks[0].get("nextExecutionTime")) if tasks else None
-
-
-def _group_due(occurrences: Iterable[Json], visit: Visit) -> list[DueRow]:
+def _group_due(occurrences: Iterable[Json]) -> list[Json]:
+    """Return the first occurrence of each task, with the number of those that follow."""
     times: dict[str, list[Json]] = {}
     for each in occurrences:
         times.setdefault(each["taskId"], []).append(each)
-    return [
-        DueRow(visit.sure(group[0]["utc"]), task_id, group[0]["title"], len(group) - 1)
-        for task_id, group in times.items()
-    ]
+    return [{**group[0], "more": len(group) - 1} for group in times.values()]
 
 
 class LocalClock(Protocol):

@@ -1,20 +1,23 @@
-"""Executions over time: a task's life with a lane for each, and the strip of all tasks on the home page.
+"""Executions over time: a task's life with a lane for each, the strip of all tasks on Home, and the last of a task.
 
-Both are linear in time, with now in sight.
+The first two are linear in time, with now in sight.
 """
 
 from __future__ import annotations
 
 import zoneinfo
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.chart_axis import draw_picture, draw_vertical, element, group, percent
-from cloudsched.dashboard.status import BAD, OPEN
+from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.times import ClockChange, find_clock_changes, write_duration
+from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionStatus
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -338,3 +341,49 @@ def _draw_stems(
         tall = 2.0 + (_LATE_TALL - 2) * (late / most if most else 0)
         x = percent((at - start) / span)
         yield element("rect", cls="f-past", x=x, width=2, y=_LATE_TOP + _LATE_TALL - tall, height=tall)
+
+
+MARKS: Final = 12
+"""The largest number of marks."""
+_STEP, _WIDE, _LINE = 7, 5, 12
+_GOOD_TALL, _BAD_TALL, _NOT_RUN_TALL = 9, 8, 1
+_FILLS: Final[dict[str, str]] = {ExecutionStatus.RUNNING: "f-run", ExecutionStatus.RETRYING: "f-retry"}
+
+
+def draw_runs(statuses: Sequence[str]) -> Markup:
+    """Return the marks of executions, the earliest first. The latest is at the right."""
+    shown = statuses[-MARKS:]
+    first = MARKS - len(shown)
+    parts = [element("line", cls="base", x1=0, x2=_STEP * MARKS, y1=_LINE, y2=_LINE)]
+    for index, status in enumerate(shown):
+        parts += _draw_mark(status, (first + index) * _STEP)
+    return element("svg", *parts, cls="runs", role="img", aria_label=write_runs(statuses))
+
+
+def write_runs(statuses: Sequence[str]) -> str:
+    """Return the same in words, such as ``Last 12: 9 succeeded, 3 failed, the last two in a row``."""
+    shown = statuses[-MARKS:]
+    if not shown:
+        return "Nothing has run yet"
+    if len(shown) == 1:
+        return f"The last one: {show_status(shown[0]).word.lower()}"
+    counts = Counter(show_status(each).word.lower() for each in shown)
+    if len(counts) == 1:
+        return f"Last {len(shown)}: all {next(iter(counts))}"
+    said = ", ".join(f"{count} {word}" for word, count in counts.items())
+    in_a_row = len(list(takewhile(lambda each: each in BAD, reversed(shown))))
+    return f"Last {len(shown)}: {said}" + (f", the last {in_a_row} in a row" if in_a_row > 1 else "")
+
+
+def _draw_mark(status: str, left: int) -> list[Markup]:
+    if status in BAD:
+        return [element("rect", cls="f-fail", x=left, y=_LINE, width=_WIDE, height=_BAD_TALL)]
+    top = _LINE - _GOOD_TALL
+    if status == "SUSPENDED":
+        hatched = element("rect", x=left, y=top, width=_WIDE, height=_GOOD_TALL, fill="url(#hatch)")
+        frame = element(
+            "rect", cls="o w", x=left + 0.5, y=top + 0.5, width=_WIDE - 1, height=_GOOD_TALL - 1, fill_opacity=0
+        )
+        return [hatched, frame]
+    tall = _NOT_RUN_TALL if status in NOT_RUN_STATUSES else _GOOD_TALL
+    return [element("rect", cls=_FILLS.get(status, "f-past"), x=left, y=_LINE - tall, width=_WIDE, height=tall)]

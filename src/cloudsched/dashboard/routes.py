@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from werkzeug.routing import Map, Rule
 
@@ -14,11 +14,10 @@ from cloudsched.dashboard import (
     deliveries_view,
     execution_view,
     home_view,
+    lists_view,
     queues_view,
-    runs_view,
     task_form,
     task_view,
-    tasks_view,
     usage_view,
 )
 from cloudsched.domain.transitions.allowed_verbs import Verb
@@ -53,14 +52,15 @@ UNDONE_BY: Final[dict[str, str]] = {Verb.PAUSE: Verb.RESUME, Verb.RESUME: Verb.P
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view: its requests to the API, and its page of the answers."""
+    """A view: its requests to the API, and what its template needs of the answers."""
 
+    path: str
     fetch: Callable[..., Json]
-    build: Callable[[Json, Visit], Any]
+    build: Callable[[Json, Visit], Json]
+    """Returns what the template shows. A ``title`` in it is the page's, which otherwise is the tab's name."""
     template: str
     tab: str
     """The name of the view in the top bar that it belongs to."""
-    title: Callable[[Any], str]
     send: Callable[..., Done | Again] | None = None
     """Carries out the view's form. None if it has none."""
     is_form: bool = False
@@ -69,44 +69,43 @@ class View:
     """True if it changes by itself. Usage does not, because each look sums up the changes, at a read for each task."""
 
 
-def _make_form(
-    fetch: Callable[..., Json],
-    build: Callable[[Json, Visit], Any],
-    send: Callable[..., Done | Again],
-    template: str,
-    tab: str = "Tasks",
-) -> View:
-    return View(fetch, build, template, tab, lambda page: page.title, send, is_form=True)
-
-
+_TASK, _EXECUTION = "/tasks/<task_id>", "/tasks/<task_id>/executions/<execution_id>"
 VIEWS: Final = {
-    "home": View(home_view.fetch, home_view.build, "home.html", "Home", lambda _: "Home"),
-    "calendar": View(calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar", lambda _: "Calendar"),
-    "queues": View(queues_view.fetch, queues_view.build, "queues.html", "Queues", lambda _: "Queues"),
-    "locks": View(queues_view.fetch_locks, queues_view.build_locks, "locks.html", "Locks", lambda _: "Locks"),
+    "home": View("/", home_view.fetch, home_view.build, "home.html", "Home"),
+    "calendar": View("/calendar", calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar"),
+    "queues": View("/queues", queues_view.fetch, queues_view.build, "queues.html", "Queues"),
+    "locks": View("/locks", queues_view.fetch_locks, queues_view.build_locks, "locks.html", "Locks"),
     "outbox": View(
-        deliveries_view.fetch, deliveries_view.build, "outbox.html", "Outbox", lambda _: "Outbox", deliveries_view.send
+        "/outbox", deliveries_view.fetch, deliveries_view.build, "outbox.html", "Outbox", deliveries_view.send
     ),
     "person": View(
-        deliveries_view.fetch_person, deliveries_view.build_person, "person.html", "Outbox", lambda page: page.name
+        "/people/<owner>", deliveries_view.fetch_person, deliveries_view.build_person, "person.html", "Outbox"
     ),
-    "usage": View(usage_view.fetch, usage_view.build, "usage.html", "Usage", lambda _: "Usage", is_live=False),
-    "tasks": View(tasks_view.fetch, tasks_view.build, "tasks.html", "Tasks", lambda _: "Tasks"),
-    "runs": View(runs_view.fetch, runs_view.build, "runs.html", "Runs", lambda _: "Runs"),
-    "retry": _make_form(bulk_view.fetch_retry, bulk_view.build_retry, bulk_view.send_retry, "retry.html", tab="Runs"),
-    "new": _make_form(task_form.fetch_new, task_form.build, task_form.send_new, "task_form.html"),
-    "edit": _make_form(task_form.fetch_edit, task_form.build, task_form.send_edit, "task_form.html"),
-    "bulk": _make_form(bulk_view.fetch, bulk_view.build, bulk_view.send, "bulk.html"),
-    "run": _make_form(task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"),
-    "answer": _make_form(task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"),
-    "task": View(task_view.fetch, task_view.build, "task.html", "Tasks", lambda page: page.title),
-    "execution": View(
-        execution_view.fetch,
-        execution_view.build,
-        "execution.html",
-        "Tasks",
-        lambda page: f"{page.task_title}, {page.at.text}",
+    "usage": View("/usage", usage_view.fetch, usage_view.build, "usage.html", "Usage", is_live=False),
+    "tasks": View("/tasks", lists_view.fetch_tasks, lists_view.build_tasks, "tasks.html", "Tasks"),
+    "runs": View("/runs", lists_view.fetch_runs, lists_view.build_runs, "runs.html", "Runs"),
+    "retry": View(
+        *("/retry", bulk_view.fetch_retry, bulk_view.build, "bulk.html", "Runs", bulk_view.send_retry), is_form=True
     ),
+    "bulk": View("/bulk", bulk_view.fetch, bulk_view.build, "bulk.html", "Tasks", bulk_view.send, is_form=True),
+    "new": View(
+        *("/new", task_form.fetch_new, task_form.build, "task_form.html", "Tasks", task_form.send_new), is_form=True
+    ),
+    "edit": View(
+        *(f"{_TASK}/edit", task_form.fetch_edit, task_form.build, "task_form.html", "Tasks", task_form.send_edit),
+        is_form=True,
+    ),
+    "run": View(
+        *(f"{_TASK}/run", task_form.fetch_run, task_form.build_run, "run.html", "Tasks", task_form.send_run),
+        is_form=True,
+    ),
+    "answer": View(
+        *(f"{_TASK}/events/<event>", task_form.fetch_run, task_form.build_run, "run.html", "Tasks"),
+        task_form.send_run,
+        is_form=True,
+    ),
+    "task": View(_TASK, task_view.fetch, task_view.build, "task.html", "Tasks"),
+    "execution": View(_EXECUTION, execution_view.fetch, execution_view.build, "execution.html", "Tasks"),
 }
 TABS: Final = {
     "Home": ("", "h"),
@@ -119,30 +118,18 @@ TABS: Final = {
     "Usage": ("usage", "u"),
 }
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""
-NEW_FORM: Final = {"task_id": "new"}
-"""The arguments of `tasks/new`: the task `new` if it exists, or else the form for a new one, which is at `new`."""
 MAP: Final = Map(
     [
-        Rule("/", endpoint="home"),
         *(
-            Rule(f"/{name}", endpoint=name)
-            for name in ("tasks", "runs", "calendar", "queues", "locks", "outbox", "usage")
+            Rule(view.path, endpoint=name, methods=["GET", "POST"] if view.send or name == "home" else ["GET"])
+            for name, view in VIEWS.items()
         ),
-        Rule("/new", endpoint="new"),
-        Rule("/bulk", endpoint="bulk"),
-        Rule("/retry", endpoint="retry"),
-        Rule("/people/<owner>", endpoint="person"),
-        Rule("/tasks/<task_id>", endpoint="task"),
-        Rule("/tasks/<task_id>/edit", endpoint="edit"),
-        Rule("/tasks/<task_id>/run", endpoint="run"),
-        Rule("/tasks/<task_id>/events/<event>", endpoint="answer"),
-        Rule("/tasks/<task_id>/executions/<execution_id>", endpoint="execution"),
-        Rule("/tasks/<task_id>/executions/<execution_id>/result.json", endpoint="result"),
-        Rule("/tasks/<task_id>/executions/<execution_id>/payload.json", endpoint="payload"),
-        Rule("/tasks/<task_id>/verbs/<verb>", endpoint="verb", methods=["POST"]),
-        Rule("/<any(tasks, runs):name>.<any(csv, json):kind>", endpoint="export"),
-        Rule("/changes", endpoint="changes"),
-        Rule("/static/<name>", endpoint="static"),
+        Rule(f"{_EXECUTION}/result.json", endpoint="result", methods=["GET"]),
+        Rule(f"{_EXECUTION}/payload.json", endpoint="payload", methods=["GET"]),
+        Rule(f"{_TASK}/verbs/<verb>", endpoint="verb", methods=["POST"]),
+        Rule("/<any(tasks, runs):name>.<any(csv, json):kind>", endpoint="export", methods=["GET"]),
+        Rule("/changes", endpoint="changes", methods=["GET"]),
+        Rule("/static/<name>", endpoint="static", methods=["GET"]),
     ],
     strict_slashes=False,
     merge_slashes=False,

@@ -9,11 +9,10 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-from cloudsched.dashboard.forms import Again, Done, Field, describe_problem, list_names, make_fields, place_faults
+from cloudsched.dashboard.forms import Again, Done, describe_problem, list_names, make_fields, place_faults, read_key
 from cloudsched.dashboard.payload_schema import ABSENT, Slot, read_schema, read_value, write_texts
 from cloudsched.dashboard.task_options import (
     MORE,
@@ -26,35 +25,14 @@ from cloudsched.dashboard.task_options import (
     write_options,
     write_schedule,
 )
-from cloudsched.dashboard.task_view import DueRow, build_upcoming, number_entries
+from cloudsched.dashboard.task_view import build_upcoming, number_entries
 from cloudsched.dashboard.times import parse_instant
-from cloudsched.dashboard.visit import Api, Json, Visit, ZoneChoice, task_path, zone_choices
+from cloudsched.dashboard.visit import Api, Json, Visit, task_path
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import OWNER_ZONE
 from cloudsched.errors import CloudschedError, InvalidInput, KeyReused, NotFound, PreconditionFailed
 
 COUNT: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One meaning of words that have several."""
-
-    label: str
-    description: str
-    schedule: str
-    """The schedule as JSON text, which the form takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleCheck:
-    """The reading of a schedule that is shown before anything is stored."""
-
-    description: str
-    assumptions: tuple[str, ...]
-    rows: list[DueRow]
-    zone: str
-    readings: list[Reading]
 
 
 def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | None:
@@ -96,80 +74,36 @@ def _ask_schedule(ask: Callable[[], Json], errors: dict[str, str]) -> Json | Non
         return {"readings": list(error.readings)} if error.readings else None
 
 
-def build_check(preview: Json | None, visit: Visit) -> ScheduleCheck | None:
-    """Return the reading in the API's answer. None if there is none."""
+def build_check(preview: Json | None, visit: Visit) -> Json | None:
+    """Return the reading of a schedule that is shown before anything is stored. None if there is none.
+
+    Words may have several meanings. Each has its schedule as JSON text, which the form takes.
+    """
     if preview is None:
         return None
-    occurrences = preview.get("occurrences", [])
     zone = (preview.get("schedule") or {}).get("timezone", "UTC")
-    readings = [
-        Reading(
-            str(each.get("label", "")), str(each.get("description", "")), json.dumps(each["schedule"], sort_keys=True)
-        )
-        for each in preview.get("readings", [])
-    ]
-    due = [parse_instant(each["utc"]) for each in occurrences]
+    due = [parse_instant(each["utc"]) for each in preview.get("occurrences", [])]
     shown = visit.in_zone_of({"timezone": zone})
-    assumptions = tuple(map(str, preview.get("assumptions") or ()))
-    return ScheduleCheck(
-        str(preview.get("description", "")), assumptions, build_upcoming(due, shown, zone), shown.zone.key, readings
-    )
+    return {
+        "description": preview.get("description", ""),
+        "assumptions": preview.get("assumptions") or (),
+        "rows": build_upcoming(due, shown, zone),
+        "visit": shown,
+        "readings": [
+            {**each, "text": json.dumps(each["schedule"], sort_keys=True)} for each in preview.get("readings", ())
+        ],
+    }
 
 
 _PAYLOAD: Final = "payload"
-_LONGEST_KEY: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class HandlerChoice:
-    """A handler that a new task may name."""
-
-    name: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A field that somebody else has changed since the form was opened."""
-
-    label: str
-    yours: str
-    theirs: str
-    is_yours_kept: bool
-    """True if it was touched in this form, too, so that saving replaces the other value."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFormPage:
-    """The view model."""
-
-    title: str
-    task_id: str
-    handler: str
-    handlers: list[HandlerChoice]
-    payload: tuple[Field, ...]
-    options: tuple[Field, ...]
-    more: tuple[Field, ...]
-    is_more_open: bool
-    schedule_now: str
-    taken_back: str
-    """The edit that the form takes back, if it does."""
-    key: str
-    base: str
-    error: str
-    conflicts: list[Conflict]
-    check: ScheduleCheck | None
-    is_checked: bool
-    """True if the API has found no problem."""
-    zones: list[ZoneChoice]
 
 
 def fetch_new(api: Api, visit: Visit) -> Json:
     """Ask the API for its handlers."""
-    return _describe_new(api, visit, visit.query.get("handler", ""), {"timezone": visit.zone.key})
+    return _describe_new(api, visit.query.get("handler", ""), {"timezone": visit.zone.key})
 
 
-def _describe_new(api: Api, _visit: Visit, handler: str, texts: Mapping[str, str]) -> Json:
+def _describe_new(api: Api, handler: str, texts: Mapping[str, str]) -> Json:
     handlers = api.get("/v1/handlers")["handlers"]
     return {"handlers": handlers, "handler": handler, "texts": dict(texts), "key": uuid.uuid4().hex}
 
@@ -261,13 +195,11 @@ def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
     }
 
 
-def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
+def send_new(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done | Again:
     """Check or create a task. The form's key makes a second request find the task of the first."""
     handler = texts.get("handler", "")
-    answer = _describe_new(api, visit, handler, _choose_reading(texts))
-    key = texts.get("key", "")
-    if key.isascii() and key.isalnum() and len(key) <= _LONGEST_KEY:
-        answer["key"] = key
+    answer = _describe_new(api, handler, _choose_reading(texts))
+    answer["key"] = read_key(texts) or answer["key"]
     errors: dict[str, str] = {}
     content = {"handler": handler, **read_new(answer["texts"], errors)}
     slot = _find_slot(answer["handlers"], handler)
@@ -288,7 +220,7 @@ def send_new(api: Api, visit: Visit, texts: Mapping[str, str]) -> Done | Again:
         return Again({**answer, "key": uuid.uuid4().hex, "error": problem}, 422)
     except CloudschedError as error:
         return _refuse(answer, error, slot, NAMES)
-    return Done(f"tasks/{task['id']}", "create", _list_assumed(task))
+    return Done(f"tasks/{task['id']}", "create")
 
 
 def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tries: int = 3) -> Done | Again:
@@ -305,7 +237,6 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
         return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
     slot = _find_slot(answer["handlers"], task["handler"])
     content = _read_edit(answer, slot, errors)
-    saved: Json = {}
     try:
         answer |= {"errors": errors, "preview": _check_change(api, answer["task"], content, errors)}
         if errors:
@@ -314,17 +245,12 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
             checked = api.patch(task_path(task_id), content, query={"validateOnly": "true"})
             return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked, answer["task"])})
         if content:
-            saved = api.patch(task_path(task_id), content, etag=etag)
+            api.patch(task_path(task_id), content, etag=etag)
     except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
         return send_edit(api, visit, texts, task_id, tries - 1) if tries else _refuse(answer, error, slot, NAMES)
     except CloudschedError as error:
         return _refuse(answer, error, slot, NAMES)
-    return Done(f"tasks/{task_id}", "edit" if content else "same", _list_assumed(saved))
-
-
-def _list_assumed(task: Json) -> tuple[str, ...]:
-    """Return the API's assumptions about the schedule that was just saved."""
-    return tuple(map(str, (task.get("readBack") or {}).get("assumed", ())))
+    return Done(f"tasks/{task_id}", "edit" if content else "same")
 
 
 def _read_edit(answer: Json, slot: Slot, errors: dict[str, str]) -> Json:
@@ -350,47 +276,31 @@ def _refuse(answer: Json, error: CloudschedError, slot: Slot, options: tuple[str
     return Again({**answer, "error": f"{what} {then}".strip()}, status)
 
 
-def build(answer: Json, visit: Visit) -> TaskFormPage:
-    """Return the view model of the API's answers and the form's texts."""
+def build(answer: Json, visit: Visit) -> Json:
+    """Return what the form of a task shows."""
     texts, errors = answer["texts"], answer.get("errors", {})
     task: Json | None = answer.get("task")
-    handler = answer["handler"]
-    zones = tuple(dict.fromkeys([texts.get("timezone") or visit.zone.key, visit.zone.key, "UTC", OWNER_ZONE]))
-    names = tuple(name for name in NAMES if name not in MORE)
-    more = tuple(name for name in MORE if name != "owner" or _may_choose_owner(visit, task))
     is_new = task is None
-    chosen = visit if task is None else visit.in_zone_of(task)
-    return TaskFormPage(
-        title="New task" if task is None else f"Edit {task['title']}",
-        task_id="" if task is None else task["id"],
-        handler=handler,
-        handlers=[HandlerChoice(each["name"], each.get("description") or "") for each in answer["handlers"]],
-        payload=make_fields(_find_slot(answer["handlers"], handler), texts, errors),
-        options=make_options(names, texts, errors, zones, is_new=is_new),
-        more=make_options(more, texts, errors, zones, is_new=is_new),
-        is_more_open=any(name in errors or (is_new and texts.get(name)) for name in more),
-        schedule_now=answer.get("words", ""),
-        taken_back=answer.get("takenBack", ""),
-        key=answer.get("key", ""),
-        base=answer.get("base", ""),
-        error=answer.get("error", ""),
-        conflicts=[
-            Conflict(name, theirs if mine is None else mine, theirs, is_yours_kept=mine is not None)
-            for name, mine, theirs in answer.get("conflicts", ())
-        ],
-        check=build_check(answer.get("preview"), visit),
-        is_checked=answer.get("isChecked", False),
-        zones=zone_choices(chosen),
-    )
+    zones = [texts.get("timezone"), visit.own_zone, visit.zone.key, "UTC", OWNER_ZONE]
+    suggested = tuple(dict.fromkeys(filter(None, zones)))
+    names = tuple(name for name in NAMES if name not in MORE)
+    more = tuple(name for name in MORE if name != "owner" or (is_new and visit.role == "admin"))
+    return {
+        **dict.fromkeys(("error", "key", "base", "words", "takenBack"), ""),
+        **dict.fromkeys(("task", "conflicts", "isChecked")),
+        **answer,
+        "title": "New task" if task is None else f"Edit {task['title']}",
+        "payload": make_fields(_find_slot(answer["handlers"], answer["handler"]), texts, errors),
+        "options": make_options(names, texts, errors, suggested, is_new=is_new),
+        "more": make_options(more, texts, errors, suggested, is_new=is_new),
+        "isMoreOpen": any(name in errors or (is_new and texts.get(name)) for name in more),
+        "check": build_check(answer.get("preview"), visit),
+    }
 
 
 def _find_slot(handlers: list[Json], name: str) -> Slot:
     schema: dict[str, Any] | None = next((each.get("payloadSchema") for each in handlers if each["name"] == name), None)
     return read_schema(schema)
-
-
-def _may_choose_owner(visit: Visit, task: Json | None) -> bool:
-    return visit.role == "admin" and task is None
 
 
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
@@ -430,23 +340,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True)
-class RunPage:
-    """The view model of a form for a handler's input: a payload for one run, or an event's."""
-
-    title: str
-    task_id: str
-    task_title: str
-    handler: str
-    event: str
-    """The event that is answered. Empty if this is a run."""
-    payload: tuple[Field, ...]
-    key: str
-    error: str
-    is_checked: bool
-    zones: list[ZoneChoice]
-
-
 def fetch_run(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
     """Ask the API for the task and its payload, or for the payload's schema of an event of its handler."""
     task, _ = api.task(task_id)
@@ -465,8 +358,7 @@ def fetch_run(api: Api, visit: Visit, task_id: str, event: str = "") -> Json:
 def send_run(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, event: str = "") -> Done | Again:
     """Check or start the run, or send the answer. The form's key makes a second request find the first one's."""
     answer = fetch_run(api, visit, task_id, event)
-    key = texts.get("key", "")
-    answer |= {"texts": dict(texts), "key": key if key.isascii() and key.isalnum() else answer["key"]}
+    answer |= {"texts": dict(texts), "key": read_key(texts) or answer["key"]}
     errors: dict[str, str] = {}
     slot = read_schema(answer["schema"])
     payload = read_value(slot, texts, errors)
@@ -489,18 +381,13 @@ def send_run(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, eve
     return Done(f"tasks/{task_id}", "trigger")
 
 
-def build_run(answer: Json, visit: Visit) -> RunPage:
-    """Return the view model of the API's answers and the form's texts."""
+def build_run(answer: Json, _visit: Visit) -> Json:
+    """Return what the form of a handler's input shows: a payload for one run, or an event's."""
     task, event = answer["task"], answer["event"]
-    return RunPage(
-        title=f"Answer {event} of {task['title']}" if event else f"Run {task['title']} once",
-        task_id=task["id"],
-        task_title=task["title"],
-        handler=task["handler"],
-        event=event,
-        payload=make_fields(read_schema(answer["schema"]), answer["texts"], answer.get("errors", {})),
-        key=answer["key"],
-        error=answer.get("error", ""),
-        is_checked=answer.get("isChecked", False),
-        zones=zone_choices(visit.in_zone_of(task)),
-    )
+    return {
+        "error": "",
+        "isChecked": False,
+        **answer,
+        "title": f"Answer {event} of {task['title']}" if event else f"Run {task['title']} once",
+        "payload": make_fields(read_schema(answer["schema"]), answer["texts"], answer.get("errors", {})),
+    }

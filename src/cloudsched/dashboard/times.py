@@ -6,9 +6,10 @@ A `WallDay` is a day of the wall clock: its skipped and repeated spans, and the 
 from __future__ import annotations
 
 import zoneinfo
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from typing import Final
+from typing import Any, Final
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _MINUTES_ALONE, _DAYS_ALONE = 10, 30
@@ -88,6 +89,11 @@ def write_duration(duration: timedelta) -> str:
         return _two(hours, "h", rest // _MINUTE, "min")
     days, rest = divmod(whole, _DAY)
     return _two(days, "d", rest // _HOUR, "h", alone=days >= _DAYS_ALONE)
+
+
+def write_took(record: Mapping[str, Any]) -> str:
+    """Return the time from ``startedAt`` to ``finishedAt``."""
+    return write_duration(max(parse_instant(record["finishedAt"]) - parse_instant(record["startedAt"]), timedelta(0)))
 
 
 def _two(large: int, large_unit: str, small: int, small_unit: str, *, alone: bool = False) -> str:

@@ -159,6 +159,11 @@ class Api:
         return self._client.run_flow(flow())
 
 
+def write_count(count: int, one: str, many: str, *, is_at_least: bool = False) -> str:
+    """Return a number of items, such as ``at least 10,000 tasks``."""
+    return f"{'at least ' if is_at_least else ''}{count:,} {one if count == 1 else many}"
+
+
 def task_path(task_id: str) -> str:
     """Return a task's path in the API. Raises NotFound for a text that cannot be an id."""
     if task_id in {"", ".", ".."}:

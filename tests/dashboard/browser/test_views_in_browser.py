@@ -25,7 +25,7 @@ VIEWS = {
     "bulk?action=pause&owner=ada": "Pause",
     "bulk?action=delete&owner=ada": "Delete",
     "calendar?week=2027-03-22": "Calendar",
-    "calendar?day=2027-03-28&tz=task": "Calendar",
+    "calendar?day=2027-03-28": "Calendar",
     "calendar?month=2027-03": "Calendar",
     "runs?within=any": "Runs",
     "retry?handler=broken": "Retry",

@@ -74,7 +74,7 @@ def test_what_follows_a_sleep_stays() -> None:
     """An instant with microseconds is read, and what waits beside it is said, too."""
     at = datetime(2027, 1, 1, 9, 0, 0, 5, tzinfo=UTC)
     record = {"status": "SUSPENDED", "message": f"It sleeps until {at.isoformat()}; a call waits for room."}
-    assert write_message(record, visit()) == f"It sleeps until {visit().sure(at).text}; a call waits for room."
+    assert write_message(record, visit()) == f"It sleeps until {visit().moment(at).text}; a call waits for room."
 
 
 @pytest.mark.parametrize(("days", "words"), [(75, "2 or 3 hops carry the dispatch that is due on "), (3, "")])

@@ -27,7 +27,7 @@ from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS, View
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import Moment, find_zone, parse_instant, write_took
-from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, task_path, write_count, zone_choices
+from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, task_path, write_count
 from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
 
@@ -134,7 +134,7 @@ class Dashboard:
         is_open = endpoint == "execution" and bool(request.args.get("open"))
         cursor = find_cursor(self._api, **arguments) if is_open else find_cursor(self._api)
         visit = self._look(request)
-        now = visit.sure(visit.now)
+        now = visit.moment(visit.now)
         mode = "" if self._clock is None else self._clock.mode
         news = {"cursor": cursor, "iso": now.iso, "clock": now.text, "mode": mode}
         return Response(json.dumps(news), mimetype="application/json", headers={"Cache-Control": "no-store"})
@@ -263,7 +263,7 @@ class Dashboard:
             title=title,
             root=_root(request),
             address=_address(request),
-            zones=zone_choices(visit, *zones),
+            zones=visit.list_zones(*zones),
             tabs=TABS,
             every=(LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL) if shell["is_live"] else 0,
             mode=None if self._clock is None else self._clock.mode,
@@ -287,7 +287,7 @@ class _Unindent(Extension):
 def _show_moment(context: Context, at: Moment | str | datetime) -> Moment:
     """Return an instant of the API as the page shows it."""
     visit: Visit = context["visit"]
-    return at if isinstance(at, Moment) else visit.sure(at)
+    return at if isinstance(at, Moment) else visit.moment(at)
 
 
 def _show_look(status: Status | str) -> Status:

@@ -132,7 +132,7 @@ def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
     age = visit.now - parse_instant(counts["countedAt"]) if counts else FRESH
     is_whole = not (missing or cut) and len(queues) < MAX_QUEUES and age < FRESH
     last = max((str(each["scheduledFor"]) for each in answer["lastFailures"]), key=parse_instant, default=None)
-    failure = "" if last is None else f" The last failure was {visit.sure(last).relative}."
+    failure = "" if last is None else f" The last failure was {visit.moment(last).relative}."
     if is_whole:
         asked = "just now" if age < timedelta(seconds=1) else f"{write_duration(age)} ago"
         calm = f"Nothing needs you: all tasks were asked {asked}."

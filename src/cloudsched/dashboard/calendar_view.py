@@ -116,7 +116,7 @@ def write_notes(answer: Json, visit: Visit) -> Iterator[str]:
         drawn = f"The latest {len(answer['ran']):,} that ended are drawn, failures first"
         yield f"{drawn}. {known}. Choose a day, or a filter."
     if until := answer.get("dueUntil"):
-        yield f"From {visit.sure(until).text} on, only some of what is due are drawn: the hatched days have more."
+        yield f"From {visit.moment(until).text} on, only some of what is due are drawn: the hatched days have more."
     if status := visit.query.get("status"):
         yield f"Of what ran, only what has the status {show_status(status.upper()).word.lower()} is shown."
     if answer["paused"]:
@@ -401,7 +401,7 @@ def _make_mark(entry: Entry, place: float, visit: Visit) -> Mark:
     return Mark(
         at=place,
         label=f"{entry.at.astimezone(visit.zone):%H:%M} {title}",
-        words=f"{entry.title}, {visit.sure(entry.at).text}, {entry.status.word.lower()}",
+        words=f"{entry.title}, {visit.moment(entry.at).text}, {entry.status.word.lower()}",
         href=entry.href,
         is_future=entry.kind not in {"ran", "failed"},
         is_bad=entry.kind == "failed",

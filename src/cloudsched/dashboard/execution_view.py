@@ -69,16 +69,16 @@ def build_lines(rows: Iterable[WaterfallRow], waterfall: Waterfall, visit: Visit
 
 def list_step(step: Json, visit: Visit, child: Json | None = None) -> list[tuple[str, str, bool]]:
     """Return the facts about a step: name, value, and whether a machine reads it. A call's have its payload, too."""
-    started = visit.sure(step["startedAt"])
+    started = visit.moment(step["startedAt"])
     facts = [("Status", show_status(step["status"]).word, False), ("Started", started.text, False)]
     finished = "Finished, not noticed yet" if step.get("isUnnoticed") else "Finished"
     for name, label in (("finishedAt", finished), ("dueAt", "Due")):
         if step.get(name):
-            facts.append((label, visit.sure(step[name]).text, False))
+            facts.append((label, visit.moment(step[name]).text, False))
     if step.get("attempts"):
         facts.append(("Attempts", str(step["attempts"]), False))
     for number, each in enumerate(step.get("tries", ()), step.get("attempts", 0) - len(step.get("tries", ())) + 1):
-        facts.append((f"Try {number}", f"{visit.sure(each['startedAt']).text}, {write_took(each)}", False))
+        facts.append((f"Try {number}", f"{visit.moment(each['startedAt']).text}, {write_took(each)}", False))
     if child is not None and not child.get("children"):
         facts.append(("Payload", shorten(json.dumps(child.get("payload", {}), ensure_ascii=False), 4000), True))
     elif step["kind"] == "STEP":
@@ -137,9 +137,6 @@ def show_content(content: object, path: str) -> Content:
     return Content(
         shorten(text, _SHOWN), words, is_folded=len(text) > FOLDED, download=path if len(text) > FOLDED else ""
     )
-
-
-_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
@@ -218,7 +215,7 @@ def build(answer: Json, visit: Visit) -> Json:
     result = None if is_open else record.get("content")
     return {
         **answer,
-        "title": f"{task['title']}, {visit.sure(record['scheduledFor']).text}",
+        "title": f"{task['title']}, {visit.moment(record['scheduledFor']).text}",
         "sentence": _write_sentence(record, visit),
         "tone": _TONES.get(record["status"], ""),
         "facts": _list_facts(record, waterfall),
@@ -233,8 +230,6 @@ def build(answer: Json, visit: Visit) -> Json:
         "step": step,
         "stepFacts": list_step(step, visit, answer["child"]) if step else [],
         "retryFrom": step["number"] if step and "retry" in verbs else None,
-        "log": _list_log(answer["logs"], visit),
-        "levels": _LEVELS,
         "branches": list(_walk(answer["tree"], 0))[1 : _TREE + 1] if answer["tree"] else [],
         "payload": None if payload is None else show_content(payload, f"{path}/payload.json"),
         "payloadNote": payload_note,
@@ -251,7 +246,7 @@ def _write_sentence(record: Json, visit: Visit) -> str:
     if message := write_message(record, visit):
         return f"{status.word}. {message}"
     if record["status"] == "RETRYING" and record.get("nextAttemptAt"):
-        moment = visit.sure(record["nextAttemptAt"])
+        moment = visit.moment(record["nextAttemptAt"])
         return f"Its last attempt failed. The next one starts {moment.text}, {moment.relative}."
     if record.get("error"):
         return f"{status.word} with {record['error']['type']}: {shorten(record['error']['message'])}"
@@ -301,18 +296,6 @@ def _describe_deliveries(record: Json, task: Json) -> str:
     if record.get("isDelivered"):
         return f"Delivered to {', '.join(channels)}."
     return f"Not delivered to all of {', '.join(channels)} yet."
-
-
-def _list_log(logs: Json | None, visit: Visit) -> list[Json]:
-    """Return the lines of the chosen level and above that contain the searched text."""
-    level, find = visit.query.get("level", "").upper(), visit.query.get("find", "").lower()
-    wanted = _LEVELS[_LEVELS.index(level) :] if level in _LEVELS else _LEVELS
-    return [
-        each
-        for each in (logs or {}).get("lines", ())
-        if (each["level"] in wanted or each["level"] not in _LEVELS)
-        and find in f"{each['text']} {each['logger']}".lower()
-    ]
 
 
 def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object, str]:

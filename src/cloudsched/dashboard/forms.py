@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.payload_schema import (
     AS_JSON,
@@ -149,27 +149,23 @@ def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
         return (_make_group(slot, texts, errors),)
     if slot.kind == JSON_TEXT:
         return (_make_json(slot, slot.name, texts, errors, _write_hint(slot)),)
-    text = texts.get(slot.name, "")
-    common: dict[str, Any] = {"path": slot.name, "hint": _write_hint(slot), "error": errors.get(slot.name, "")}
-    if slot.kind in {CHOICE, YES_NO}:
-        return (
-            Field(slot.name, field_id(slot.name), slot.label, "select", text, options=_choices(slot, text), **common),
-        )
-    if slot.kind in _AREAS:
-        return (Field(slot.name, field_id(slot.name), slot.label, "area", text, rows=_AREAS[slot.kind], **common),)
-    type_ = _TYPES.get(slot.kind, "text")
-    return (
-        Field(
-            slot.name,
-            field_id(slot.name),
-            slot.label,
-            "input",
-            text,
-            type="text" if errors.get(slot.name) else type_,  # a browser would drop a text that is no date
-            mode=_MODES.get(slot.kind, ""),
-            **common,
-        ),
+    text, error = texts.get(slot.name, ""), errors.get(slot.name, "")
+    is_choice = slot.kind in {CHOICE, YES_NO}
+    field = Field(
+        slot.name,
+        field_id(slot.name),
+        slot.label,
+        "select" if is_choice else "area" if slot.kind in _AREAS else "input",
+        text,
+        slot.name,
+        _write_hint(slot),
+        error,
+        type="text" if error else _TYPES.get(slot.kind, "text"),  # a browser would drop a text that is no date
+        mode=_MODES.get(slot.kind, ""),
+        rows=_AREAS.get(slot.kind, 0),
+        options=_choices(slot, text) if is_choice else (),
     )
+    return (field,)
 
 
 def choose(pairs: Iterable[tuple[str, str]], text: str) -> tuple[Option, ...]:

@@ -162,7 +162,7 @@ def build(answer: Json, visit: Visit) -> Json:
     following = rows[0]["utc"] if rows else next((each.get("nextExecutionTime") for each in answer["next"]), None)
     opened = sum(answer["counts"].get("open", {}).values()) or len(answer["open"])
     is_cut = bool(due) and bool(answer["due"].get("nextPageToken"))
-    drawn = f", drawn until {visit.sure(due[-1]).text}; what comes after that is hatched" if is_cut else ""
+    drawn = f", drawn until {visit.moment(due[-1]).text}; what comes after that is hatched" if is_cut else ""
     coming = write_count(len(due), "is", "are", is_at_least=is_cut)
     return {
         **attention,
@@ -176,7 +176,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "moreOpen": max(0, opened - _LISTED),
         "due": rows[:_LISTED],
         "nextDue": following,
-        "notDue": f"Nothing is due until {visit.sure(following).text}." if following else "Nothing is due.",
+        "notDue": f"Nothing is due until {visit.moment(following).text}." if following else "Nothing is due.",
         "moreDue": max(0, len(due) - sum(1 + row["more"] for row in rows[:_LISTED])),
         "queues": answer["queues"],
         "health": build_health(answer["health"], answer["counts"], visit),
@@ -252,7 +252,7 @@ def _write_sentence(attention: Json, past: _Past, opened: int, due: Sequence[Jso
     else:
         wrong = attention["calm"].partition(":")[0].partition(".")[0]
     failed = f", {_write_bad(past)} failed in the last 12 h" if past.bad else ""
-    coming = f" Next: {due[0]['title']}, {visit.sure(due[0]['utc']).relative}." if due else ""
+    coming = f" Next: {due[0]['title']}, {visit.moment(due[0]['utc']).relative}." if due else ""
     return f"{wrong}{failed}. {opened:,} open.{coming}"
 
 

@@ -349,5 +349,5 @@ def _write_window(window: str, visit: Visit) -> str:
     if length is not None:
         return f"in the last {words}"
     return " ".join(
-        f"{name} {visit.sure(visit.query[name]).text}" for name in ("from", "until") if visit.query.get(name)
+        f"{name} {visit.moment(visit.query[name]).text}" for name in ("from", "until") if visit.query.get(name)
     )

@@ -49,7 +49,7 @@ def make_question(task: Json, due: Sequence[datetime], visit: Visit) -> Question
     children = task.get("children", ())
     handler_gets, payload = _show_payload(task)
     what = f"All {len(children)} of its tasks run" if children else "It runs"
-    then = f" The next one is still due {visit.sure(due[0]).text}." if due else ""
+    then = f" The next one is still due {visit.moment(due[0]).text}." if due else ""
     beside = " Another run of it is open, and goes on beside this one." if task.get("isRunning") else ""
     return Question(
         sentence=f"{what} once, now, beside the schedule, which stays as it is.{then}{beside}{_write_offer(task)} "

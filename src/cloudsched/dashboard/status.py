@@ -32,7 +32,7 @@ def write_message(record: Json, visit: Visit) -> str:
     if record["status"] != "SUSPENDED":
         return message
     try:
-        return _WAKES_AT.sub(lambda found: visit.sure(found[0]).text, message)
+        return _WAKES_AT.sub(lambda found: visit.moment(found[0]).text, message)
     except (ValueError, OverflowError):  # a worker that interrupts a run writes what it likes
         return message
 

@@ -118,7 +118,7 @@ def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
     if entry is None:
         return {**answer, "texts": answer["now"]}
     before, left = read_before(entry["fields"])
-    when = visit.in_zone_of(task).sure(entry["at"]).text
+    when = visit.in_zone_of(task).moment(entry["at"]).text
     said = f"This is what was before the edit of {when}. Nothing is saved yet."
     said += f" Not known here, so left as it is: {', '.join(left)}." if left else ""
     return {**answer, "texts": {**answer["now"], **before}, "takenBack": said}

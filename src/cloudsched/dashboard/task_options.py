@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.dashboard.forms import Field, choose, field_id
+from cloudsched.dashboard.forms import Field, Option, choose, field_id
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
@@ -64,6 +64,7 @@ _LABELS: Final = {
     "catchUp": "If some were missed",
     "retries": "Retries",
 }
+_CONTROLS: Final = {"description": "area", "labels": "area", "deliveryChannels": "checks"}
 _HINTS: Final = {
     "timezone": "such as Europe/Paris; owner: wherever the task's owner is",
     "labels": "such as team=shop, one a line or with commas between them",
@@ -230,35 +231,26 @@ def make_options(
     }
     fields = []
     for name in names:
-        text = texts.get(name, "")
-        hint = _write_hint(name, is_new=is_new)
-        common: dict[str, Any] = {"hint": hint, "error": errors.get(name, "")}
-        control = {"description": "area", "labels": "area", "deliveryChannels": "checks"}.get(name, "input")
-        if name == "deliveryChannels":
-            chosen = text.split()
-            options = tuple(
-                option
-                for value, label in choices[name]
-                for option in choose([(value, label)], value if value in chosen else "")
-            )
-            fields.append(Field(name, field_id(name), _LABELS[name], "checks", text, options=options, **common))
-        elif name in choices:
-            options = choose(choices[name], text)
-            fields.append(Field(name, field_id(name), _LABELS[name], "select", text, options=options, **common))
+        text, known = texts.get(name, ""), choices.get(name, [])
+        control = _CONTROLS.get(name, "select" if known else "input")
+        if control == "checks":
+            options = tuple(Option(value, label, value in text.split()) for value, label in known)
         else:
-            fields.append(
-                Field(
-                    name,
-                    field_id(name),
-                    _LABELS[name],
-                    control,
-                    text,
-                    rows=2,
-                    is_code=name == "schedule",
-                    suggestions=zones if name == "timezone" else (),
-                    **common,
-                )
-            )
+            options = choose(known, text) if known else ()
+        field = Field(
+            name,
+            field_id(name),
+            _LABELS[name],
+            control,
+            text,
+            hint=_write_hint(name, is_new=is_new),
+            error=errors.get(name, ""),
+            rows=2,
+            is_code=name == "schedule",
+            options=options,
+            suggestions=zones if name == "timezone" else (),
+        )
+        fields.append(field)
     return tuple(fields)
 
 

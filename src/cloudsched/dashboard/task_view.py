@@ -56,7 +56,7 @@ def build_life(executions: list[Json], due: list[datetime], visit: Visit, noted:
     )
     text = _describe(lived, due, visit, noted)
     if window is not None:
-        text = f"{visit.sure(begin).text} to {visit.sure(finish).text}"
+        text = f"{visit.moment(begin).text} to {visit.moment(finish).text}"
     return {"chart": draw_life(lived, due, visit.now, visit.zone, window, noted), "text": text, "moves": moves}
 
 
@@ -94,9 +94,9 @@ def list_noted(history: Json | None, explanation: Json, task: Json, visit: Visit
 
 def _describe(lived: list[Lived], due: list[datetime], visit: Visit, noted: Sequence[Noted]) -> str:
     parts = [f"{count} {word}" for word, count in Counter(each.word for each in lived).items()]
-    parts += [f"left out {visit.sure(each.at).text}" for each in noted if each.word == "left out"]
+    parts += [f"left out {visit.moment(each.at).text}" for each in noted if each.word == "left out"]
     if due:
-        parts.append(f"next due {visit.sure(due[0]).text}")
+        parts.append(f"next due {visit.moment(due[0]).text}")
     return ", ".join(parts) or "Nothing has run, and nothing is due."
 
 

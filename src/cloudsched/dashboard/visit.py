@@ -47,14 +47,8 @@ class Visit:
         """Return the first future instant. An earlier occurrence that has not started is overdue, and not due next."""
         return (self.now + timedelta(microseconds=1)).isoformat()
 
-    def moment(self, at: str | datetime | None) -> Moment | None:
-        """Return an instant as it is shown. None if there is none."""
-        if not at:
-            return None
-        return make_moment(parse_instant(at) if isinstance(at, str) else at, self.now, self.zone)
-
-    def sure(self, at: str | datetime) -> Moment:
-        """Return an instant, which must exist, as it is shown."""
+    def moment(self, at: str | datetime) -> Moment:
+        """Return an instant as it is shown."""
         return make_moment(parse_instant(at) if isinstance(at, str) else at, self.now, self.zone)
 
     def in_zone_of(self, task: Json) -> Visit:
@@ -62,27 +56,15 @@ class Visit:
         zone = find_zone(task.get("timezone"))
         return self if zone is None or self.has_chosen_zone else replace(self, zone=zone)
 
+    def list_zones(self, *more: str) -> list[str]:
+        """Return the zones to choose from: the present one, others that matter here, the viewer's own, and UTC."""
+        return list(dict.fromkeys(filter(None, [self.zone.key, *more, self.own_zone, "UTC"])))
+
     def with_query(self, **changes: str | None) -> str:
         """Return this address's query with some parameters changed, or removed by None."""
         kept = {name: value for name, value in self.query.items() if name not in {"done", *changes}}
         text = urlencode({**kept, **{name: value for name, value in changes.items() if value}})
         return f"?{text}" if text else "?"
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneChoice:
-    """The switch between zones."""
-
-    name: str
-    href: str
-    is_chosen: bool
-
-
-def zone_choices(visit: Visit, *more: str) -> list[ZoneChoice]:
-    """Return the zones to choose from: the present one, others that matter here, the viewer's own, and UTC."""
-    own = [visit.own_zone] if visit.own_zone else []
-    names = list(dict.fromkeys([visit.zone.key, *more, *own, "UTC"]))
-    return [ZoneChoice(name, visit.with_query(tz=name), name == visit.zone.key) for name in names]
 
 
 Json = dict[str, Any]

@@ -128,14 +128,8 @@ ORDERS = (
     "erinnere mich nicht mehr an Stretch am Dienstag",
     "Annule mon rappel lundi",
     "annule Stretch lundi à 9h",
-    "décale Stretch à 10h",
-    "modifie Stretch lundi à 10h",
-    "ne me rappelle plus de boire lundi",
     "cambia mi recordatorio al lunes",
     "cancela Stretch el lunes a las 9:00",
-    "mueve Stretch al lunes",
-    "borra mi recordatorio el lunes",
-    "ya no me recuerdes los lunes",
 )
 """What asks for something of a task that there is, and for no change that a draft makes."""
 
@@ -163,7 +157,6 @@ def test_without_a_task_there_is_nothing_to_change(draft: MakeDraft, text: str) 
     [
         ("cancel my gym membership tomorrow at 9:00", True),
         ("cancel the stretch limo tomorrow at 9:00", True),
-        ("Modifie mon contrat lundi à 9h", True),
         ("update my CV on Saturday at 10:00", False),
         ("change my password on the 1st of every month at 9:00", False),
         ("delete the old logs every day at 3am", False),

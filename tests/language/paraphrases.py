@@ -114,64 +114,14 @@ TONGUES = {
         ("erinnere mich {}", "Müll rausbringen {}", "{}: Zahlen schicken"),
         " und ",
     ),
-    "fr": Tongue(
-        ("lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"),
-        ("tous les {}s", "chaque {}", "le {}", "les {}s", "toujours le {}"),
-        ("tous les {}s et {}s", "les {}s et {}s", "chaque {} et {}"),
-        ("tous les jours", "chaque jour", "quotidiennement"),
-        ("en semaine", "du lundi au vendredi", "tous les jours ouvrés", "les jours ouvrables"),
-        ("le week-end", "les week-ends", "chaque week-end"),
-        ("le {} de chaque mois", "chaque mois le {}", "tous les mois le {}"),
-        ("le dernier jour de chaque mois", "chaque mois le dernier jour"),
-        ("le {} {} de chaque mois", "chaque mois le {} {}"),
-        {1: "premier", 3: "troisième", -1: "dernier"},
-        ("à {H}h{m:02}", "à {H} h {m:02}", "à {H} heures {m:02}", "à {H}:{m:02}", "vers {H}h{m:02}"),
-        ("à {h} heures et demie {Part}",),
-        ("à midi",),
-        ("{} et {}",),
-        ("sauf le {}", "sauf les {}s", "mais pas le {}", "excepté le {}"),
-        ("jusqu'au {d} {M} {y}",),
-        ("en {} et {}", "seulement en {} et {}"),
-        ("{} fois", "{} fois au total"),
-        ("{} s'il te plaît", "{} svp"),
-        ("rappelle-moi d'appeler maman {}", "réunion {}"),
-        " et ",
-    ),
-    "es": Tongue(
-        ("lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "domingo"),
-        ("todos los {}", "cada {}", "los {}", "siempre los {}"),
-        ("todos los {} y {}", "los {} y {}", "cada {} y {}"),
-        ("todos los días", "cada día", "diariamente", "a diario"),
-        ("entre semana", "de lunes a viernes", "los días laborables", "cada día laborable"),
-        ("los fines de semana", "cada fin de semana"),
-        ("el {} de cada mes", "cada mes el {}", "el día {} de cada mes"),
-        ("el último día de cada mes", "cada mes el último día"),
-        ("el {} {} de cada mes", "cada mes el {} {}"),
-        {1: "primer", 3: "tercer", -1: "último"},
-        ("a las {H:02}:{m:02}", "a las {H} h {m:02}", "sobre las {H:02}:{m:02}"),
-        ("a las {h} y media {Part}",),
-        ("a mediodía", "al mediodía"),
-        ("{} y {}",),
-        ("excepto los {}", "salvo los {}", "menos los {}", "pero no los {}"),
-        ("hasta el {d} de {M} de {y}",),
-        ("en {} y {}", "solo en {} y {}"),
-        ("{} veces", "{} veces en total"),
-        ("{} por favor", "{}, gracias"),
-        ("recuérdame llamar a mamá {}", "reunión {}"),
-        " y ",
-    ),
 }
 _MONTHS = {
     "en": "January February March April May June July August September October November December",
     "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
-    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
 }
 _PARTS = {  # the words for the morning, from 7 to 11, and the evening, from 19 to 21
     "en": ("morning", "evening"),
     "de": ("morgens", "abends"),
-    "fr": ("du matin", "du soir"),
-    "es": ("de la mañana", "de la noche"),
 }
 
 
@@ -253,9 +203,7 @@ def _both(one: On, other: On) -> On:
 
 def _plural(name: str, code: str) -> str:
     """Return a weekday as it stands before a plural's s, or instead of it."""
-    if code == "de":
-        return name.lower()
-    return name + "s" if code == "es" and name in {"sábado", "domingo"} else name
+    return name.lower() if code == "de" else name
 
 
 def _make_days(random: Random, tongue: Tongue, code: str) -> _Days:  # noqa: PLR0911 -- one for each kind
@@ -284,9 +232,7 @@ def _make_days(random: Random, tongue: Tongue, code: str) -> _Days:  # noqa: PLR
 
 def _name_in(way: str, name: str, code: str) -> str:
     """Return a weekday's name in the form that a way of saying it needs."""
-    if code == "de":
-        return name.lower() if "{}s" in way else name
-    return _plural(name, code) if code == "es" and not way.startswith("cada") else name
+    return _plural(name, code) if "{}s" in way else name
 
 
 def _is_last(day: date) -> bool:

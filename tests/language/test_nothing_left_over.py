@@ -98,8 +98,6 @@ def test_what_is_not_understood_is_marked(phrase: str, locale: str, code: str, p
         ("every 100 milliseconds", "too-short", "every second"),
         ("every 100ms", "too-short", "every second"),
         ("alle 100 Millisekunden", "too-short", "every second"),
-        ("toutes les 100 millisecondes", "too-short", "every second"),
-        ("cada 100 milisegundos", "too-short", "every second"),
         ("30 February at 9:00", "no-such-date", "check the day"),
         ("yesterday at 9:00", "past", "still to come"),
     ],
@@ -115,6 +113,8 @@ def test_what_is_understood_and_cannot_be_is_not_called_unread(phrase: str, code
 @try_each(
     "phrase, name",
     [
+        ("tous les lundis à 9h", "French"),
+        ("todos los lunes a las 9", "Spanish"),
         ("ogni lunedì alle 9", "Italian"),
         ("elke maandag om 9 uur", "Dutch"),
         ("todas as segundas às 9", "Portuguese"),
@@ -179,15 +179,11 @@ def test_beside_a_title_no_word_is_left_over() -> None:
 UNKNOWABLE = [
     ("en", "before the meeting", "when I get home", "at sunset", "in a bit", "after lunch", "once I arrive"),
     ("de", "vor dem Meeting", "wenn ich heimkomme", "bei Sonnenuntergang", "in Kürze", "nach dem Essen", "gleich"),
-    ("fr", "avant la réunion", "quand je rentre", "au coucher du soleil", "sous peu", "après le déjeuner", "bientôt"),
-    ("es", "antes de la reunión", "cuando llegue", "al atardecer", "en un rato", "después de comer", "pronto"),
 ]
 """Times that depend on an event or on nothing that is said, in each language the same."""
 FRAMES = {
     "en": ("{}", "call Bob {}", "remind me {} to call Bob", "call Bob {} tomorrow", "call Bob tomorrow {}"),
     "de": ("{}", "Bob anrufen {}", "erinnere mich {} an Bob", "Bob anrufen {} am Freitag", "Bob anrufen morgen {}"),
-    "fr": ("{}", "appeler Bob {}", "rappelle-moi {} d'appeler Bob", "appeler Bob {} demain", "appeler Bob demain {}"),
-    "es": ("{}", "llamar a Bob {}", "recuérdame {} llamar a Bob", "llamar a Bob {} el lunes", "llamar el lunes {}"),
 }
 
 
@@ -231,13 +227,6 @@ ORDERS = [
     ("de", "ändere meinen Wecker auf 7 Uhr morgen"),
     ("de", "verschiebe Stretch auf Montag"),
     ("de", "keine Erinnerung mehr am Montag"),
-    ("fr", "annule mon rappel lundi"),
-    ("fr", "décale Stretch à lundi"),
-    ("fr", "ne me rappelle plus de boire lundi"),
-    ("es", "cambia mi recordatorio al lunes"),
-    ("es", "quiero cancelar mi alarma el lunes"),
-    ("es", "mueve Stretch al lunes"),
-    ("es", "no me recuerdes los lunes beber"),
     ("en", "what do I have tomorrow at 9?"),
     ("de", "was habe ich morgen um 9?"),
 ]
@@ -262,7 +251,6 @@ def test_a_change_a_cancellation_and_a_question_are_no_new_schedule(locale: str,
         ('"Cancel my reminder" on Monday at 9:00', "en", "Cancel my reminder"),
         ("start my backup every day at 3am", "en", "start my backup"),
         ("lösche alte Logs täglich um 3 Uhr", "de", "lösche alte Logs"),
-        ("supprime les vieux logs tous les jours à 3h", "fr", "supprime les vieux logs"),
         ("can you remind me to call mum tomorrow at 9?", "en", "call mum"),
     ],
 )
@@ -280,8 +268,6 @@ def test_work_that_changes_something_is_a_task(phrase: str, locale: str, title: 
         ("meet Bob tomorrow at 9am in Boston", "en", "America/New_York"),
         ("remind me tomorrow at 9am in London to meet Bob", "en", "Europe/London"),
         ("Treffen in London morgen um 9 Uhr", "de", "Europe/London"),
-        ("voir Bob à Londres demain à 9h", "fr", "Europe/London"),
-        ("reunión en Londres mañana a las 9", "es", "Europe/London"),
     ],
 )
 def test_a_place_beside_a_title_is_asked_about(phrase: str, locale: str, zone: str) -> None:
@@ -299,10 +285,6 @@ def test_a_place_beside_a_title_is_asked_about(phrase: str, locale: str, zone: s
         ("meet Bob tomorrow at 9am London time", "en", "Europe/London"),
         ("every day at 9am in London", "en", "Europe/London"),
         ("meet Bob in Paris tomorrow at 9am", "en", ZONE),
-        ("demain à 9h heure de Londres", "fr", "Europe/London"),
-        ("mañana a las 9 hora de Londres", "es", "Europe/London"),
-        ("llamar a Bob mañana a las 9 hora de México", "es", "America/Mexico_City"),
-        ("todos los días a las 9 hora de Nueva York", "es", "America/New_York"),
         ("morgen um 9 Ortszeit in Tokio", "de", "Asia/Tokyo"),
     ],
 )
@@ -316,11 +298,8 @@ def test_a_zone_that_is_named_as_one_is_used(phrase: str, locale: str, zone: str
 @try_each(
     "phrase, locale, place",
     [
-        ("mañana a las 9 hora de Narnia", "es", "hora de Narnia"),
-        ("demain à 9h heure de Narnia", "fr", "heure de Narnia"),
         ("morgen um 9 Uhr Ortszeit in Narnia", "de", "Ortszeit in Narnia"),
         ("täglich um 9 Uhr Londoner Zeit", "de", "Londoner"),
-        ("todos los días a las 9 de Londres", "es", "de Londres"),
         ("täglich um 9 Uhr an Schultagen", "de", "an Schultagen"),
         ("erinnere mich um 9 Uhr an Schultagen", "de", "an Schultagen"),
         ("tomorrow at 9 Narnia time", "en", "Narnia"),
@@ -333,7 +312,7 @@ def test_what_stands_behind_a_time_is_no_title_by_a_preposition_alone(phrase: st
     assert reading.problems[0].words == place
 
 
-@try_each("phrase, locale", [("regularly at 9", "en"), ("regelmäßig um 9", "de"), ("régulièrement à 9h", "fr")])
+@try_each("phrase, locale", [("regularly at 9", "en"), ("regelmäßig um 9", "de")])
 def test_regularly_is_not_daily(phrase: str, locale: str) -> None:
     """It says that something repeats, and not how often."""
     assert [each.code for each in ask(phrase, locale).problems] == ["too-vague"]
@@ -347,8 +326,6 @@ def test_regularly_is_not_daily(phrase: str, locale: str) -> None:
         ("17:00", "make it 9 rather than 17", "en", ["09:00"]),
         ("20:00", "at 7:30 instead of 20:00", "en", ["07:30"]),
         ("17:00", "um 9 statt um 17 Uhr", "de", ["09:00"]),
-        ("17:00", "à 9h30 plutôt que 17h", "fr", ["09:30"]),
-        ("17:00", "a las 9:30 en lugar de las 17:00", "es", ["09:30"]),
         ("17:00 and 20:00", "at 9:30 instead of 17:00", "en", ["09:30", "20:00"]),
     ],
 )
@@ -368,8 +345,6 @@ def test_one_time_in_the_place_of_another(current: str, phrase: str, locale: str
         ("move it from Friday to Monday", "en", "every Monday at 17:00"),
         ("please change it from 17 to 9", "en", "every Friday at 09:00"),
         ("verschiebe es von Freitag auf Montag", "de", "every Monday at 17:00"),
-        ("passe-le de vendredi à lundi", "fr", "every Monday at 17:00"),
-        ("muévelo de las 17 a las 9:30", "es", "every Friday at 09:30"),
         ("make it from Monday to Friday", "en", "every weekday at 17:00"),
     ],
 )
@@ -397,8 +372,6 @@ def test_a_change_of_nothing_is_told() -> None:
         ("cancel the next two", "en", 2),
         ("überspringe die nächsten drei", "de", 3),
         ("lass die nächsten drei aus", "de", None),
-        ("saute les trois prochains", "fr", None),
-        ("salta los próximos tres", "es", None),
         ("skip the next three reports", "en", None),
         ("move the next three to Monday", "en", None),
     ],

@@ -13,7 +13,7 @@ from typing import Final
 
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.grammar_numbers import parse_number
-from cloudsched.language.languages import EXCLUSIONS, LANGUAGES, SIGNS, TOMORROW, UNITS, find_days, guess_language
+from cloudsched.language.languages import EXCLUSIONS, LANGUAGES, SIGNS, TOMORROW, UNITS, find_names, guess_language
 from cloudsched.language.lexicon import (
     CLOCK,
     DATE,
@@ -86,7 +86,8 @@ def find_unfounded(
     text = said if text is None else _space(text)
     grounds = {fact for language in LANGUAGES.values() for fact in _find_facts(said, language)}
     grounds |= {fact for text in referred for fact in _find_facts(text, ENGLISH)}
-    grounds |= {("day", "tomorrow") if day == TOMORROW else ("weekday", day) for day in find_days(said)}
+    grounds |= {("day", "tomorrow") if day == TOMORROW else ("weekday", day) for day in find_names("weekday", said)}
+    grounds |= {(kind, value) for kind in ("month", "number") for value in find_names(kind, said)}
     grounds |= {("weekday", day) for day in _find_ranges(said)} | _find_converted(canonical, said)
     grounds |= {("zone", timezone.casefold())}
     hours = [value for kind, value in grounds if kind == "number" and isinstance(value, int) and value < 12]  # noqa: PLR2004
@@ -360,7 +361,7 @@ def _find_omitted(canonical: str, text: str) -> set[Fact]:
 
 def _find_weekdays(text: str) -> set[int]:
     """Return the weekdays of a text in any language. Words of three letters are words of too many languages."""
-    found = find_days(text) - {TOMORROW}
+    found = find_names("weekday", text) - {TOMORROW}
     for word in set(re.findall(r"[^\W\d_]{4,}", text.casefold())):
         found |= {
             value

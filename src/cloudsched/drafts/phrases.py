@@ -144,7 +144,7 @@ def find_again(text: str) -> Again | None:
 
 
 def find_any_order(text: str) -> Order | None:
-    """Return the order to do something to an existing task, in any language: "Lösche meine Erinnerung".
+    """Return the order to do something to an existing task, in any language that is read: "Lösche meine Erinnerung".
 
     In English, changes of a task are read before. Any other order to change the user's own things is other work.
     """

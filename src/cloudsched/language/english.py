@@ -399,10 +399,5 @@ ENGLISH = Language(
     },
     month_first=None,
     day_endings=("day", "days"),
-    innocent=frozenset(
-        {
-            *("bald", "fest", "pendant", "sans", "tout", "midi", "mars", "avant", "mayo", "todo", "salvo", "pesos"),
-            *("menos", "once", "sobre", "media", "entre", "nova", "noon", "kello", "este", "denne", "sabah", "pazar"),
-        }
-    ),
+    innocent=frozenset({"bald", "kello", "pazar", "sabah"}),
 )

@@ -335,7 +335,6 @@ GERMAN = Language(
     month_first=False,
     day_endings=("tag", "tage", "tagen", "tags"),
     ordinal_dot=True,
-    innocent=frozenset({"note", "pendant", "mars", "midi", "media", "uhr", "rush", "tide", "lent", "sprint"}),
     clock24=True,
     glued_numbers={
         f"{unit}und{word}": ten + number

@@ -51,7 +51,6 @@ from cloudsched.language.nodes import (
     Times,
     Unit,
 )
-from cloudsched.language.places import find_place
 from cloudsched.language.result import HINTS, Refused
 
 _FEWEST_WORDS = 2
@@ -174,10 +173,6 @@ def _as_list_rule(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor],
 def _parse_days(c: Cursor) -> Days | None:
     start = c.at
     c.take("only")
-    if c.sees("habit") and c.sees("weekday", "weekdays", ahead=1):
-        habit = c.attempt(_parse_habit)
-        if habit is not None:
-            return replace(habit, span=c.span(start))
     if c.sees("the") and c.sees("number", "tens", ahead=1):
         numbered = c.attempt(parse_days)
         if numbered is not None:
@@ -188,18 +183,6 @@ def _parse_days(c: Cursor) -> Days | None:
     if result is None or not on:
         return result
     return replace(result, on=on, span=c.span(start))
-
-
-def _parse_habit(c: Cursor) -> Days | None:
-    """Parse ``le lundi``, ``los lunes``: the article alone says that it is every Monday."""
-    before = c.at
-    result = parse_days(c)
-    if result is not None and result.dates:
-        return result
-    c.at = before
-    c.take("habit")
-    result = parse_days(c)
-    return None if result is None or result.dates else replace(result, marked=True, plural=True, on=True)
 
 
 def _parse_months(c: Cursor) -> Months | None:
@@ -226,8 +209,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule(_as_list_rule(parse_moved_days), "business"),
     _rule(parse_shifted, "before after on-or"),
     _rule(clauses.parse_each, "each"),
-    _rule(clauses.parse_adverb, "adverb bi tri twice times alternating minute-adverb out-of"),
-    _rule(_as_list_rule(points.parse_relative), "relday now in hence after from before next next-after coming closest"),
+    _rule(clauses.parse_adverb, "adverb bi tri twice times alternating minute-adverb"),
+    _rule(_as_list_rule(points.parse_relative), "relday now in hence after from before next coming closest"),
     _rule(_as_list_rule(clocks.parse_window), "from between after"),
     _rule(clauses.parse_start, "from between start"),
     _rule(clauses.parse_end, "until before times twice for for-after"),
@@ -240,7 +223,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(_as_list_rule(points.parse_repeated_edge), "edge"),
     _rule(_as_list_rule(clocks.parse_grid), "minute-number second-number hour-number"),
     _rule(_as_list_rule(points.parse_year_limit)),
-    _rule(_as_list_rule(points.parse_within), "next next-after"),
+    _rule(_as_list_rule(points.parse_within), "next"),
     _rule(_as_list_rule(_parse_months), "month"),
     _rule(_as_list_rule(parse_week_start), "week-start"),
     _rule(_as_list_rule(clauses.parse_only_if), "if-day"),
@@ -484,14 +467,12 @@ class Parser:
         is_dash = not c.ended and "dash" in self.matches[at] and not self.tokens[at].glued
         shown = c.take("colon", *(("dash",) if is_dash else ())) is not None
         outro = c.take("outro")
-        if outro is not None:  # a preposition such as "de" shows a title only if one was asked for
+        if outro is not None:  # a preposition such as "an" shows a title only if one was asked for
             shown = shown or bool(outro.value) or self._is_asked
         if c.ended or not self._allow_title:
             return None
         shown = shown or self.tokens[c.at].kind == QUOTE
         begin, end = c.at, len(self.tokens)
-        if outro is not None and not outro.value and self._names_place(begin):
-            return None
         is_timed = any(
             isinstance(each, Times) or (isinstance(each, Repeat) and each.unit <= Unit.HOUR) for each in read
         )
@@ -502,11 +483,6 @@ class Parser:
             if not self._may_extend_title(place, begin):
                 return None
         return self._find_title_span(begin, end) if self._is_title(begin, end) else None
-
-    def _names_place(self, begin: int) -> bool:
-        """Return whether all words from a token on name a time zone, and so no title: "a las 9 de Londres"."""
-        place = find_place(self.tokens, begin)
-        return place is not None and place[1] == len(self.tokens)
 
 
 class _Joint:

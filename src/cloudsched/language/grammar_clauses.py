@@ -168,7 +168,7 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
     here = c.matches[c.at] if not c.ended else {}
     ends = [here[kind].end for kind in _SETS if kind in here]
     if count is None and "unit" in here and ends and max(ends) > here["unit"].end:
-        return None  # "tous les jours ouvrés" are days of the week
+        return None  # "every day of the week" is a set of days
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
@@ -236,9 +236,6 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
         half_year = result.value == Unit.HALF_YEAR
         named = Unit.MONTH if half_year else Unit(result.value)
         return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
-    framed = c.attempt(lambda c: _parse_out_of(c, start))
-    if framed is not None:
-        return framed
     minutes = c.take("minute-adverb")
     if minutes is not None:
         return [Repeat(minutes.value, Unit.MINUTE, adverb=True, span=c.span(start))]
@@ -265,21 +262,6 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
     if unit is None:
         return None
     return [Repeat(every, Unit(unit.value), rate=count, adverb=True, span=c.span(start))]
-
-
-def _parse_out_of(c: Cursor, start: int) -> list[Clause] | None:
-    """Parse ``un lundi sur deux``: every so many weeks, or every so many of a unit."""
-    c.take("a", "article")
-    weekday = c.take("weekday")
-    unit = c.take("unit") if weekday is None else None
-    interval = c.take("out-of")
-    if interval is None:
-        return None
-    span = c.span(start)
-    if weekday is not None:
-        days = Days((Pick(0, weekday.value),), marked=True, on=True, span=span)
-        return [Repeat(interval.value, Unit.WEEK, span=span), days]
-    return None if unit is None else [Repeat(interval.value, Unit(unit.value), span=span)]
 
 
 def parse_lead(c: Cursor) -> list[Clause] | None:
@@ -388,7 +370,7 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
 
 
 def _is_rate(c: Cursor) -> bool:
-    """Return whether a number of times is one in each period: "3 times a day". "Por favor" names no period."""
+    """Return whether a number of times is one in each period: "3 times a day"."""
     return c.sees("adverb") or (c.sees("per") and c.sees("unit", "number", "tens", ahead=1))
 
 
@@ -565,7 +547,7 @@ def parse_only_if(c: Cursor) -> OnlyIf | None:
 
 
 def parse_place(c: Cursor) -> list[Clause] | None:
-    """Parse a time zone: ``New York time``, ``hora de Londres``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
+    """Parse a time zone: ``New York time``, ``Ortszeit in Tokio``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
     start = c.at
     c.take("open")
     after_comma = c.at > 0 and c.tokens[c.at - 1].text == ","

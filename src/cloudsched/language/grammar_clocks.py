@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
-from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, WORD, Cursor
+from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, Cursor
 from cloudsched.language.nodes import Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
 
@@ -183,8 +183,6 @@ def parse_part(c: Cursor) -> Part | None:
     adverb = c.take("part-adverb")
     if adverb is not None:
         return Part(adverb.value, each=True, span=c.span(start))
-    if c.sees("part-of") and c.sees("tonight", ahead=1):
-        c.take("part-of")
     today = c.take("tonight")
     if today is not None:
         return Part(today.value, today=True, span=c.span(start))
@@ -245,9 +243,7 @@ def _parse_named(c: Cursor) -> Clock | None:
         c.at = start
     named = c.take("named-time")
     if named is not None:
-        clock = Clock(named.value // 60, named.value % 60, exact=True, named=True)
-        later = _parse_after_hour(c, clock, spoken=True)
-        return replace(later, named=later == clock)
+        return Clock(named.value // 60, named.value % 60, exact=True, named=True)
     return None
 
 
@@ -291,7 +287,7 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         c.at += 1
         hour, minute, *second = token.value
         exact = hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text
-        _take_oclock(c)
+        c.take("oclock")
         return _parse_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
     if token.kind == PAIR:
         if "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
@@ -300,7 +296,7 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         if not bare and not c.sees("halfday", "oclock"):
             return None
         hour, minute = token.value
-        _take_oclock(c)
+        c.take("oclock")
         return _parse_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
     digits = token.text if token.kind == NUMBER else ""
     hour_said = parse_number(c)
@@ -330,13 +326,8 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     return _parse_hour_number(c, result, bare=bare or spoken, last=last)
 
 
-def _take_oclock(c: Cursor) -> bool:
-    """Consume a word such as "hora", unless it begins the name of a zone: "a las 9 hora de Londres"."""
-    return not c.sees("zone-of") and c.take("oclock") is not None
-
-
 def _is_counted(c: Cursor) -> bool:
-    """Return whether a number counts the words after it, and is no hour. "17 de lunes a viernes" is one."""
+    """Return whether a number counts the words after it, and is no hour. "17 von Montag bis Freitag" is one."""
     return c.sees(*_NOT_AFTER_AN_HOUR) and not (c.sees("from") and c.sees("weekday", "weekdays", ahead=1))
 
 
@@ -352,7 +343,7 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
     """Return an hour given as a number. None if nothing shows that the number is an hour."""
     token = c.token
     glued = token is not None and token.glued and c.take("hour-mark") is not None
-    oclock = glued or _take_oclock(c)
+    oclock = glued or c.take("oclock") is not None
     if glued:
         result = replace(result, exact=True, oclock=True)
     elif oclock:
@@ -362,33 +353,14 @@ def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> C
             c.at += 1
             result = replace(result, minute=minute.value[0])
         result = replace(result, exact=result.exact or c.language.clock24, oclock=True)
-    result = _parse_after_hour(c, result, spoken=not bare and not oclock)
     with_half = _parse_half(c, result)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half
     soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
-    counts = (c.sees("unit", "times") or (last and _is_counted(c))) and not c.sees("zone-of")
+    counts = c.sees("unit", "times") or (last and _is_counted(c))
     if counts or not (bare or soon):
         return None
     return with_half if result.hour <= 24 or result.exact or not last else None
-
-
-def _parse_after_hour(c: Cursor, result: Clock, *, spoken: bool) -> Clock:
-    """Parse the minutes behind an hour: ``neuf heures et demie``, ``nueve menos cuarto``, ``dix heures moins dix``."""
-    start = c.at
-    found = c.take("after-hour")
-    minutes = found.value if found is not None else None
-    if minutes is None and not spoken and not result.minute:
-        sign = -1 if c.take("minus") is not None else 1 if c.take("plus") is not None else 0
-        is_word = c.token is not None and c.token.kind == WORD
-        value = parse_number(c) if sign and (sign < 0 or is_word) else None
-        if value is not None and value < 60 and not c.sees("unit", "halfday", "oclock", "month", "of"):
-            minutes = sign * value
-    if minutes is None or result.minute:
-        c.at = start
-        return result
-    total = result.hour * 60 + minutes
-    return replace(result, hour=total // 60 % 24, minute=total % 60)
 
 
 def _parse_half(c: Cursor, result: Clock) -> Clock:

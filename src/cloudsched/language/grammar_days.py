@@ -16,7 +16,7 @@ from cloudsched.language.grammar_numbers import (
     parse_ordinals,
     take_next,
 )
-from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, WORD, Cursor
+from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, Cursor
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick, Unit, WeekStart
 from cloudsched.language.result import Refused
 
@@ -129,9 +129,6 @@ def parse_dates(c: Cursor) -> list[Date] | None:
     """Parse a month with one or several days, a numeric date, or a feast. A weekday may stand before it."""
     start = c.at
     weekday = c.take("weekday")
-    if weekday is None and c.sees("habit") and c.sees("weekday", ahead=1):
-        c.take("habit")
-        weekday = c.take("weekday")
     if weekday is not None:
         c.take("comma")
         c.take("on-day") if c.sees("on-day") and c.sees("number", "ordinal", "tens", ahead=1) else None
@@ -272,7 +269,7 @@ def _parse_days_before_month(c: Cursor) -> list[int] | None:
         value = parse_ordinal(c)
         plain = plain and value is None
         is_short = token is not None and token.kind == NUMBER and len(token.text) <= 2
-        if value is None and (is_short or (c.language.folds_accents and token is not None and token.kind == WORD)):
+        if value is None and is_short:
             value = parse_number(c)
         if value is None or value < 1:
             c.at = before
@@ -421,12 +418,8 @@ def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     article = c.take("article") is not None
     nths = parse_ordinals(c)
     if not nths:
-        if c.at == start + 1 and article and c.sees("weekday", "weekdays", "daysets"):
-            if "habit" in c.matches[start]:  # "le lundi" is every Monday
-                named = _parse_names(c)
-                return None if named is None else (named[0], True)
-            if "a" in c.matches[start] or c.language.code in {"es", "fr"}:
-                return _parse_names(c)  # "on a Wednesday"
+        if c.at == start + 1 and "a" in c.matches[start] and c.sees("weekday", "weekdays", "daysets"):
+            return _parse_names(c)  # "on a Wednesday"
         c.at = start
         return (
             c.attempt(_parse_names)

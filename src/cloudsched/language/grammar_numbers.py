@@ -157,8 +157,6 @@ def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
         c.at = before
     a = c.take("a")
     count = a.value if a is not None and not c.sees("number", "tens") else parse_number(c)
-    if count is None and c.sees("unit") and c.sees("and-half", ahead=1):
-        count = 1  # "hora y media"
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
@@ -216,17 +214,11 @@ def _parse_fraction(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit,
 
 
 def take_next(c: Cursor, *kinds: str) -> tuple[int, int] | None:
-    """Take "next week" or "la semaine prochaine": the number ahead, and the value of the next words, if any."""
+    """Take "next week": the number ahead, and the value of the next words, if any."""
     start = c.at
     ahead = c.take("next")
     found = c.take(*kinds) if ahead is not None else None
-    if ahead is not None and found is not None:
-        return ahead.value, found.value
-    c.at = start
-    c.take("article")
-    found = c.take(*kinds)
-    after = c.take("next-after") if found is not None else None
-    if found is None or after is None:
+    if ahead is None or found is None:
         c.at = start
         return None
-    return after.value, found.value
+    return ahead.value, found.value

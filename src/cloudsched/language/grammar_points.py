@@ -52,8 +52,6 @@ def parse_relative(c: Cursor) -> Relative | None:
 
 def _parse_day(c: Cursor) -> Relative | None:
     start = c.at
-    if c.sees("of") and c.sees("relday", ahead=1):
-        c.take("of")
     c.take("on", "for")
     if c.sees("tonight"):
         return None  # "heute Morgen" is this morning, and not tomorrow

@@ -16,12 +16,10 @@ from functools import lru_cache
 from typing import Final
 
 from cloudsched.language.english import ENGLISH
-from cloudsched.language.french import FRENCH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.lexicon import HARMLESS, WORD, Language, Token
-from cloudsched.language.spanish import SPANISH
 
-LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+LANGUAGES: Final[dict[str, Language]] = {"en": ENGLISH, "de": GERMAN}
 _MONTH_FIRST: Final = frozenset({"US", "PH", "CA", "BZ"})
 """The regions that write the month first in ``3/4``, if their language leaves it open."""
 
@@ -58,17 +56,26 @@ def apply_region(language: Language, region: str) -> Language:
 
 
 _FOREIGN: Final = {
+    "French": """chaque tous toutes lundi mardi mercredi jeudi vendredi samedi dimanche lundis mardis mercredis jeudis
+        vendredis samedis dimanches demain aujourd'hui lendemain matin matins soir soirs jour jours semaine semaines
+        mois année années heures janvier février fevrier avril juin juillet août aout septembre octobre novembre
+        décembre decembre prochain prochaine quotidiennement hebdomadaire mensuel mensuelle annuel annuelle toujours
+        jusqu'à jusqu'au sauf dès à""",
+    "Spanish": """cada todos todas lunes martes miércoles miercoles jueves viernes sábado sabado domingo sábados
+        domingos mañana hoy día días semana semanas meses año años horas tarde noche noches enero febrero marzo abril
+        junio julio agosto septiembre octubre noviembre diciembre próximo próxima siguiente diariamente siempre hasta
+        excepto semanal mensual anual""",
     "Portuguese": """cada todos todas diariamente semanalmente mensalmente anualmente hoje amanhã manhã noite tarde
         semana semanas mês meses anos dias segunda terça quarta quinta sexta sábado domingo feira segundas terças
         quartas quintas sextas sábados domingos janeiro fevereiro março abril junho julho agosto setembro outubro
         novembro dezembro próxima próximo às até exceto durante desde sempre""",
     "Italian": """ogni tutti tutte lunedì martedì mercoledì giovedì venerdì sabato domenica lunedi martedi mercoledi
         giovedi venerdi domani dopodomani oggi mattina mattino sera pomeriggio settimana settimane mese mesi anno anni
-        giorno giorni mezzogiorno mezzanotte gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre
-        dicembre prossimo prossima fino tranne giornalmente settimanalmente mensilmente sempre""",
-    "Dutch": """elke iedere maandag dinsdag woensdag donderdag vrijdag zaterdag zondag maandags vandaag overmorgen avond
-        ochtend middag dagelijks wekelijks maandelijks jaarlijks weken maand maanden volgende behalve januari februari
-        maart augustus vanaf werkdag werkdagen altijd""",
+        giorno giorni mezzogiorno mezzanotte gennaio febbraio marzo aprile maggio giugno luglio agosto settembre
+        ottobre dicembre prossimo prossima fino tranne giornalmente settimanalmente mensilmente sempre""",
+    "Dutch": """elke iedere maandag dinsdag woensdag donderdag vrijdag zaterdag zondag maandags vandaag overmorgen
+        avond ochtend middag dagelijks wekelijks maandelijks jaarlijks weken maand maanden volgende behalve januari
+        februari maart augustus vanaf werkdag werkdagen altijd""",
     "Swedish": """varje varannan måndag tisdag onsdag torsdag fredag lördag söndag måndagar tisdagar onsdagar torsdagar
         fredagar lördagar söndagar imorgon morgon kväll dagligen veckan vecka veckor månad månader januari februari
         augusti klockan vardag vardagar nästa utom""",
@@ -95,57 +102,71 @@ _FOREIGN: Final = {
     "Ukrainian": "щодня кожен кожного понеділок вівторок середа середу четвер п'ятниця субота неділя завтра сьогодні",
 }
 """Words of some languages without a lexicon for days, periods, "every" and "tomorrow". They are no whole vocabulary."""
-_DAYS: Final = (
-    # from Monday to Sunday, and tomorrow
-    "segunda terça quarta quinta sexta sábado domingo amanhã",
-    "lunedì martedì mercoledì giovedì venerdì sabato domenica domani",
-    "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag morgen",
-    "måndag tisdag onsdag torsdag fredag lördag söndag imorgon",
-    "mandag tirsdag onsdag torsdag fredag lørdag søndag imorgen",
-    "poniedziałek wtorek środa czwartek piątek sobota niedziela jutro",
-    "pondělí úterý středa čtvrtek pátek sobota neděle zítra",
-    "maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai huomenna",
-    "senin selasa rabu kamis jumat sabtu minggu besok",
-    "понедельник вторник среда четверг пятница суббота воскресенье завтра",
-    "月曜 火曜 水曜 木曜 金曜 土曜 日曜 明日",
-    "星期一 星期二 星期三 星期四 星期五 星期六 星期日 明天",
-    "월요일 화요일 수요일 목요일 금요일 토요일 일요일 내일",
-)
-"""The days in further languages, to check a model's translation of them."""
+_NAMES: Final = {
+    "weekday": (
+        # from Monday to Sunday, and tomorrow
+        "lundi mardi mercredi jeudi vendredi samedi dimanche demain",
+        "lundis mardis mercredis jeudis vendredis samedis dimanches",
+        "lunes martes miércoles jueves viernes sábado domingo mañana",
+        "lunes martes miércoles jueves viernes sábados domingos",
+        "segunda terça quarta quinta sexta sábado domingo amanhã",
+        "lunedì martedì mercoledì giovedì venerdì sabato domenica domani",
+        "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag morgen",
+        "måndag tisdag onsdag torsdag fredag lördag söndag imorgon",
+        "mandag tirsdag onsdag torsdag fredag lørdag søndag imorgen",
+        "poniedziałek wtorek środa czwartek piątek sobota niedziela jutro",
+        "pondělí úterý středa čtvrtek pátek sobota neděle zítra",
+        "maanantai tiistai keskiviikko torstai perjantai lauantai sunnuntai huomenna",
+        "senin selasa rabu kamis jumat sabtu minggu besok",
+        "понедельник вторник среда четверг пятница суббота воскресенье завтра",
+        "月曜 火曜 水曜 木曜 金曜 土曜 日曜 明日",
+        "星期一 星期二 星期三 星期四 星期五 星期六 星期日 明天",
+        "월요일 화요일 수요일 목요일 금요일 토요일 일요일 내일",
+    ),
+    "month": (
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    ),
+    "number": (
+        "un deux trois quatre cinq six sept huit neuf dix onze douze",
+        "uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
+    ),
+}
+"""Names in further languages, to check a model's translation of them."""
 TOMORROW: Final = 7
 
 
-def find_days(text: str) -> set[int]:
-    """Return the weekdays that a text names in one of many languages, 0 for Monday, and `TOMORROW`."""
-    plain = text.casefold()
+def find_names(kind: str, text: str) -> set[int]:
+    """Return the weekdays (0 for Monday, and `TOMORROW`), months or numbers that a text names in many languages."""
+    plain, first = text.casefold(), 0 if kind == "weekday" else 1
     words = set(re.findall(r"[^\W\d_]+", plain))
     return {
-        day
-        for names in _DAYS
-        for day, name in enumerate(names.split())
+        number
+        for names in _NAMES[kind]
+        for number, name in enumerate(names.split(), first)
         if name in words or (len(name) <= 3 and not name.isascii() and name in plain)
     }
 
 
 UNITS: Final = {
     # the unit's number in the lexicons: what languages without one call it, and how often that is
-    1: """minuto minutos minuti minuut minuten minut minuta minuty minutter minuter perc percig minute minuutti
+    1: """minute minutes minuto minutos minuti minuut minuten minut minuta minuty minutter minuter perc percig minuutti
         minuutin dakika dakikada menit phút минута минуты минут хвилин хвилини 分 분""",
-    2: """hora horas ora ore uur uren timme timmar timer godzina godziny godzin hodina hodiny hodin óra óránként
-        oră oră tunti tuntia tunnin saat saatte giờ час часа часов годину години годин 時間 小时 小時 시간""",
-    3: """dia dias diariamente giorno giorni quotidianamente giornalmente dag dagen dagelijks dagar dagligen dage
-        dagligt daglig dager dzień dni codziennie dny dní denně naponta zi zile zilnic päivä päivää päivän
-        päivittäin gün günde günlük hari ngày день дня дней ежедневно щодня днів дні 日 毎日 天 每天 일 매일""",
-    4: """semana semanas semanalmente settimana settimane settimanalmente week weken wekelijks vecka veckor veckan
-        uge uger ugentligt uke uker ukentlig tydzień tygodnie tygodni tydnů týden týdny týdně hét hetente săptămână
-        săptămâni săptămânal viikko viikkoa viikon viikoittain hafta haftada minggu tuần неделя недели недель неделю
-        еженедельно тиждень тижні тижнів 週間 毎週 週 周 每周 星期 주 매주""",
-    5: """mês meses mensalmente mese mesi mensilmente maand maanden maandelijks månad månader måned måneder månedlig
-        miesiąc miesiące miesięcy měsíc měsíce měsíců hónap havonta lună lunar kuukausi kuukautta kuukausittain
-        ayda bulan tháng месяц месяца месяцев ежемесячно місяць місяці місяців か月 ヶ月 毎月 个月 個月 每月 개월
-        매월""",
-    7: """ano anos anualmente anno anni annualmente jaar jaren jaarlijks år rok lata roky év évente
-        anual vuosi vuotta yılda tahun năm год года лет ежегодно рік роки років 年 毎年 每年 년 매년""",  # noqa: RUF001
+    2: """heure heures hora horas ora ore uur uren timme timmar timer godzina godziny godzin hodina hodiny hodin óra
+        óránként oră oră tunti tuntia tunnin saat saatte giờ час часа часов годину години годин 時間 小时 小時 시간""",
+    3: """jour jours día días dia dias diariamente giorno giorni quotidianamente giornalmente dag dagen dagelijks dagar
+        dagligen dage dagligt daglig dager dzień dni codziennie dny dní denně naponta zi zile zilnic päivä päivää
+        päivän päivittäin gün günde günlük hari ngày день дня дней ежедневно щодня днів дні 日 毎日 天 每天 일 매일""",
+    4: """semaine semaines semana semanas semanalmente settimana settimane settimanalmente week weken wekelijks vecka
+        veckor veckan uge uger ugentligt uke uker ukentlig tydzień tygodnie tygodni tydnů týden týdny týdně hét hetente
+        săptămână săptămâni săptămânal viikko viikkoa viikon viikoittain hafta haftada minggu tuần неделя недели недель
+        неделю еженедельно тиждень тижні тижнів 週間 毎週 週 周 每周 星期 주 매주""",
+    5: """mois mes mês meses mensalmente mese mesi mensilmente maand maanden maandelijks månad månader måned måneder
+        månedlig miesiąc miesiące miesięcy měsíc měsíce měsíců hónap havonta lună lunar kuukausi kuukautta
+        kuukausittain ayda bulan tháng месяц месяца месяцев ежемесячно місяць місяці місяців か月 ヶ月 毎月 个月 個月
+        每月 개월 매월""",
+    7: """ans année années año años ano anos anualmente anno anni annualmente jaar jaren jaarlijks år rok lata roky év
+        évente anual vuosi vuotta yılda tahun năm год года лет ежегодно рік роки років 年 毎年 每年 년 매년""",  # noqa: RUF001
 }
 """The units of time and their frequencies in languages without a lexicon, to check a model's translation."""
 SIGNS: Final = {
@@ -154,13 +175,13 @@ SIGNS: Final = {
         inte utom ikke undtagen aldri unntatt nigdy oprócz bez nikdy kromě soha kivéve niciodată koskaan paitsi asla
         değil hariç jangan tidak kecuali không trừ не никогда кроме ніколи крім""",
     "but": "but pero mas ma and y e",
-    "end": """until till til ending through bis jusqu'au jusqu' jusqu'à jusque hasta até fino tot tills indtil inntil do
-        până asti saakka kadar sampai hingga đến до""",
+    "end": """until till til ending through bis jusqu'au jusqu' jusqu'à jusque hasta até fino tot tills indtil inntil
+        do până asti saakka kadar sampai hingga đến до""",
     "to": "to a al à au ao às",
-    "at": "at um à alle all' ore às as om kl klockan klokken kello klo ve saat pukul jam lúc",
+    "at": "at um à las alle all' ore às as om kl klockan klokken kello klo ve saat pukul jam lúc",
     "oclock": "uur uhr heures horas hodin godz часов час h 時 时 點 点 시",
-    "times": """vezes volte keer gånger gange ganger razy krát alkalommal ori kertaa kez kali lần раз раза разів 回 次
-        번""",
+    "times": """fois veces vezes volte keer gånger gange ganger razy krát alkalommal ori kertaa kez kali lần раз раза
+        разів 回 次 번""",
 }
 """Words that exclude something ("no" does behind "but" alone, since it is "on the" in Portuguese), words before an end
 and an hour, and words behind an hour and a number of times, in many languages."""
@@ -209,9 +230,7 @@ def _build_index() -> dict[str, frozenset[str]]:
 _HOW_OFTEN: Final = re.compile(
     r"\w*(?:(?:hour|dai|(?<!k)night|week|fortnight|month|quarter|year)ly|annual(?:ly)?|ennial(?:ly)?"
     r"|(?:minüt|stünd|täg|wöchent|monat|jähr)lich(?:e[rsnm]?)?|(?:täg|wöch|monat|jähr)ig(?:e[rsnm]?)?"
-    r"|(?:minuten|stunden|tage|wochen|monats|quartals|jahres)weise"
-    r"|(?:hebdomadair|quotidien|mensuel|trimestriel|semestriel|annuel)\w{0,6}"
-    r"|(?:semanal|mensual|trimestral|semestral|(?<!m)anual|quincenal|bimestral)(?:es|mente)?)"
+    r"|(?:minuten|stunden|tage|wochen|monats|quartals|jahres)weise)"
 )
 
 

@@ -8,7 +8,6 @@ position in a phrase, from which the grammar consumes words by class.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +26,7 @@ _PATTERN = re.compile(
     r"""
       (?P<date>\d{4}-\d{1,2}-\d{1,2})(?![\d/-])T?
     | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?!\d|:\d)|\d{1,2}h\d{2}(?![\dhm]))Z?
-    | (?P<ordinal>\d{1,4}(?:st|nd|rd|th|er|ère|ème|eme|r[oa]|d[oa]|[ºª]))(?![^\W\d])
+    | (?P<ordinal>\d{1,4}(?:st|nd|rd|th))(?![^\W\d])
     | (?P<pair>\d{1,4}[/.]\d{1,4}(?:[/.]\d{2,4})?|\d{1,2}-\d{1,2}(?:-\d{2,4})?)(?![\d/:]|[.-]\d)
     | (?P<path>[^\W\d]\w*(?:/[^\W\d][\w+-]*)+|(?:UTC|GMT)[+-]\d{1,2}(?::\d{2})?)
     | (?P<half>(?<![^\W\d])[ap]\.\s?m\b\.?)
@@ -92,12 +91,7 @@ def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[
         glued = bool(tokens) and tokens[-1].end == at
         token = _make_token(result, text, glued=glued, ordinal_dot=language.ordinal_dot)
         at = token.end
-        head, apostrophe, rest = token.text.partition("'")
-        if token.kind == WORD and apostrophe and rest and head in language.elisions:
-            middle = token.start + len(head) + 1
-            tokens.append(Token(WORD, f"{head}'", token.start, middle, (), token.glued))
-            at = middle
-        elif token.kind == PATH and _is_list(token.text, language):
+        if token.kind == PATH and _is_list(token.text, language):
             tokens += _split_path(token)
         elif token.text != ".":
             tokens.append(token)
@@ -276,7 +270,7 @@ HARMLESS = PLAIN | frozenset(
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
     | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
     | {"pair", "repeat-word", "slash", "the", "numbered", "that-one", "part-of", "parity", "ish", "about", "halves"}
-    | {"hour-mark", "and-half", "condition", "hour-point", "in-total", "habit", "zone-of", "remind"}
+    | {"hour-mark", "and-half", "condition", "hour-point", "in-total", "zone-of", "remind"}
     | {"relocate"}
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".
@@ -308,8 +302,6 @@ class Language:
         ordinal_dot: True if ``24.`` is an ordinal.
         clock24: True if the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
         glued_numbers: Numbers written as one word that the other entries do not compose.
-        elisions: The words that may stand before an apostrophe as words of their own, as in ``d'avril``.
-        folds_accents: True if words are understood without their accents as well.
         innocent: Words that are not about time in this language, though they are in another.
         day_endings: The endings of words for days. An unknown word with one is no part of a title: "on matchday".
     """
@@ -321,8 +313,6 @@ class Language:
     ordinal_dot: bool = False
     clock24: bool = False
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
-    elisions: frozenset[str] = frozenset()
-    folds_accents: bool = False
     innocent: frozenset[str] = frozenset()
     day_endings: tuple[str, ...] = ()
 
@@ -333,12 +323,8 @@ class Language:
         for kind, values in self.words.items():
             for value, texts in values.items():
                 for text in texts.split("|"):
-                    plain = self._split_elisions(text).replace("-", " ").replace(",", " ,")
-                    for spelling in {
-                        plain,
-                        plain.replace("ß", "ss"),
-                        fold_accents(plain) if self.folds_accents else plain,
-                    }:
+                    plain = text.replace("-", " ").replace(",", " ,")
+                    for spelling in {plain, plain.replace("ß", "ss")}:
                         words = tuple(spelling.split())
                         result.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():
@@ -347,23 +333,9 @@ class Language:
             entries.sort(key=lambda entry: -len(entry[0]))
         return result
 
-    def _split_elisions(self, text: str) -> str:
-        """Return a text whose elided words stand alone, as `tokenise` returns them: ``d' avril``."""
-        parts = [
-            f"{head}' {rest}" if rest and head.casefold() in self.elisions else word
-            for word in text.split(" ")
-            for head, _, rest in (word.partition("'"),)
-        ]
-        return " ".join(parts)
-
     def splits(self, word: str) -> bool:
         """Return whether digits may follow a word without a space: a month's name."""
         return any(kind == "month" and len(words) == 1 for words, kind, _ in self.entries.get(word, ()))
-
-
-def fold_accents(text: str) -> str:
-    """Return a text without its accents."""
-    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
 
 
 def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
 from cloudsched.domain.recurrence.time_zones import zone_names
 from cloudsched.domain.recurrence.zone_names import SHARED
-from cloudsched.language.lexicon import MARK, PATH, WORD, Token, fold_accents
+from cloudsched.language.lexicon import MARK, PATH, WORD, Token
 
 _NAMED = {
     **{name.lower(): zones for name, zones in SHARED.items()},
@@ -75,38 +76,27 @@ _NAMED = {
     "eastern european": ("EET",),
 }
 _EXONYMS = {
-    "Europe/London": "londres edimburgo edimbourg",
-    "Europe/Paris": "parís",
-    "Europe/Berlin": "berlín múnich münchen köln colonia",
-    "Europe/Madrid": "barcelone",
-    "Europe/Rome": "roma rom milán mailand",
-    "Europe/Lisbon": "lisboa lisbonne lissabon",
-    "Europe/Vienna": "viena vienne wien",
-    "Europe/Zurich": "zürich zúrich genf genève ginebra",
-    "Europe/Brussels": "brüssel bruxelles bruselas",
-    "Europe/Warsaw": "warschau varsovie varsovia",
-    "Europe/Prague": "prag praga",
-    "Europe/Athens": "athen athènes atenas",
-    "Europe/Moscow": "moskau moscou moscú",
+    "Europe/Berlin": "münchen köln",
+    "Europe/Rome": "rom mailand",
+    "Europe/Lisbon": "lissabon",
+    "Europe/Vienna": "wien",
+    "Europe/Zurich": "zürich genf",
+    "Europe/Brussels": "brüssel",
+    "Europe/Warsaw": "warschau",
+    "Europe/Prague": "prag",
+    "Europe/Athens": "athen",
+    "Europe/Moscow": "moskau",
     "Europe/Kyiv": "kiew",
-    "Europe/Bucharest": "bukarest bucarest",
-    "Europe/Copenhagen": "kopenhagen copenhague",
-    "Europe/Stockholm": "estocolmo",
+    "Europe/Bucharest": "bukarest",
+    "Europe/Copenhagen": "kopenhagen",
     "Africa/Cairo": "kairo",
     "Asia/Tokyo": "tokio",
-    "Asia/Shanghai": "pékin pekín schanghai",
-    "Asia/Seoul": "séoul seúl",
-    "Asia/Singapore": "singapur singapour",
+    "Asia/Shanghai": "schanghai",
+    "Asia/Singapore": "singapur",
     "Asia/Hong_Kong": "hongkong",
-    "Asia/Jerusalem": "jerusalén",
-    "America/New_York": "nueva-york",
-    "America/Los_Angeles": "los-ángeles",
-    "America/Mexico_City": "méxico mexiko mexico ciudad-de-méxico",
-    "America/Sao_Paulo": "são-paulo",
-    "America/Bogota": "bogotá",
-    "Australia/Sydney": "sídney",
+    "America/Mexico_City": "mexiko",
 }
-"""The names of cities in the other languages that are read, with hyphens for spaces."""
+"""The German names of cities."""
 REGIONS = frozenset({"eastern", "central", "mountain", "pacific", "et", "ct", "mt", "pt"})
 """Words that name a zone behind a time of day, and have other meanings elsewhere."""
 _NEEDS_TIME = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "mountain", "rio", "uk", "german"})
@@ -125,9 +115,13 @@ def _load_cities() -> dict[str, tuple[str, ...]]:
             key = city.replace("_", " ").replace("-", " ").lower()
             if len(key) > 3:
                 result.setdefault(key, (name,))
-    other = {name.replace("-", " "): (zone,) for zone, names in _EXONYMS.items() for name in names.split()}
-    plain = {fold_accents(name): zones for name, zones in other.items()}
+    other = {name: (zone,) for zone, names in _EXONYMS.items() for name in names.split()}
+    plain = {_fold_accents(name): zones for name, zones in other.items()}
     return result | plain | other | _NAMED
+
+
+def _fold_accents(text: str) -> str:
+    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
 
 
 @lru_cache(maxsize=1)

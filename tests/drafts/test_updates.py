@@ -212,14 +212,3 @@ def test_one_time_in_the_place_of_another(sim: Simulation, draft: MakeDraft, tex
     (task_id,) = confirm(sim, draft, SALES)
     assert draft(text).description == f"every Monday at {time}, Europe/Paris"
     sim.app.delete(task_id)
-
-
-def test_what_is_like_a_task_has_no_time_of_its_own(sim: Simulation, draft: MakeDraft) -> None:
-    """The word "monthly" has neither its day nor its time, and is asked about; a day alone keeps the time."""
-    confirm(sim, draft, "write the sales report every Friday at 17:00")
-    asked = draft("like the report, but monthly")
-    assert (asked.decision, asked.draft_token) == ("creation", None)
-    assert [each.field for each in asked.questions] == ["schedule"]
-    assert (
-        draft("like the report, but monthly on the 1st").description == "every month on the 1st at 17:00, Europe/Paris"
-    )

@@ -11,7 +11,6 @@ from cloudsched.drafts.phrases import (
     Filled,
     asks_reminder,
     complete_payload,
-    find_again,
     find_any_order,
     find_category,
     is_reminder,
@@ -21,7 +20,7 @@ from cloudsched.drafts.phrases import (
     take_fields,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
-from cloudsched.drafts.situation import Choice, Situation, ask_which, choose_handler, find_meant
+from cloudsched.drafts.situation import Choice, Situation, choose_handler
 from cloudsched.drafts.update_reader import ask_if_new, read_update, refuse_change, settle_order
 from cloudsched.language.result import UNREAD, Reading
 
@@ -35,55 +34,11 @@ def read_text(situation: Situation) -> Proposal:
     update = read_update(situation, text)
     if update is not None:
         return update
-    again = _read_again(situation, text)
-    if again is not None:
-        return again
     creation = _read_creation(situation, text)
     says_when = creation.schedule is not None and not creation.schedule.is_now
     if not says_when and not creation.questions:
         return refuse_change(situation, text) or creation
     return creation
-
-
-def _read_again(situation: Situation, text: str) -> Proposal | None:
-    """Return a task like an earlier one of the owner, with another schedule. None if the text asks for none."""
-    wish = find_again(text)
-    if wish is None or not situation.tasks:
-        return None
-    meant = find_meant(situation.tasks, wish.what) if wish.what else list(situation.tasks[:1])
-    if len(meant) > 1:
-        return Proposal(decision=Decision.CREATION, questions=(ask_which(meant),))
-    if not meant:
-        return None
-    task = meant[0]
-    handler = situation.find_handler(task.handler)
-    if handler is None:
-        return None
-    reading = situation.read(wish.change, task.schedule) if wish.change else None
-    invents = False
-    if reading is not None and reading.kind == "refusal":
-        reading = situation.read(wish.change)
-        invents = bool(reading.assumptions)  # "monthly" has neither the day nor the time of what it is like
-    if reading is not None and (reading.kind == "refusal" or reading.title is not None):
-        return None
-    delivery, choice = take_delivery(text), choose_handler(situation.handlers, text, handler.name)
-    questions: tuple[DraftQuestion, ...] = ()
-    if reading is not None and reading.kind == "question":
-        questions = (ask_schedule(situation, reading, task.title, delivery, Filled(task.payload, "")),)
-    elif invents:
-        reading, questions = None, (ASK_WHEN,)
-    return Proposal(
-        decision=Decision.CREATION,
-        title=task.title,
-        purpose=task.purpose or "",
-        category=task.category,
-        channels=delivery.channels or tuple(task.delivery_channels),
-        handler=choice.handler,
-        payload=dict(task.payload),
-        schedule=None if invents else task.schedule if reading is None else reading.schedule,
-        assumptions=(f"It is like {task.title!r}.", *(reading.assumptions if reading is not None else ())),
-        questions=questions,
-    )
 
 
 def _read_creation(situation: Situation, text: str) -> Proposal:

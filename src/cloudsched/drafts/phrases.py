@@ -117,32 +117,6 @@ def is_reminder(text: str) -> bool:
     return _REMIND.match(text) is not None
 
 
-_AGAIN: Final = re.compile(
-    r"^(?:please\s+|and\s+)*(?:do\s+)?(?:(?:the\s+)?same(?:\s+thing)?(?:\s+(?:again|as\s+(?:last\s+time|before|the\s+last\s+one)))?"
-    r"|(?:once\s+)?again|like\s+(?:last\s+time|before))\s*(?:,|\bbut\b|\bonly\b|\s|$)[\s,]*(?:but\s+)?(?P<change>.*)$",
-    re.IGNORECASE | re.DOTALL,
-)
-_LIKE: Final = re.compile(
-    r"^(?:please\s+)?(?:(?:the\s+)?same\s+as|like)\s+(?:the|my|our)\s+(?P<what>.+?)\s*,?\s+but\s+(?P<change>.+)$",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-class Again(NamedTuple):
-    """A request for a task like an earlier one: its name, empty for the last one, and the differences."""
-
-    what: str
-    change: str
-
-
-def find_again(text: str) -> Again | None:
-    """Return the request in "same as last time but on Mondays" or "like the report, but monthly", if there is one."""
-    again, like = _AGAIN.match(text), _LIKE.match(text)
-    if like is not None:
-        return Again(like["what"], like["change"])
-    return None if again is None else Again("", re.sub(r"[\s,]*please[.!]*$", "", again["change"], flags=re.IGNORECASE))
-
-
 def find_any_order(text: str) -> Order | None:
     """Return the order to do something to an existing task, in any language that is read: "Lösche meine Erinnerung".
 
@@ -164,7 +138,7 @@ def _read_in_each(text: str) -> Iterator[Cursor]:
 
 def refers_to_past(text: str) -> bool:
     """Return whether a text refers to an existing task."""
-    return find_again(text) is not None or re.search(r"\b(?:same|again|last time)\b", text, re.IGNORECASE) is not None
+    return re.search(r"\b(?:same|again|last time|like (?:the|my|our))\b", text, re.IGNORECASE) is not None
 
 
 _TIMES: Final = frozenset(

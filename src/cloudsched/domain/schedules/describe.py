@@ -499,9 +499,9 @@ def _tell_steps(rule: Rule, start: datetime | None, words: English, left_out: di
     if seconds == (0,) and rule.interval == 1:
         step = 1 if rule.frequency == Frequency.MINUTELY and not minutes else _find_step(minutes, 60)
         if minutes == (0,) and (not hours or _find_step(hours, 24)):
-            return f"{words.every(Frequency.HOURLY, _find_step(hours, 24) or 1)} {words.on_the_clock()}"
+            return f"{words.every(Frequency.HOURLY, _find_step(hours, 24) or 1)} {words.on_the_clock}"
         if step:
-            clock = f"{words.every(Frequency.MINUTELY, step)} {words.on_the_clock()}"
+            clock = f"{words.every(Frequency.MINUTELY, step)} {words.on_the_clock}"
             return " ".join((clock, words.at_numbers(hours, (), ()))).rstrip()
         return f"{words.every(Frequency.HOURLY, 1)} {words.at_numbers(hours, minutes, ())}"
     keeps_seconds = rule.frequency == Frequency.MINUTELY or seconds != (0,)

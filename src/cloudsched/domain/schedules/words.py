@@ -34,15 +34,14 @@ def _split(span: timedelta, units: Sequence[str], plural: str) -> list[str]:
 
 
 class English:
-    """English."""
+    """English. Another language has other words, and other methods only where its grammar differs."""
 
     weekdays = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     months = (
         *("January", "February", "March", "April", "May", "June"),
         *("July", "August", "September", "October", "November", "December"),
     )
-    last_and = "and"
-    to = "to"
+    last_and, to = "and", "to"
     left_out: Mapping[str, str] = {
         "start": "its start",
         "phase": "from when it counts",
@@ -54,6 +53,25 @@ class English:
         "clock changes": "what happens when clocks change",
         "fractions": "fractions of a second",
     }
+    on_the_clock = "on the clock"
+    """Counted from the full hour, or from midnight."""
+    _every_day, _every_working_day = "every {}", "every weekday"
+    _on_day, _on_working_days = "on {}", "on weekdays"
+    _on_number, _day, _of_month = "on the {}", " day", " of the month"
+    _on_day_of_year, _on_leap_day = "on the {} day of the year", "on the {} day of every leap year"
+    _on_counted_day: Mapping[str, str] = {"working": "on the {} working day", "weekend": "on the {} weekend day"}
+    _on_position, _in_week, _in_month = "on the {} of {}", "in week {}", "in {}"
+    _at, _at_numbers = "at {}", ("at minute {}", "in hour {}", "at second {}")
+    _from_to, _weeks_begin_on = "from {} to {}", "weeks begin on {}"
+    _first_on, _starting, _until, _time = "first on {}", "starting {}", "until {}", " at {}"
+    _following, _once = "wherever its owner is ({})", "once, on {}"
+    _added, _excepted, _summary = "extra on {}", "except {}", "a summary, which leaves out {}"
+    _effects: Mapping[str, str] = {
+        "skip": 'except on days of "{}"',
+        "before": 'moved before days of "{}"',
+        "after": 'moved after days of "{}"',
+    }
+    _to_business_day = "moved to the {} day of the month that is not on {}"
 
     def join(self, items: Iterable[str]) -> str:
         """Return a list: ``a, b and c``."""
@@ -67,15 +85,13 @@ class English:
 
     def every_weekday(self, days: Sequence[int]) -> str:
         """Return ``every Monday and Friday``, or ``every weekday``."""
-        if tuple(days) == WORKING_DAYS:
-            return "every weekday"
-        return f"every {self.join(self.weekdays[day] for day in days)}"
+        is_working = tuple(days) == WORKING_DAYS
+        return self._every_working_day if is_working else self._every_day.format(self._name_days(days))
 
     def on_weekdays(self, days: Sequence[int]) -> str:
         """Return ``on Monday and Friday``, or ``on weekdays``."""
-        if tuple(days) == WORKING_DAYS:
-            return "on weekdays"
-        return f"on {self.join(self.weekdays[day] for day in days)}"
+        is_working = tuple(days) == WORKING_DAYS
+        return self._on_working_days if is_working else self._on_day.format(self._name_days(days))
 
     def on_nth_weekdays(self, days: Sequence[NthDay], *, of_year: bool) -> str:
         """Return ``on the last Friday and the 2nd Tuesday``. A day without a number is every such day."""
@@ -87,36 +103,38 @@ class English:
 
     def on_days_of_month(self, numbers: Sequence[int], *, of_month: bool) -> str:
         """Return ``on the 1st, 15th and last day``, with ``of the month`` if nothing else names the month."""
-        day = " day" if min(numbers) < 0 else ""
-        return f"on the {self.join(self.list_ordinals(numbers))}{day}" + (" of the month" if of_month else "")
+        named = self._on_number.format(self.join(self.list_ordinals(numbers)))
+        return named + (self._day if min(numbers) < 0 else "") + (self._of_month if of_month else "")
 
     def on_dates(self, numbers: Sequence[int], months: Sequence[int]) -> str:
         """Return ``on the 24th of December``."""
-        day = " day" if min(numbers) < 0 else ""
-        return f"on the {self.join(self.list_ordinals(numbers))}{day} of {self.join(self.list_months(months))}"
+        return f"{self.on_days_of_month(numbers, of_month=False)} of {self.join(self.list_months(months))}"
 
     def on_days_of_year(self, numbers: Sequence[int]) -> str:
         """Return ``on the 100th day of the year``."""
         if tuple(numbers) in {(_LEAP_DAY,), (-_LEAP_DAY,)}:
-            return f"on the {'last' if numbers[0] > 0 else 'first'} day of every leap year"
-        return f"on the {self.join(self.list_ordinals(numbers))} day of the year"
+            return self._on_leap_day.format(self._name_edge(numbers[0]))
+        return self._on_day_of_year.format(self.join(self.list_ordinals(numbers)))
+
+    def _name_edge(self, number: int) -> str:
+        return "last" if number > 0 else "first"
 
     def on_counted_days(self, positions: Sequence[int], days: Sequence[int]) -> str:
         """Return ``on the last working day``."""
-        kind = "working day" if tuple(days) == WORKING_DAYS else "weekend day"
-        return f"on the {self.join(map(self.ordinal, positions))} {kind}"
+        kind = "working" if tuple(days) == WORKING_DAYS else "weekend"
+        return self._on_counted_day[kind].format(self.join(map(self.ordinal, positions)))
 
     def on_positions(self, positions: Sequence[int], days: Sequence[int]) -> str:
         """Return ``on the 1st and last of Monday to Friday``."""
-        return f"on the {self.join(map(self.ordinal, positions))} of {self.join(self.list_weekdays(days))}"
+        return self._on_position.format(self.join(map(self.ordinal, positions)), self.join(self.list_weekdays(days)))
 
     def in_weeks(self, numbers: Sequence[int]) -> str:
         """Return ``in week 20``."""
-        return f"in week {self.join(map(str, numbers))}"
+        return self._in_week.format(self.join(map(str, numbers)))
 
     def in_months(self, months: Sequence[int]) -> str:
         """Return ``in June and July``."""
-        return f"in {self.join(self.list_months(months))}"
+        return self._in_month.format(self.join(self.list_months(months)))
 
     def except_weekdays(self, days: Sequence[int]) -> str:
         """Return ``except Mondays and Tuesdays``."""
@@ -129,20 +147,16 @@ class English:
 
     def at_times(self, times: Iterable[str]) -> str:
         """Return ``at 09:00 and 17:00``."""
-        return f"at {self.join(times)}"
+        return self._at.format(self.join(times))
 
     def at_numbers(self, hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int]) -> str:
         """Return ``at minute 0 and 20 in hour 9 to 17``."""
-        parts = (("at minute", minutes), ("in hour", hours), ("at second", seconds))
-        return " ".join(f"{name} {self.join(self.list_numbers(numbers))}" for name, numbers in parts if numbers)
-
-    def on_the_clock(self) -> str:
-        """Return ``on the clock``: counted from the full hour, or from midnight."""
-        return "on the clock"
+        parts = zip(self._at_numbers, (minutes, hours, seconds), strict=True)
+        return " ".join(said.format(self.join(self.list_numbers(numbers))) for said, numbers in parts if numbers)
 
     def from_to(self, first: str, last: str) -> str:
         """Return ``from 09:00 to 17:00``."""
-        return f"from {first} to {last}"
+        return self._from_to.format(first, last)
 
     def where_missing(self, skip: Skip) -> str:
         """Return the rule for months that do not have such a day."""
@@ -153,23 +167,23 @@ class English:
 
     def weeks_begin_on(self, day: int) -> str:
         """Return ``weeks begin on Sunday``."""
-        return f"weeks begin on {self.weekdays[day]}"
+        return self._weeks_begin_on.format(self.weekdays[day])
 
     def first_on(self, day: date, time: str) -> str:
         """Return ``first on Friday 17 April 2026``. ``time`` may be empty."""
-        return f"first on {self.name_date(day)}{self.name_time(time)}"
+        return self._first_on.format(self.name_date(day)) + self._name_time(time)
 
     def starting(self, day: date, time: str) -> str:
         """Return ``starting Friday 17 April 2026``. ``time`` may be empty."""
-        return f"starting {self.name_date(day)}{self.name_time(time)}"
+        return self._starting.format(self.name_date(day)) + self._name_time(time)
 
     def following(self, zone: str) -> str:
         """Return ``wherever its owner is (Europe/Paris)``, of a schedule that follows its owner."""
-        return f"wherever its owner is ({zone})"
+        return self._following.format(zone)
 
     def until(self, day: date, time: str) -> str:
         """Return ``until 2028-01-01``. ``time`` may be empty."""
-        return f"until {day:%Y-%m-%d}{self.name_time(time)}"
+        return self._until.format(self.moment(day, time))
 
     def count(self, number: int) -> str:
         """Return ``10 times``."""
@@ -177,7 +191,7 @@ class English:
 
     def once(self, moment: str) -> str:
         """Return ``once, on …``."""
-        return f"once, on {moment}"
+        return self._once.format(moment)
 
     def delayed(self, delay: timedelta) -> str:
         """Return ``now``, or ``once, in 10 minutes``."""
@@ -188,31 +202,30 @@ class English:
 
     def moment(self, day: date, time: str) -> str:
         """Return ``2028-01-01 at 09:00``. ``time`` may be empty."""
-        return f"{day:%Y-%m-%d}{self.name_time(time)}"
+        return f"{day:%Y-%m-%d}{self._name_time(time)}"
 
     def added(self, moments: Sequence[str]) -> str:
         """Return ``extra on …``: single dates besides the others."""
-        return f"extra on {self.join(moments)}"
+        return self._added.format(self.join(moments))
 
     def excepted(self, moments: Sequence[str]) -> str:
         """Return ``except …``."""
-        return f"except {self.join(moments)}"
+        return self._excepted.format(self.join(moments))
 
     def calendars(self, rules: Sequence[CalendarRule], business_day: int | None) -> list[str]:
         """Return the effects of a schedule's calendars."""
         if business_day is not None:
             names = self.join(f'"{rule.id}"' for rule in rules)
-            return [f"moved to the {self.ordinal(business_day)} day of the month that is not on {names}"]
-        effects = {"skip": "except on", "before": "moved before", "after": "moved after"}
-        return [f'{effects[rule.on]} days of "{rule.id}"' for rule in rules]
+            return [self._to_business_day.format(self.ordinal(business_day), names)]
+        return [self._effects[rule.on].format(rule.id) for rule in rules]
 
     def union(self, rules: Iterable[str]) -> str:
         """Return several rules, which apply together."""
-        return "; and ".join(rules)
+        return f"; {self.last_and} ".join(rules)
 
     def summary(self, left_out: Iterable[str]) -> str:
         """Return the remark that names what a summary leaves out."""
-        return f"a summary, which leaves out {self.join(left_out)}"
+        return self._summary.format(self.join(left_out))
 
     def ordinal(self, number: int) -> str:
         """Return ``2nd``, ``last`` or ``2nd last``."""
@@ -225,9 +238,11 @@ class English:
         """Return ``Friday 17 April 2026``."""
         return f"{self.weekdays[day.weekday()]} {day.day} {self.months[day.month - 1]} {day.year}"
 
-    def name_time(self, time: str) -> str:
-        """Return `` at 09:00``, or nothing for an empty time."""
-        return f" at {time}" if time else ""
+    def _name_time(self, time: str) -> str:
+        return self._time.format(time) if time else ""
+
+    def _name_days(self, days: Sequence[int]) -> str:
+        return self.join(self.weekdays[day] for day in days)
 
     def list_months(self, months: Sequence[int]) -> list[str]:
         """Return the names of months."""
@@ -271,8 +286,7 @@ class German(English):
         *("Januar", "Februar", "März", "April", "Mai", "Juni"),
         *("Juli", "August", "September", "Oktober", "November", "Dezember"),
     )
-    last_and = "und"
-    to = "bis"
+    last_and, to = "und", "bis"
     left_out: Mapping[str, str] = {
         "start": "den Beginn",
         "phase": "ab wann gezählt wird",
@@ -284,24 +298,30 @@ class German(English):
         "clock changes": "was bei der Zeitumstellung geschieht",
         "fractions": "Bruchteile von Sekunden",
     }
+    on_the_clock = "nach der Uhr"
+    _every_day, _every_working_day = "jeden {}", "jeden Werktag"
+    _on_day, _on_working_days = "am {}", "an Werktagen"
+    _on_number, _day, _of_month = "am {}", " Tag", " des Monats"
+    _on_day_of_year, _on_leap_day = "am {} Tag des Jahres", "am {} Tag jedes Schaltjahres"
+    _on_counted_day: Mapping[str, str] = {"working": "am {} Werktag", "weekend": "am {} Wochenendtag"}
+    _on_position, _in_week, _in_month = "am {} von {}", "in Woche {}", "im {}"
+    _at, _at_numbers = "um {}", ("zur Minute {}", "in Stunde {}", "zur Sekunde {}")
+    _from_to, _weeks_begin_on = "von {} bis {}", "Wochen beginnen am {}"
+    _first_on, _starting, _until, _time = "erstmals am {}", "ab {}", "bis {}", " um {}"
+    _following, _once = "egal wo sein Besitzer ist ({})", "einmal, am {}"
+    _added, _excepted, _summary = "zusätzlich am {}", "außer am {}", "eine Zusammenfassung ohne {}"
+    _effects: Mapping[str, str] = {
+        "skip": 'außer an Tagen von "{}"',
+        "before": 'verschoben vor Tagen von "{}"',
+        "after": 'verschoben nach Tagen von "{}"',
+    }
+    _to_business_day = "verschoben auf den {} Tag des Monats, der nicht frei ist in {}"
 
     @override
     def every(self, unit: Frequency, interval: int) -> str:
         one = ("jedes Jahr", "jeden Monat", "jede Woche", "jeden Tag", "jede Stunde", "jede Minute", "jede Sekunde")
         several = ("Jahre", "Monate", "Wochen", "Tage", "Stunden", "Minuten", "Sekunden")
         return one[unit] if interval == 1 else f"alle {interval} {several[unit]}"
-
-    @override
-    def every_weekday(self, days: Sequence[int]) -> str:
-        if tuple(days) == WORKING_DAYS:
-            return "jeden Werktag"
-        return f"jeden {self.join(self.weekdays[day] for day in days)}"
-
-    @override
-    def on_weekdays(self, days: Sequence[int]) -> str:
-        if tuple(days) == WORKING_DAYS:
-            return "an Werktagen"
-        return f"am {self.join(self.weekdays[day] for day in days)}"
 
     @override
     def on_nth_weekdays(self, days: Sequence[NthDay], *, of_year: bool) -> str:
@@ -312,11 +332,6 @@ class German(English):
         return self.join(names) + (" des Jahres" if of_year else "")
 
     @override
-    def on_days_of_month(self, numbers: Sequence[int], *, of_month: bool) -> str:
-        day = " Tag" if min(numbers) < 0 else ""
-        return f"am {self.join(self.list_ordinals(numbers))}{day}" + (" des Monats" if of_month else "")
-
-    @override
     def on_dates(self, numbers: Sequence[int], months: Sequence[int]) -> str:
         day = " Tag" if min(numbers) < 0 else ""
         day += " im" if day or len(months) > 1 else ""
@@ -324,27 +339,8 @@ class German(English):
         return f"am {self.join(names)}{day} {self.join(self.list_months(months))}"
 
     @override
-    def on_days_of_year(self, numbers: Sequence[int]) -> str:
-        if tuple(numbers) in {(_LEAP_DAY,), (-_LEAP_DAY,)}:
-            return f"am {'letzten' if numbers[0] > 0 else 'ersten'} Tag jedes Schaltjahres"
-        return f"am {self.join(self.list_ordinals(numbers))} Tag des Jahres"
-
-    @override
-    def on_counted_days(self, positions: Sequence[int], days: Sequence[int]) -> str:
-        kind = "Werktag" if tuple(days) == WORKING_DAYS else "Wochenendtag"
-        return f"am {self.join(map(self.ordinal, positions))} {kind}"
-
-    @override
-    def on_positions(self, positions: Sequence[int], days: Sequence[int]) -> str:
-        return f"am {self.join(map(self.ordinal, positions))} von {self.join(self.list_weekdays(days))}"
-
-    @override
-    def in_weeks(self, numbers: Sequence[int]) -> str:
-        return f"in Woche {self.join(map(str, numbers))}"
-
-    @override
-    def in_months(self, months: Sequence[int]) -> str:
-        return f"im {self.join(self.list_months(months))}"
+    def _name_edge(self, number: int) -> str:
+        return "letzten" if number > 0 else "ersten"
 
     @override
     def except_weekdays(self, days: Sequence[int]) -> str:
@@ -356,23 +352,6 @@ class German(English):
         return f"wenn es {', '.join(others)} oder {last} ist" if others else f"wenn es {last} ist"
 
     @override
-    def at_times(self, times: Iterable[str]) -> str:
-        return f"um {self.join(times)}"
-
-    @override
-    def at_numbers(self, hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int]) -> str:
-        parts = (("zur Minute", minutes), ("in Stunde", hours), ("zur Sekunde", seconds))
-        return " ".join(f"{name} {self.join(self.list_numbers(numbers))}" for name, numbers in parts if numbers)
-
-    @override
-    def on_the_clock(self) -> str:
-        return "nach der Uhr"
-
-    @override
-    def from_to(self, first: str, last: str) -> str:
-        return f"von {first} bis {last}"
-
-    @override
     def where_missing(self, skip: Skip) -> str:
         if skip == "OMIT":
             return "nur in Monaten mit diesem Tag"
@@ -380,32 +359,8 @@ class German(English):
         return f"oder {neighbour}, wo es diesen Tag nicht gibt"
 
     @override
-    def weeks_begin_on(self, day: int) -> str:
-        return f"Wochen beginnen am {self.weekdays[day]}"
-
-    @override
-    def first_on(self, day: date, time: str) -> str:
-        return f"erstmals am {self.name_date(day)}{self.name_time(time)}"
-
-    @override
-    def starting(self, day: date, time: str) -> str:
-        return f"ab {self.name_date(day)}{self.name_time(time)}"
-
-    @override
-    def following(self, zone: str) -> str:
-        return f"egal wo sein Besitzer ist ({zone})"
-
-    @override
-    def until(self, day: date, time: str) -> str:
-        return f"bis {day:%Y-%m-%d}{self.name_time(time)}"
-
-    @override
     def count(self, number: int) -> str:
         return f"{number} Mal"
-
-    @override
-    def once(self, moment: str) -> str:
-        return f"einmal, am {moment}"
 
     @override
     def delayed(self, delay: timedelta) -> str:
@@ -413,30 +368,6 @@ class German(English):
             return "jetzt"
         parts = _split(delay, ("Tag", "Stunde", "Minute", "Sekunde"), "n") or ["weniger als einer Sekunde"]
         return f"einmal, in {self.join([part.replace('Tagn', 'Tagen') for part in parts])}"
-
-    @override
-    def added(self, moments: Sequence[str]) -> str:
-        return f"zusätzlich am {self.join(moments)}"
-
-    @override
-    def excepted(self, moments: Sequence[str]) -> str:
-        return f"außer am {self.join(moments)}"
-
-    @override
-    def calendars(self, rules: Sequence[CalendarRule], business_day: int | None) -> list[str]:
-        if business_day is not None:
-            names = self.join(f'"{rule.id}"' for rule in rules)
-            return [f"verschoben auf den {self.ordinal(business_day)} Tag des Monats, der nicht frei ist in {names}"]
-        effects = {"skip": "außer an", "before": "verschoben vor", "after": "verschoben nach"}
-        return [f'{effects[rule.on]} Tagen von "{rule.id}"' for rule in rules]
-
-    @override
-    def union(self, rules: Iterable[str]) -> str:
-        return "; und ".join(rules)
-
-    @override
-    def summary(self, left_out: Iterable[str]) -> str:
-        return f"eine Zusammenfassung ohne {self.join(left_out)}"
 
     @override
     def ordinal(self, number: int) -> str:
@@ -448,10 +379,6 @@ class German(English):
     @override
     def name_date(self, day: date) -> str:
         return f"{self.weekdays[day.weekday()]}, {day.day}. {self.months[day.month - 1]} {day.year}"
-
-    @override
-    def name_time(self, time: str) -> str:
-        return f" um {time}" if time else ""
 
 
 LANGUAGES: Final[Mapping[str, English]] = {"en": English(), "de": German()}

@@ -1,4 +1,4 @@
-"""Our own phrases; expected times come from a plain walk over the calendar. Every third was held out from tuning."""
+"""Our own phrases; expected times come from a plain walk over the calendar."""
 
 from __future__ import annotations
 
@@ -333,5 +333,3 @@ UPDATE = [
     update("every 15 minutes", "every 30 minutes instead", every("", 30)),
 ]
 OWN = RECURRING + ONCE + ASK + REFUSE + UPDATE
-HELD_OUT = OWN[2::3]
-TUNED = [own for number, own in enumerate(OWN) if number % 3 != 2]

@@ -362,7 +362,7 @@ def test_a_change_of_nothing_is_told() -> None:
     """A day on which it does not run can be left out, and nothing is different then."""
     before = ask("every Monday at 9:00").schedule
     reading = read("not on Fridays", now=NOW_AWARE, timezone=ZONE, current=before)
-    assert "The schedule does not run on that day, so nothing changes." in reading.assumptions
+    assert "The schedule does not run then, so nothing changes." in reading.assumptions
 
 
 @try_each(

@@ -119,7 +119,6 @@ def resolve_date_order(node: Date, context: Context) -> Date:
         return node
     options = tuple(Option(_format_date(*order), order) for order in ((node.month or 1, node.day or 1), node.swapped))
     chosen = context.choices.pick("date-order", node.span, options)
-    assert isinstance(chosen, tuple)  # noqa: S101 -- one of the two above
     return replace(node, month=chosen[0], day=chosen[1], swapped=None)
 
 
@@ -217,6 +216,7 @@ def find_within(node: Within, context: Context) -> tuple[date, date]:
 def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
     """Return the weekday that "this" or "next" means. Ask if the current week makes it ambiguous."""
     today = context.today
+    days: tuple[date, ...]
     coming = find_next_weekday(weekday, today)
     if node.ahead is None:
         return coming
@@ -225,21 +225,13 @@ def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
     if node.ahead == 0:
         if this_week or (sunday and weekday != 6):
             return coming
-        if coming - today == timedelta(days=7):
-            this = Option(f"today, {today:%Y-%m-%d}", today)
-            return _ask_day(node, context, (this, Option(f"{coming:%A, %Y-%m-%d}", coming)))
-        return _ask_day(node, context, (Option(f"{coming:%A, %Y-%m-%d}", coming),))
-    if this_week or (sunday and weekday != 0):
-        after = coming + timedelta(days=7)
-        options = (Option(f"{coming:%A, %Y-%m-%d}", coming), Option(f"{after:%A, %Y-%m-%d}", after))
-        return _ask_day(node, context, options)
-    return coming
-
-
-def _ask_day(node: Relative, context: Context, options: tuple[Option, ...]) -> date:
-    chosen = context.choices.pick("this-or-next", node.span, options)
-    assert isinstance(chosen, date)  # noqa: S101 -- one of those above
-    return chosen
+        days = (today, coming) if coming - today == timedelta(days=7) else (coming,)
+    elif this_week or (sunday and weekday != 0):
+        days = (coming, coming + timedelta(days=7))
+    else:
+        return coming
+    options = tuple(Option(f"{'today' if day == today else f'{day:%A}'}, {day:%Y-%m-%d}", day) for day in days)
+    return context.choices.pick("this-or-next", node.span, options)
 
 
 def _find_edge(node: Relative, context: Context, base: date) -> date:

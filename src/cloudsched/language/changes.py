@@ -13,28 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language.context import Context, TimeOfDay
-from cloudsched.language.exceptions import apply_exceptions
 from cloudsched.language.grammar_clauses import parse_stretch
 from cloudsched.language.grammar_numbers import parse_number
-from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.groups import Plan, build_plan
 from cloudsched.language.lexicon import Cursor, Matches, Token, is_plain
 from cloudsched.language.nodes import (
     Clause,
     Clock,
-    Date,
-    End,
     Except,
-    Months,
-    Point,
-    Relative,
     Span,
     Stretch,
     Within,
-    Year,
 )
 from cloudsched.language.result import Refused
-from cloudsched.language.updates import Edit, add_exdates, find_edit, make_change, take_apart
+from cloudsched.language.updates import Edit, find_edit, make_change, take_apart
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
@@ -126,7 +118,7 @@ def find_open_time(tokens: Sequence[Token], matches: Sequence[Matches]) -> Span 
 def find_change(parser: Parser) -> Change | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
-    for rule in (_parse_skip_several, _parse_skip_stretch, _parse_stop_after, _parse_only_more, _parse_drop_part):
+    for rule in (_parse_skip_next, _parse_skip_stretch, _parse_stop_after, _parse_drop_part):
         c.at = 0
         c.skip("polite")
         change = rule(c)
@@ -137,14 +129,18 @@ def find_change(parser: Parser) -> Change | None:
     return _parse_exchange(parser) or find_edit(parser)
 
 
-def _parse_skip_several(c: Cursor) -> Change | None:
-    """Parse ``skip the next three``, ``cancel the next 2 occurrences``."""
+def _parse_skip_next(c: Cursor) -> Change | None:
+    """Parse ``skip the next one``, ``skip the next three``, ``cancel the next 2 occurrences``."""
     if c.take("skip", "no-more") is None:
         return None
     c.take("article")
     c.take("next", "the-next")
-    count = parse_number(c)
-    if count is None or count < 2 or c.sees("unit", "weekday", "weekdays", "month"):
+    start, count = c.at, parse_number(c)
+    if count is None or count < 2:
+        c.at, count = start, 1
+        if c.take("one") is None:
+            return None
+    elif c.sees("unit", "weekday", "weekdays", "month"):
         return None
     c.take("times", "one")
     if count > _MOST_SKIPPED:
@@ -162,47 +158,16 @@ def _parse_skip_stretch(c: Cursor) -> Change | None:
 
 
 def _parse_stop_after(c: Cursor) -> Change | None:
-    """Parse ``stop after 5 times``, ``stop after March``."""
-    start = c.at
-    if c.take("stop-after") is None:
+    """Parse ``stop after 5 times``, ``stop after 5``."""
+    count = parse_number(c) if c.take("stop-after") is not None else None
+    c.take("more")
+    if count is None or (c.take("times") is None and not c.ended and not c.sees("polite", "stop")):
         return None
-    count = _parse_count(c)
-    if count is not None:
-        return lambda current, context: _end_after(current, context, count)
-    point = parse_point(c)
-    if point is None:
-        return None
-    ended, span = c.ended, c.span(start)
-    return (lambda current, context: _end_at(current, context, point, span)) if ended else None
-
-
-def _parse_only_more(c: Cursor) -> Change | None:
-    """Parse ``only 5 more times``, ``just three more``."""
-    if c.take("only") is None:
-        return None
-    count = parse_number(c)
-    more = c.take("more") is not None
-    times = c.take("times") is not None
-    more = c.take("more") is not None or more
-    if count is None or not (more or times) or c.sees("per", "adverb"):
-        return None
+    c.take("more", "in-total")
     return lambda current, context: _end_after(current, context, count)
 
 
-def _parse_count(c: Cursor) -> int | None:
-    start = c.at
-    count = parse_number(c)
-    c.take("more")
-    if count is None or (c.take("times") is None and not c.ended and not c.sees("polite", "stop")):
-        c.at = start
-        return None
-    c.take("more", "in-total")
-    return count
-
-
 def _list_next(current: Schedule, context: Context, count: int) -> list[datetime]:
-    if current.is_one_time:
-        raise Refused("no-update", hint="it runs once only")
     if not 1 <= count <= _MOST:
         raise Refused("too-many")
     return current.anchored(context.now).upcoming(context.now, count)
@@ -210,52 +175,32 @@ def _list_next(current: Schedule, context: Context, count: int) -> list[datetime
 
 def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
     """Leave out the next occurrences: by their days, or by their times where a day may have several."""
-    zone = load_tzinfo(current.timezone)
+    edit, zone = take_apart(current, context), load_tzinfo(current.timezone)
     following = _list_next(current, context, count)
     if len(following) < count:
         raise Refused("no-update", hint=f"it runs only {len(following)} times more")
-    edit = take_apart(current, context)
     several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
     texts = []
     for at in following:
         local = at.astimezone(zone).replace(tzinfo=None)
         day = current.moved_from(at) or local.date()
         texts.append(datetime.combine(day, local.time()).isoformat() if several else day.isoformat())
-    return add_exdates(edit, texts, context)
+    return edit.leave_out_dates(texts, context)
 
 
 def _skip_stretch(current: Schedule, context: Context, stretch: Stretch | Within) -> Schedule:
-    if current.is_one_time:
-        raise Refused("no-update", hint="it runs once only")
     edit = take_apart(current, context)
-    dates = apply_exceptions(edit.drafts, [Except((stretch,))], context, context.today)
-    changed = add_exdates(edit, dates, context)
-    if changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
-        context.choices.assume("The schedule does not run on these days, so nothing changes.")
-    return changed
+    return edit.leave_out([Except((stretch,))], context)
 
 
 def _end_after(current: Schedule, context: Context, count: int) -> Schedule:
     """End after the next occurrences. They are known, so the end is the last of them."""
-    following = _list_next(current, context, count)
     edit = take_apart(current, context)
+    following = _list_next(current, context, count)
     edit.count = None
     edit.until = following[-1].astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
     context.choices.assume(f"The last time is {edit.until:%Y-%m-%d at %H:%M}.")
     return edit.build(Plan(), context)
-
-
-def _end_at(current: Schedule, context: Context, point: Point, span: tuple[int, int]) -> Schedule:
-    """End with a day, a month or a year, which are included: "stop after March"."""
-    if current.is_one_time:
-        raise Refused("no-update", hint="it runs once only")
-    if isinstance(point, Months):
-        point = Relative("edge", -1, base=Date(point.months[-1]), span=span)
-    elif isinstance(point, Year):
-        year = point.year if point.year is not None else context.today.year + (point.ahead or 0)
-        point = Date(12, 31, year, span=span)
-    plan = build_plan([End(point, span=span)])
-    return take_apart(current, context).build(plan, context)
 
 
 def _parse_exchange(parser: Parser) -> Change | None:
@@ -375,8 +320,6 @@ def _parse_drop_part(c: Cursor) -> Change | None:
     first, last = _PART_TIMES[part.value]
 
     def drop(current: Schedule, context: Context) -> Schedule:
-        if current.is_one_time:
-            raise Refused("no-update")
         edit = take_apart(current, context)
         for draft in edit.drafts:
             kept = [time for time in draft.times if not first <= time.hour < last]

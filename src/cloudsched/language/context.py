@@ -108,7 +108,8 @@ class Context:
     def _resolve_exactly(self, clock: Clock, part: int | None) -> TimeOfDay:
         hour = clock.hour
         if clock.day_end:
-            return self._ask_day_end(clock)
+            ends = (TimeOfDay(17), TimeOfDay(23, 59, 59)) if clock.day_end == 1 else (TimeOfDay(17), TimeOfDay(18))
+            return self._ask("day-end", clock, ends)
         if clock.half is not None:
             if clock.exact and hour > NOON:
                 return self._make_time(clock, hour)
@@ -122,7 +123,8 @@ class Context:
             return self._make_time(clock, hour)
         part = clock.part if clock.part is not None else part
         if part == 0 and hour == NOON and not clock.exact:
-            return self._ask_noon(clock)
+            times = (TimeOfDay(0, clock.minute, clock.second), TimeOfDay(NOON, clock.minute, clock.second))
+            return self._ask("bare-hour", clock, times)  # "12 in the morning"
         if part is not None:
             return self._make_time(clock, _resolve_hour(part, hour, clock.span))
         if hour > NOON or hour == 0 or self.clock24:
@@ -161,26 +163,14 @@ class Context:
             raise Refused("no-such-time", clock.span)
         return TimeOfDay(hour, clock.minute, clock.second)
 
-    def _ask_noon(self, clock: Clock) -> TimeOfDay:
-        """Ask which twelve o'clock "12 in the morning" is."""
-        times = (TimeOfDay(0, clock.minute, clock.second), TimeOfDay(NOON, clock.minute, clock.second))
-        chosen = self.choices.pick("bare-hour", clock.span, tuple(Option(f"at {time}", time) for time in times))
-        assert isinstance(chosen, TimeOfDay)  # noqa: S101 -- one of the two above
-        return chosen
-
-    def _ask_day_end(self, clock: Clock) -> TimeOfDay:
-        times = (TimeOfDay(17), TimeOfDay(23, 59, 59)) if clock.day_end == 1 else (TimeOfDay(17), TimeOfDay(18))
-        chosen = self.choices.pick("day-end", clock.span, tuple(Option(f"at {time}", time) for time in times))
-        assert isinstance(chosen, TimeOfDay)  # noqa: S101 -- one of the two above
-        return chosen
+    def _ask(self, code: str, clock: Clock, times: tuple[TimeOfDay, ...]) -> TimeOfDay:
+        return self.choices.pick(code, clock.span, tuple(Option(f"at {time}", time) for time in times))
 
     def _ask_half(self, clock: Clock) -> TimeOfDay:
         morning = self._make_time(clock, clock.hour)
         afternoon = self._make_time(clock, clock.hour + NOON)
         options = (Option(f"{morning} in the morning", morning), Option(f"{afternoon} in the afternoon", afternoon))
-        chosen = self.choices.pick("bare-hour", clock.span, options)
-        assert isinstance(chosen, TimeOfDay)  # noqa: S101 -- one of the two above
-        return chosen
+        return self.choices.pick("bare-hour", clock.span, options)
 
 
 def _is_bare(clock: Clock) -> bool:

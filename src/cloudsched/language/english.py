@@ -311,7 +311,6 @@ ENGLISH = Language(
         "twice": {1: "once", 2: "twice", 3: "thrice"},
         "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
         "in-total": {1: "in total|altogether|overall|all told|in all"},
-        "alternating": {1: "alternate|alternating"},
         "the-next": {1: "the next|next|the coming|up to the next|up to"},
         "ago": {1: "ago"},
         "hence": {1: "from now|hence|later|from right now|from today|from this moment|out"},
@@ -327,7 +326,6 @@ ENGLISH = Language(
         "polite": {1: "please|pls|thanks|thank you|kindly|sharp|exactly|on the dot"},
         "repeat": {1: "repeat|repeats|run|runs|running|occurring|happening|occurs|happens"},
         "if-day": {1: "if it is|if it's"},
-        "leap-year": {1: "of every leap year|of each leap year|of leap years"},
         "added": {1: "extra on|extra runs on"},
         "filler": {1: "if there is one|if any|if it exists"},
         "skip-back": {

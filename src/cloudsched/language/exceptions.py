@@ -239,14 +239,11 @@ def _remove_month_days(draft: Draft, out: list[int], point: Days) -> None:
     draft.month_days = left
 
 
-_MOST_WORKDAYS = 23
-"""The largest number of days from Monday to Friday in a month."""
-
-
 def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:
-    if any(what in {ANY, WORKDAY} for _, what in out):
-        _remove_positions(draft, out, point)
-        return
+    named = {day for _, day in draft.weekdays}
+    if len(named) == 1:  # "the last one" is of the only weekday
+        [only] = named
+        out = [(nth, only if what == ANY else what) for nth, what in out]
     weekly = draft.freq == "WEEKLY" or (draft.freq == "DAILY" and not draft.weekdays)
     if not weekly or draft.interval > 1 or draft.positions or draft.month_days:
         raise Refused("inexpressible", point.span)
@@ -260,24 +257,6 @@ def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) 
         result += [(sign * nth, day) for nth in _NTHS if sign * nth not in gone] if gone else [(0, day)]
     draft.freq = "MONTHLY"
     draft.weekdays = result
-
-
-def _remove_positions(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:
-    """Remove "the last one of the month" from the weekdays of a rule, or the last business day."""
-    days = sorted({day for _, day in draft.weekdays})
-    is_weekly = draft.freq == "WEEKLY" and draft.interval == 1 and not draft.positions and not draft.month_days
-    if len(days) == 1 and all(what == ANY for _, what in out):
-        _remove_nth_weekdays(draft, [(nth, days[0]) for nth, _ in out], point)
-        return
-    if not is_weekly or len({nth > 0 for nth, _ in out}) > 1 or any(nth for nth, _ in draft.weekdays):
-        raise Refused("inexpressible", point.span)
-    if any(what == WORKDAY for _, what in out) and days != [0, 1, 2, 3, 4]:
-        raise Refused("inexpressible", point.span)
-    sign = 1 if out[0][0] > 0 else -1
-    gone = {abs(nth) for nth, _ in out}
-    draft.freq = "MONTHLY"
-    most = min(_MOST_WORKDAYS, 5 * len(days))
-    draft.positions = [sign * nth for nth in range(1, most + 1) if nth not in gone]
 
 
 def _resolve_date(point: Point, context: Context, base: date) -> date:

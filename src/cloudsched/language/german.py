@@ -296,7 +296,6 @@ GERMAN = Language(
         "skip-omit": {1: "nur in monaten mit diesem tag"},
         "if-day": {1: "wenn es|falls es"},
         "if-day-end": {1: "ist"},
-        "leap-year": {1: "jedes schaltjahres|jedes schaltjahrs"},
         "added": {1: "zusätzlich am|und zusätzlich am"},
         "synchronised": {1: "nach der uhr"},
         "minute-number": {1: "zur minute|in minute|zu minute"},

@@ -162,14 +162,6 @@ _NO_TITLE_BEGINS = frozenset({"condition", "after", "before", "at", "by", "until
 _NO_TITLE_ENDS = frozenset({"comma", "dash", "colon", "for", "stop"})
 
 
-def _as_list_rule(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor], list[Clause] | None]:
-    def read(c: Cursor) -> list[Clause] | None:
-        result = rule(c)
-        return None if result is None else [result]
-
-    return read
-
-
 def _parse_days(c: Cursor) -> Days | None:
     start = c.at
     c.take("only")
@@ -194,39 +186,39 @@ def _parse_months(c: Cursor) -> Months | None:
     return Months(result, span=c.span(start)) if result else None
 
 
-_Rule = tuple[Callable[[Cursor], list[Clause] | None], frozenset[str]]
+_Rule = tuple[Callable[[Cursor], Clause | list[Clause] | None], frozenset[str]]
 
 
-def _rule(rule: Callable[[Cursor], list[Clause] | None], needs: str = "") -> _Rule:
+def _rule(rule: Callable[[Cursor], Clause | list[Clause] | None], needs: str = "") -> _Rule:
     """Return a rule with the classes of which a phrase has at least one, if the rule can apply anywhere in it."""
     return rule, frozenset(needs.split())
 
 
 _RULES: tuple[_Rule, ...] = (
-    _rule(_as_list_rule(parse_named_calendars), "except moved moved-to"),
+    _rule(parse_named_calendars, "except moved moved-to"),
     _rule(clauses.parse_except, "except"),
     _rule(clauses.parse_added, "added"),
-    _rule(_as_list_rule(parse_moved_days), "business"),
+    _rule(parse_moved_days, "business"),
     _rule(parse_shifted, "before after on-or"),
     _rule(clauses.parse_each, "each"),
-    _rule(clauses.parse_adverb, "adverb bi tri twice times alternating minute-adverb"),
-    _rule(_as_list_rule(points.parse_relative), "relday now in hence after from before next coming closest"),
-    _rule(_as_list_rule(clocks.parse_window), "from between after"),
+    _rule(clauses.parse_adverb, "adverb bi tri twice times minute-adverb"),
+    _rule(points.parse_relative, "relday now in hence after from before next coming closest"),
+    _rule(clocks.parse_window, "from between after"),
     _rule(clauses.parse_start, "from between start"),
     _rule(clauses.parse_end, "until before times twice for for-after"),
     _rule(clocks.parse_hour_point, "hour-point hourly-point past colon minute-number"),
-    _rule(_as_list_rule(clocks.parse_times)),
-    _rule(_as_list_rule(points.parse_edge), "edge"),
-    _rule(_as_list_rule(clocks.parse_part), "part parts tonight part-adverb"),
-    _rule(_as_list_rule(_parse_days)),
-    _rule(_as_list_rule(points.parse_edge_noun), "edge-noun"),
-    _rule(_as_list_rule(points.parse_repeated_edge), "edge"),
-    _rule(_as_list_rule(clocks.parse_grid), "minute-number second-number hour-number"),
-    _rule(_as_list_rule(points.parse_year_limit)),
-    _rule(_as_list_rule(points.parse_within), "next"),
-    _rule(_as_list_rule(_parse_months), "month"),
-    _rule(_as_list_rule(parse_week_start), "week-start"),
-    _rule(_as_list_rule(clauses.parse_only_if), "if-day"),
+    _rule(clocks.parse_times),
+    _rule(points.parse_edge, "edge"),
+    _rule(clocks.parse_part, "part parts tonight part-adverb"),
+    _rule(_parse_days),
+    _rule(points.parse_edge_noun, "edge-noun"),
+    _rule(points.parse_repeated_edge, "edge"),
+    _rule(clocks.parse_grid, "minute-number second-number hour-number"),
+    _rule(points.parse_year_limit),
+    _rule(points.parse_within, "next"),
+    _rule(_parse_months, "month"),
+    _rule(parse_week_start, "week-start"),
+    _rule(clauses.parse_only_if, "if-day"),
     _rule(clauses.parse_place),
     _rule(
         clauses.parse_mark,
@@ -336,7 +328,7 @@ class Parser:
             before = at
             joined = self._parse_joint(at) if result else None
             if joined is not None:
-                at = joined.end
+                at = self.cursor.at
             clause = self._parse_clause(at)
             if clause is None and joined is not None:
                 at = before
@@ -344,10 +336,8 @@ class Parser:
                 joined = None
             if clause is None:
                 break
-            if joined is not None and joined.and_:
-                result.append(Mark("and"))
-            elif joined is not None:
-                result.append(Mark("comma"))
+            if joined is not None:
+                result.append(joined)
             result += clause[0]
             at = clause[1]
         self.furthest = max(self.furthest, at)
@@ -355,20 +345,19 @@ class Parser:
             return None
         return tuple(result), self._skip_end(at)
 
-    def _parse_joint(self, at: int) -> _Joint | None:
+    def _parse_joint(self, at: int) -> Mark | None:
+        """Parse the words that join two clauses, and whether "and" is among them."""
         c = self.cursor
         c.at = at
-        anded = False
-        while True:
+        kind = "comma"
+        while not c.ended:
             if c.take("comma", "polite") is not None:
                 continue
             if c.take("then", "and") is not None:
-                anded = True
-                continue
-            if c.take("filler", "repeat", "only") is not None:
-                continue
-            break
-        return _Joint(c.at, anded) if c.at > at else None
+                kind = "and"
+            elif c.take("filler", "repeat", "only") is None:
+                break
+        return Mark(kind) if c.at > at else None
 
     def _skip_end(self, at: int) -> int:
         c = self.cursor
@@ -393,7 +382,7 @@ class Parser:
                 self.refused = self.refused or refused
                 continue
             if result is not None and c.at > at:
-                return result, c.at
+                return result if isinstance(result, list) else [result], c.at
         return None
 
     def _may_extend_title(self, start: int, begin: int) -> bool:
@@ -483,12 +472,3 @@ class Parser:
             if not self._may_extend_title(place, begin):
                 return None
         return self._find_title_span(begin, end) if self._is_title(begin, end) else None
-
-
-class _Joint:
-    """The words that join two clauses: their end, and whether "and" is among them."""
-
-    __slots__ = ("and_", "end")
-
-    def __init__(self, end: int, and_: bool) -> None:  # noqa: FBT001 -- a pair
-        self.end, self.and_ = end, and_

@@ -57,7 +57,6 @@ def parse_each(c: Cursor) -> list[Clause] | None:
         raise Refused("completion", c.span(start))
     return (
         c.attempt(lambda c: _parse_each_edge(c, start))
-        or c.attempt(lambda c: _parse_each_parity(c, start))
         or c.attempt(lambda c: _parse_interval(c, start))
         or c.attempt(lambda c: _parse_each_month(c, start))
         or c.attempt(lambda c: _parse_each_part(c, start))
@@ -76,28 +75,6 @@ def _parse_each_days(c: Cursor, start: int) -> list[Clause] | None:
 def _parse_each_edge(c: Cursor, start: int) -> list[Clause] | None:
     edge = parse_edge_noun(c)
     return None if edge is None else [replace(edge, marked=True, span=c.span(start))]
-
-
-def _parse_each_parity(c: Cursor, start: int) -> list[Clause] | None:
-    """Parse ``every odd week on Monday``, ``every even day``."""
-    parity = c.take("parity")
-    if parity is None:
-        return None
-    c.take("dash")
-    c.take("numbered")
-    unit = c.take("unit")
-    if unit is not None and unit.value == Unit.DAY:
-        raise Refused(
-            "inexpressible", c.span(start), "list the days, for example: on the 1st, 3rd and 5th of the month"
-        )
-    if unit is None or unit.value != Unit.WEEK:
-        return None
-    c.take("comma")
-    c.take("on")
-    days = parse_days(c)
-    if days is None or days.dates or days.weeks or any(pick.nth for pick in days.picks):
-        raise Refused("incomplete", c.span(start), "say on which day of the week")
-    return [replace(days, weeks=tuple(range(parity.value, 54, 2)), marked=True, on=True, span=c.span(start))]
 
 
 def _split_weekday_dates(days: Days) -> list[Clause]:
@@ -239,11 +216,6 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
     minutes = c.take("minute-adverb")
     if minutes is not None:
         return [Repeat(minutes.value, Unit.MINUTE, adverb=True, span=c.span(start))]
-    if c.take("alternating") is not None:
-        if not c.sees("weekday", "weekdays", *_SETS):
-            unit = c.take("unit")
-            return None if unit is None else [Repeat(2, Unit(unit.value), span=c.span(start))]
-        return _parse_day_interval(c, start, 2, nth=False)
     for kind, interval in (("bi", 2), ("tri", 3)):
         found = c.take(kind)
         if found is not None:

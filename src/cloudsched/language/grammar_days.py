@@ -158,7 +158,6 @@ def parse_dates(c: Cursor) -> list[Date] | None:
             return None
         return _parse_weekday_the_nth(c, start, of_weekday)
     year = parse_year(c)
-    year = _parse_short_year(c) if year is None else year
     span = c.span(start)
     for day in result:
         if not 1 <= day <= 31:
@@ -214,16 +213,6 @@ def _parse_weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | 
     if not article and token is not None and token.kind != ORDINAL and not is_number:
         return None
     return [Date(day=value, weekday=weekday, span=c.span(start))]
-
-
-def _parse_short_year(c: Cursor) -> int | None:
-    token = c.token
-    if token is not None and token.text == "'" and len(c.tokens) > c.at + 1 and c.tokens[c.at + 1].kind == NUMBER:
-        value = c.tokens[c.at + 1].value[0]
-        if value <= 99:
-            c.at += 2
-            return 2000 + value
-    return None
 
 
 def _parse_days_after_month(c: Cursor) -> list[int] | None:
@@ -362,23 +351,15 @@ def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
 
 
 def _parse_positions(c: Cursor) -> Days | None:
-    """Parse ``the 1st and last of Monday to Friday``, and ``the last day of every leap year``."""
+    """Parse ``the 1st and last of Monday to Friday``."""
     c.take("article")
     nths = parse_ordinals(c)
-    if not nths:
-        return None
-    if c.take("day-word") is not None:
-        leap = c.take("leap-year") is not None and len(nths) == 1 and nths[0] in _LEAP_DAYS
-        return Days((Pick(_LEAP_DAYS[nths[0]], DAY),), Period(Unit.YEAR), marked=True) if leap else None
-    if c.take("of") is None or not c.sees("weekday"):
+    if not nths or c.take("of") is None or not c.sees("weekday"):
         return None
     found = _parse_names(c, sets=False)
     picks = tuple(Pick(0, pick.what) for pick in found[0]) if found is not None else ()
     return Days(picks, marked=True, on=True, positions=tuple(nths)) if len(picks) > 1 else None
 
-
-_LEAP_DAYS = {1: -366, -1: 366}
-"""The first and last days of leap years by position, as days of the year that other years do not have."""
 
 _Found = tuple[tuple[Pick, ...], tuple[Date, ...], Period | None, bool, tuple[int, ...]]
 

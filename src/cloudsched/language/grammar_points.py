@@ -348,8 +348,8 @@ _A_LEAP_YEAR = 2028
 
 
 def parse_shifted(c: Cursor) -> list[Clause] | None:
-    """Parse days that are counted from days of every month or year."""
-    return c.attempt(_parse_shifted_weekday) or c.attempt(_parse_shifted_days)
+    """Parse ``the first Tuesday after the first Monday in November``, ``the Friday before the 25th of each month``."""
+    return c.attempt(_parse_shifted_weekday)
 
 
 def _parse_base(c: Cursor) -> Days | None:
@@ -363,52 +363,7 @@ def _parse_base(c: Cursor) -> Days | None:
     return result if is_open and result.picks[0].what <= DAY else None
 
 
-def _parse_shifted_days(c: Cursor) -> list[Clause] | None:
-    """Parse ``the day before the last day of each month``, ``two days after the first Monday of the month``."""
-    start = c.at
-    c.take("each")
-    c.take("on", "for")
-    delta = _parse_days_apart(c)
-    if delta is None:
-        return None
-    back = c.take("before") is not None
-    if not back and c.take("after") is None:
-        return None
-    base = _parse_base(c)
-    if base is None:
-        return None
-    delta = -delta if back else delta
-    pick, span = base.picks[0], c.span(start)
-    if pick.what == DAY:
-        nth = _shift_day(pick.nth, delta, base.period or Period(), span)
-        return [replace(base, picks=(Pick(nth, DAY),), on=True, span=span)]
-    first, last = _find_range(pick.nth)
-    return _make_range(base, (pick.what + delta) % _WEEK, first + delta, last + delta, span)
-
-
-def _parse_days_apart(c: Cursor) -> int | None:
-    c.take("article")
-    if c.take("day-word") is not None:
-        return 1
-    length = parse_length(c)
-    if length is None or any(unit not in (Unit.DAY, Unit.WEEK) for unit, _ in length.amounts):
-        return None
-    return sum(count * (_WEEK if unit == Unit.WEEK else 1) for unit, count in length.amounts)
-
-
-def _shift_day(nth: int, delta: int, period: Period, span: tuple[int, int]) -> int:
-    shifted = nth + delta
-    if (shifted > 0) != (nth > 0) or not shifted:  # the day before the 1st is the last one of the month before
-        shifted += -1 if nth > 0 else 1
-        if period.months or period.quarter_months or period.interval > 1:
-            raise Refused("inexpressible", span, "name the day in its own month")
-    if abs(shifted) > _SURE_DAYS:
-        raise Refused("inexpressible", span, "name a day that every month has")
-    return shifted
-
-
 def _parse_shifted_weekday(c: Cursor) -> list[Clause] | None:
-    """Parse ``the first Tuesday after the first Monday in November``, ``the Friday before the 25th of each month``."""
     start = c.at
     c.take("each")
     c.take("on", "for")

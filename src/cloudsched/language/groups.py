@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from cloudsched.language.nodes import (
     Added,
@@ -104,32 +105,27 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
     return plan
 
 
+_ONCE: Final = {Start: "start", Place: "place", Year: "year", Within: "within"}
+"""The parts of a plan that a phrase names at most once."""
+_LISTED: Final = {End: "ends", Except: "exceptions", Added: "added", NamedCalendars: "calendars"}
+_ONCE_A_GROUP: Final = {Months: "months", WeekStart: "week_start", OnlyIf: "only_if"}
+
+
 def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
-    match clause:
-        case Start():
-            _require_unset(plan.start, clause.span)
-            plan.start = clause
-        case End():
-            plan.ends.append(clause)
-        case Except():
-            plan.exceptions.append(clause)
-        case Added():
-            plan.added.append(clause)
-        case NamedCalendars():
-            plan.calendars.append(clause)
-        case Place():
-            _require_unset(plan.place, clause.span)
-            plan.place = clause
-        case Year():
-            _require_unset(plan.year, clause.span)
-            plan.year = clause
-        case Within():
-            _require_unset(plan.within, clause.span)
-            plan.within = clause
-        case Mark():
-            plan.marks.add(clause.kind)
-        case _:
-            _place_in_group(plan, clause, joined)
+    kind = type(clause)
+    if kind in _ONCE:
+        _set_once(plan, _ONCE[kind], clause)
+    elif kind in _LISTED:
+        getattr(plan, _LISTED[kind]).append(clause)
+    elif isinstance(clause, Mark):
+        plan.marks.add(clause.kind)
+    else:
+        _place_in_group(plan, clause, joined)
+
+
+def _set_once(holder: Plan | Group, name: str, clause: Clause) -> None:
+    _require_unset(getattr(holder, name), clause.span)
+    setattr(holder, name, clause)
 
 
 def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
@@ -182,17 +178,8 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
                 group = _start_group(plan)
             _require_unset(group.part, clause.span)
             group.part = clause
-        case Months():
-            _require_unset(group.months, clause.span)
-            group.months = clause
-        case WeekStart():
-            _require_unset(group.week_start, clause.span)
-            group.week_start = clause
-        case OnlyIf():
-            _require_unset(group.only_if, clause.span)
-            group.only_if = clause
         case _:
-            raise Refused("not-understood")
+            _set_once(group, _ONCE_A_GROUP[type(clause)], clause)
 
 
 def _is_minute(grid: Grid) -> bool:

@@ -238,7 +238,6 @@ def _ask_start_of_window(group: Group, window: Window, context: Context) -> Grou
     """Ask whether "tomorrow from 3pm to 4pm" runs at the start of that time."""
     first, _ = context.resolve_window(window)
     at = context.choices.pick("window", window.span, (Option(f"once, at {first}", first),))
-    assert isinstance(at, TimeOfDay)  # noqa: S101 -- the one above
     return replace(group, window=None, clocks=[Clock(*at, exact=True)])
 
 
@@ -267,7 +266,6 @@ def _ask_day_within(within: Within, context: Context) -> Relative:
     else:
         options.append(Option(f"{last:%A, %Y-%m-%d}", last))
     chosen = context.choices.pick("which-of-month", within.span, tuple(options))
-    assert isinstance(chosen, date)  # noqa: S101 -- one of those above
     return Relative("day", (chosen - context.today).days, span=within.span)
 
 
@@ -394,9 +392,7 @@ def _resolve_weekday(weekday: int, days: Days, group: Group, context: Context) -
     coming = find_next_weekday(weekday, today)
     if today.weekday() == weekday and not _has_day_passed(today, group, context) and group.has_times:
         options = (Option(f"today, {today:%Y-%m-%d}", today), Option(f"{coming:%A, %Y-%m-%d}", coming))
-        chosen = context.choices.pick("this-or-next", days.span, options)
-        assert isinstance(chosen, date)  # noqa: S101 -- one of the two above
-        return chosen
+        return context.choices.pick("this-or-next", days.span, options)
     return coming
 
 
@@ -427,7 +423,6 @@ def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -
         return [begins]
     options = (Option(f"{begins:%A, %Y-%m-%d} at 00:00", begins), Option(f"{ends:%A, %Y-%m-%d} at 00:00", ends))
     chosen = context.choices.pick("midnight", clock.span, options)
-    assert isinstance(chosen, datetime)  # noqa: S101 -- one of the two above
     return [chosen]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.calendar import add_length, find_first_day, find_last_day, find_within, make_local_time
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
-from cloudsched.language.groups import Group, Plan
 from cloudsched.language.nodes import (
     DAY,
     Clock,
@@ -29,6 +29,9 @@ from cloudsched.language.nodes import (
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import MAX_RULES, Draft, build_day_rules, build_subdaily_rules
 
+if TYPE_CHECKING:
+    from cloudsched.language.groups import Group, Plan
+
 
 def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
     """Resolve "biweekly" and "triweekly", which are ambiguous: every two weeks, or twice a week."""
@@ -37,12 +40,10 @@ def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
     often = replace(repeat, interval=1, rate=repeat.interval, loose="")
     interval, rate = ("two", "twice") if repeat.interval == 2 else ("three", "three times")
     names = (f"every {interval} {unit}s", f"{rate} a {unit}")
-    options: tuple[Option, ...] = (Option(names[0], every), Option(names[1], _spread_evenly(group, often)))
+    options: tuple[Option[Group], ...] = (Option(names[0], every), Option(names[1], _spread_evenly(group, often)))
     if repeat.unit == Unit.HOUR or group.days:
         options = options[:1]
-    chosen = context.choices.pick("bi", repeat.span, options)
-    assert isinstance(chosen, Group)  # noqa: S101 -- one of those above
-    return chosen
+    return context.choices.pick("bi", repeat.span, options)
 
 
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
@@ -58,9 +59,7 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
         raise Refused("too-vague", repeat.span, "list the times")
     spread = _spread_evenly(group, repeat)
-    chosen = context.choices.pick("rate", repeat.span, (Option("spread evenly", spread),))
-    assert isinstance(chosen, Group)  # noqa: S101 -- the one above
-    return chosen
+    return context.choices.pick("rate", repeat.span, (Option("spread evenly", spread),))
 
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
@@ -92,7 +91,6 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
         Refused: There is no such schedule.
         Unclear: The phrase is ambiguous.
     """
-    _take_end_time(plan)
     _check_times(plan)
     drafts = [draft for group in plan.groups for draft in build_rules(group, plan, context)]
     today = context.today
@@ -118,17 +116,6 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
     if rdates:
         schedule = schedule.model_copy(update={"rdates": rdates})
     return add_calendars(schedule, plan, context)
-
-
-def _take_end_time(plan: Plan) -> None:
-    """Make the only time of day that of the occurrences: "daily until Friday at 9" runs daily at 9."""
-    timed = any(group.has_times or (group.repeat and group.repeat.unit <= Unit.HOUR) for group in plan.groups)
-    ends = [end for end in plan.ends if end.clock is not None]
-    if timed or len(ends) != 1 or ends[0].clock is None or (plan.start is not None and plan.start.clock is not None):
-        return
-    for group in plan.groups:
-        group.clocks = [ends[0].clock]
-    plan.ends = [replace(end, clock=None) for end in plan.ends]
 
 
 def _check_times(plan: Plan) -> None:
@@ -186,10 +173,10 @@ def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool 
             raise Refused("no-recurrence")
         group = replace(group, repeat=Repeat(1, Unit.DAY))
     if group.months is not None and repeat is not None and repeat.unit == Unit.YEAR and not group.days:
-        options = (Option("on the first day of the month", 1), Option("on every day of the month", 0))
-        chosen = context.choices.pick("which-of-month", group.months.span, options)
-        days = [Days((Pick(1, DAY),), on=True)] if chosen else []
-        group = replace(group, days=days, repeat=repeat if chosen else Repeat(1, Unit.DAY))
+        on_first = replace(group, days=[Days((Pick(1, DAY),), on=True)])
+        daily = replace(group, repeat=Repeat(1, Unit.DAY))
+        choices = (Option("on the first day of the month", on_first), Option("on every day of the month", daily))
+        group = context.choices.pick("which-of-month", group.months.span, choices)
     settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
     drafts = build_day_rules(group, context, settled=settled)
     if not drafts:
@@ -244,12 +231,7 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
         raise Refused("contradiction", repeat.span, "give a window (from 9:00 to 17:00) or a start (starting at 9:00)")
     step = repeat.interval * _SECONDS[repeat.unit]
     if "synchronised" in plan.marks and group.window is None:
-        on_the_clock = _build_on_the_clock(group, step)
-        if on_the_clock is not None:
-            return on_the_clock
-        if _DAY_SECONDS % step:
-            raise Refused("inexpressible", repeat.span)
-        group = replace(group, window=Window(Clock(0, exact=True), Clock(23, 59, 59, exact=True)))
+        return _build_on_the_clock(group, repeat, step)
     if group.window is None:
         drafts = build_subdaily_rules(group, repeat)
         if group.grid is not None:
@@ -281,14 +263,14 @@ def _limit_numbers(draft: Draft, grid: Grid) -> None:
         draft.seconds = draft.seconds or ((0,) if draft.minutes else ())
 
 
-def _build_on_the_clock(group: Group, step: int) -> list[Draft] | None:
-    """Return the rule of an interval that counts from the full hour or from midnight. None if it divides neither."""
+def _build_on_the_clock(group: Group, repeat: Repeat, step: int) -> list[Draft]:
+    """Return the rule of an interval that counts from the full hour or from midnight, of which it has to be a part."""
     minutes, hours = step // 60, step // 3600
     limits = group.grid
     if limits is not None and (limits.minutes or limits.seconds or hours > 1):
         raise Refused("contradiction", limits.span)
     if step % 60 or (hours and step % 3600) or (24 % hours if hours else 60 % minutes):
-        return None
+        raise Refused("inexpressible", repeat.span)
     [draft] = build_subdaily_rules(group, Repeat(1, Unit.HOUR))
     draft.hours, draft.seconds = limits.hours if limits is not None else (), (0,)
     if minutes == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
@@ -59,17 +59,20 @@ class Refused(Exception):
         self.code, self.span, self.hint = code, span, hint or HINTS[code]
 
 
-class Option(NamedTuple):
+T = TypeVar("T")
+
+
+class Option(NamedTuple, Generic[T]):
     """One answer to a question: its label, and the value it stands for."""
 
     name: str
-    value: object
+    value: T
 
 
 class Unclear(Exception):
     """The phrase is ambiguous: a decision it leaves open, and the possible answers."""
 
-    def __init__(self, code: str, span: Span, options: tuple[Option, ...]) -> None:
+    def __init__(self, code: str, span: Span, options: tuple[Option[Any], ...]) -> None:
         super().__init__(code)
         self.code, self.span, self.options = code, span, options
 
@@ -88,7 +91,7 @@ class Choices:
         self.notes: list[str] = []
         self.is_timed = True
 
-    def pick(self, code: str, span: Span, options: tuple[Option, ...]) -> object:
+    def pick(self, code: str, span: Span, options: tuple[Option[T], ...]) -> T:
         """Return the value of the option that was chosen.
 
         Raises:

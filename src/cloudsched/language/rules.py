@@ -259,7 +259,6 @@ def _ask_nth(days: Days, context: Context) -> list[Draft]:
     if nth > 5:
         return weekly
     chosen = context.choices.pick("nth-or-interval", days.span, options)
-    assert isinstance(chosen, list)  # noqa: S101 -- one of the two above
     return [replace(draft, weekdays=list(draft.weekdays)) for draft in chosen]
 
 
@@ -410,7 +409,6 @@ def _build_monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft
                 every = [(0, pick.what) for pick in days.picks]
                 options = (Option("the first of each month", first), Option("every one", every))
                 chosen = context.choices.pick("which-of-month", days.span, options)
-                assert isinstance(chosen, list)  # noqa: S101 -- one of the two above
             else:
                 chosen = [(0, pick.what) for pick in days.picks]
             freq = "WEEKLY" if interval == 1 and not any(nth for nth, _ in chosen) else "MONTHLY"

@@ -92,6 +92,19 @@ class Edit:
         days = {} if any(group.days for group in plan.groups) else {"business_day": self.current.business_day}
         return _keep_policies(built, self.current, plan, context, **days)
 
+    def leave_out(self, exceptions: list[Except], context: Context) -> Schedule:
+        """Build the schedule without some days."""
+        dates = apply_exceptions(self.drafts, exceptions, context, context.today)
+        changed = self.leave_out_dates(dates, context)
+        if changed.upcoming(context.now, 40) == self.current.upcoming(context.now, 40):
+            context.choices.assume("The schedule does not run then, so nothing changes.")
+        return changed
+
+    def leave_out_dates(self, dates: list[str], context: Context) -> Schedule:
+        """Build the schedule without some more dates or local times."""
+        self.exdates += [date for date in dates if date not in self.exdates]
+        return self.build(Plan(), context)
+
 
 _POLICIES = ("gap", "fold", "sub_daily", "calendars")
 """The fields of a schedule that words seldom name, so that new words keep them."""
@@ -115,6 +128,8 @@ def take_apart(current: Schedule, context: Context) -> Edit:
     Raises:
         Refused: The schedule has parts that no phrase can express.
     """
+    if current.is_one_time:
+        raise Refused("no-update", hint="it runs once only")
     anchored = current.anchored(context.now)
     if anchored.dtstart is None or not anchored.rules or anchored.rdates:
         raise Refused("no-update", hint="describe the whole schedule again")
@@ -191,7 +206,7 @@ def find_edit(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
     """Return the change that a phrase asks for. None if the phrase is not a change."""
     c = parser.cursor
     c.at = 0
-    return _parse_shift(c) or _parse_skip_next(c) or _parse_same_time(c) or parse_edit(parser, len(parser.tokens))
+    return _parse_shift(c) or _parse_same_time(c) or parse_edit(parser, len(parser.tokens))
 
 
 def _parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
@@ -211,19 +226,6 @@ def _parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     if by is None or direction is None or not c.ended:
         return None
     return lambda current, context: _shift_schedule(current, context, by, direction)
-
-
-def _parse_skip_next(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
-    c.at = 0
-    c.take("polite")
-    if c.take("skip", "no-more") is None:
-        return None
-    c.take("article")
-    c.take("next")
-    if c.take("one") is None:
-        return None
-    c.skip("polite", "stop")
-    return _exclude_next if c.ended else None
 
 
 def _parse_same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
@@ -290,8 +292,6 @@ def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedul
     points = [clause for clause in read if isinstance(clause, Days | Relative)]
 
     def change(current: Schedule, context: Context) -> Schedule:
-        if current.is_one_time:
-            raise Refused("no-update")
         edit = take_apart(current, context)
         plan = build_plan(read)
         group = plan.groups[-1]
@@ -306,8 +306,7 @@ def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedul
         chosen = [_pick_single(point) if single else point for point in points] + months
         if not chosen or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
             raise Refused("no-update")
-        dates = apply_exceptions(edit.drafts, [Except(tuple(chosen))], context, context.today)
-        return _note_unchanged(add_exdates(edit, dates, context), current, context)
+        return edit.leave_out([Except(tuple(chosen))], context)
 
     return change
 
@@ -317,30 +316,6 @@ def _pick_single(point: Days | Relative) -> Days | Relative:
     if isinstance(point, Days) and not point.marked and len(point.picks) == 1 and not point.picks[0].nth:
         return Relative("weekday", weekday=point.picks[0].what, span=point.span)
     return point
-
-
-def add_exdates(edit: Edit, dates: list[str], context: Context) -> Schedule:
-    """Return an edited schedule that leaves out some more dates or local times."""
-    edit.exdates += [date for date in dates if date not in edit.exdates]
-    return edit.build(Plan(), context)
-
-
-def _note_unchanged(changed: Schedule, current: Schedule, context: Context) -> Schedule:
-    if changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
-        context.choices.assume("The schedule does not run on that day, so nothing changes.")
-    return changed
-
-
-def _exclude_next(current: Schedule, context: Context) -> Schedule:
-    following = None if current.is_one_time else current.anchored(context.now).next_after(context.now)
-    if following is None:
-        raise Refused("no-update", hint="there is no next occurrence to skip")
-    local = following.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
-    edit = take_apart(current, context)
-    day = current.moved_from(following) or local.date()
-    local = datetime.combine(day, local.time())
-    several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
-    return add_exdates(edit, [local.isoformat() if several else day.isoformat()], context)
 
 
 def _move_to_next_week(current: Schedule, context: Context) -> Schedule:
@@ -395,14 +370,7 @@ def _change_schedule(
         return _change_once(current, plan, read, context, adds=adds)
     edit = take_apart(current, context)
     if len(plan.groups) > 1:
-        if (
-            adds
-            or plan.exceptions
-            or not all(one.has_days and one.has_times and not one.relatives for one in plan.groups)
-        ):
-            raise Refused("no-update")
-        edit.drafts, edit.moved = [draft for one in plan.groups for draft in build_rules(one, plan, context)], True
-        return edit.build(plan, context)
+        raise Refused("no-update", hint="describe the whole schedule again")
     group = plan.groups[0]
     if group.relatives and not group.has_times:
         raise Refused("too-vague", group.relatives[0].span, "say at what time it should run once")
@@ -565,9 +533,6 @@ def _add_rules(edit: Edit, drafts: list[Draft]) -> None:
         if twin is not None:
             twin.weekdays = sorted({*twin.weekdays, *draft.weekdays})
         elif any(one.interval > 1 for one in edit.drafts) and draft.freq == "WEEKLY":
-            same = next((one for one in edit.drafts if one.freq == "WEEKLY" and one.times == draft.times), None)
-            if same is None:
-                raise Refused("no-update", hint="describe the whole schedule again")
-            same.weekdays = sorted({*same.weekdays, *draft.weekdays})
+            raise Refused("no-update", hint="describe the whole schedule again")
         else:
             edit.drafts.append(draft)

@@ -299,10 +299,10 @@ def test_different_positions_have_different_texts() -> None:
         (
             {"rrule": "FREQ=YEARLY;BYYEARDAY=-366;UNTIL=20280128T120000Z", "dtstart": "2027-01-01T09:00:00"},
             (
-                "on the first day of every leap year at 09:00, first on Saturday 1 January 2028, "
-                "until 2028-01-28 at 13:00, Europe/Paris"
+                "every year at 09:00, first on Saturday 1 January 2028, until 2028-01-28 at 13:00, Europe/Paris "
+                "(a summary, which leaves out a limit to some of these days)"
             ),
-            (),
+            ("a limit to some of these days",),
         ),
         (
             {"rrule": "FREQ=MONTHLY;BYMONTHDAY=31;SKIP=FORWARD;COUNT=4", "dtstart": "2026-04-14T09:00:00"},

@@ -40,7 +40,8 @@ _EVERY_DAY = tuple(range(7))
 _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
 _SHORTEST_MONTH = 28
 _LAST_DAYS = (28, 29, 30, 31)
-_LEAP_DAYS = ((366,), (-366,))
+_LEAP_DAY = 366
+"""The day of the year that only leap years have: "every year" would be false."""
 _LONGEST_MONTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 _MOST_OF_A_MONTH = 5
 _UNIT_SECONDS = {Frequency.HOURLY: _HOUR, Frequency.MINUTELY: _MINUTE, Frequency.SECONDLY: 1}
@@ -405,9 +406,9 @@ def _tell_days_of_year(rule: Rule, words: English, left_out: dict[str, None]) ->
     every = words.every(rule.frequency, rule.interval)
     days = [day.weekday for day in rule.weekdays]
     is_yearly = rule.frequency == Frequency.YEARLY and not rule.months and not rule.month_days
-    if is_yearly and rule.year_days and not (rule.week_numbers or days):
-        told = words.on_days_of_year(rule.year_days)
-        return told if rule.interval == 1 and rule.year_days in _LEAP_DAYS else f"{every} {told}"
+    is_common = all(abs(day) < _LEAP_DAY for day in rule.year_days)
+    if is_yearly and rule.year_days and is_common and not (rule.week_numbers or days):
+        return f"{every} {words.on_days_of_year(rule.year_days)}"
     if is_yearly and not rule.year_days and days and not _has_nth(rule) and min(rule.week_numbers) > 0:
         return f"{every} {words.on_weekdays(days)} {words.in_weeks(rule.week_numbers)}"
     left_out["days"] = None

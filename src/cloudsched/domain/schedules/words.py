@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 WORKING_DAYS: Final = (0, 1, 2, 3, 4)
 WEEKEND: Final = (5, 6)
-_LEAP_DAY: Final = 366
-"""The day of the year that only leap years have."""
 _SHORTEST_RANGE: Final = 3
 
 
@@ -58,7 +56,7 @@ class English:
     _every_day, _every_working_day = "every {}", "every weekday"
     _on_day, _on_working_days = "on {}", "on weekdays"
     _on_number, _day, _of_month = "on the {}", " day", " of the month"
-    _on_day_of_year, _on_leap_day = "on the {} day of the year", "on the {} day of every leap year"
+    _on_day_of_year = "on the {} day of the year"
     _on_counted_day: Mapping[str, str] = {"working": "on the {} working day", "weekend": "on the {} weekend day"}
     _on_position, _in_week, _in_month = "on the {} of {}", "in week {}", "in {}"
     _at, _at_numbers = "at {}", ("at minute {}", "in hour {}", "at second {}")
@@ -112,12 +110,7 @@ class English:
 
     def on_days_of_year(self, numbers: Sequence[int]) -> str:
         """Return ``on the 100th day of the year``."""
-        if tuple(numbers) in {(_LEAP_DAY,), (-_LEAP_DAY,)}:
-            return self._on_leap_day.format(self._name_edge(numbers[0]))
         return self._on_day_of_year.format(self.join(self.list_ordinals(numbers)))
-
-    def _name_edge(self, number: int) -> str:
-        return "last" if number > 0 else "first"
 
     def on_counted_days(self, positions: Sequence[int], days: Sequence[int]) -> str:
         """Return ``on the last working day``."""
@@ -302,7 +295,7 @@ class German(English):
     _every_day, _every_working_day = "jeden {}", "jeden Werktag"
     _on_day, _on_working_days = "am {}", "an Werktagen"
     _on_number, _day, _of_month = "am {}", " Tag", " des Monats"
-    _on_day_of_year, _on_leap_day = "am {} Tag des Jahres", "am {} Tag jedes Schaltjahres"
+    _on_day_of_year = "am {} Tag des Jahres"
     _on_counted_day: Mapping[str, str] = {"working": "am {} Werktag", "weekend": "am {} Wochenendtag"}
     _on_position, _in_week, _in_month = "am {} von {}", "in Woche {}", "im {}"
     _at, _at_numbers = "um {}", ("zur Minute {}", "in Stunde {}", "zur Sekunde {}")
@@ -337,10 +330,6 @@ class German(English):
         day += " im" if day or len(months) > 1 else ""
         names = map(self.ordinal, sorted(numbers, key=lambda number: (number < 0, number)))  # a range would be a span
         return f"am {self.join(names)}{day} {self.join(self.list_months(months))}"
-
-    @override
-    def _name_edge(self, number: int) -> str:
-        return "letzten" if number > 0 else "ersten"
 
     @override
     def except_weekdays(self, days: Sequence[int]) -> str:

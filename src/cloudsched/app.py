@@ -32,14 +32,12 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Req
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.drafts import (
     TaskDraft,
-    check_patch,
-    explain_fields,
     has_schedule_text,
     to_draft_content,
     to_wire_fields,
 )
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.invalid_input import find_all_faults, say_in_python
+from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.registry import Declaration, Registry
@@ -264,11 +262,7 @@ class App:
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
             zone = partial(self._find_zone, content.get("owner"))
-            try:
-                return TaskDraft.from_wire(self._read_schedule(content, now, find_owner_zone=zone))
-            except InvalidInput as error:
-                check = partial(self._check_content, runs=False)
-                raise find_all_faults(error, content, check) from None
+            return TaskDraft.from_wire(self._read_schedule(content, now, find_owner_zone=zone))
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
@@ -335,7 +329,8 @@ class App:
             with note_assumptions() as noted:
                 return _answer(self.put_content(content, mark=mark)[0], content, noted)
         except InvalidInput as error:
-            raise self._explain_fields(error, fields) from None
+            say_in_python(error, fields, TaskDraft)
+            raise
 
     def run_now(
         self,
@@ -368,28 +363,8 @@ class App:
         try:
             return self.read_draft(self._to_content(fields))
         except InvalidInput as error:
-            raise self._explain_fields(error, fields) from None
-
-    def _explain_fields(self, error: InvalidInput, fields: dict[str, Any]) -> InvalidInput:
-        """Return an error with all faults of the fields of a new task by their Python names."""
-
-        def check(rest: dict[str, Any]) -> None:
-            self._check_content(self._to_content(rest), runs=rest.get("schedule") is fields.get("schedule"))
-
-        return explain_fields(error, fields, check)
-
-    def _check_content(self, content: dict[str, Any], *, runs: bool) -> None:
-        """Check the remaining fields of a new task after a fault was found, without reading the store.
-
-        Args:
-            content: The remaining fields, as JSON.
-            runs: True to check also that it runs, since its schedule is whole.
-
-        Raises:
-            InvalidInput: Another field is wrong.
-        """
-        read = self._read_schedule(content, self.container.clock.now())
-        self._scheduler.check_new(TaskDraft.from_wire(read), self._authority, runs=runs and read is content)
+            say_in_python(error, fields, TaskDraft)
+            raise
 
     def _to_content(self, fields: dict[str, Any]) -> dict[str, Any]:
         if callable(fields.get("handler")):
@@ -431,15 +406,11 @@ class App:
         try:
             draft = self.read_draft(content)
             task, is_new = self.put(draft, mark=mark, refusal=refusal)
-        except InvalidInput as error:
+        except InvalidInput:
             task_id = None if mark is None else self._find_id(content)
             found = task_id and mark and self._scheduler.find_repeated(task_id, mark, self._authority)
             if not found:
-
-                def check(rest: dict[str, Any]) -> None:
-                    self._check_content(rest, runs=rest.get("schedule") is content.get("schedule"))
-
-                raise find_all_faults(error, content, check) from None
+                raise
             task, is_new, is_as_read = found, False, False
         else:
             is_as_read = is_new or _is_of(task, draft)
@@ -480,7 +451,8 @@ class App:
             with note_assumptions() as noted:
                 return _answer(self.patch(task_id, patch), patch, noted)
         except InvalidInput as error:
-            raise explain_fields(error, changes, lambda rest: check_patch(to_wire_fields(rest))) from None
+            say_in_python(error, changes, TaskDraft)
+            raise
 
     def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396). Its schedule may be text, as in `update`.
@@ -492,16 +464,7 @@ class App:
         task, now = self.get(task_id), self.container.clock.now()
         if mark is not None and mark.is_known_to(task):
             return task
-        try:
-            read = self._with_schedule(patch, now, task)
-            return self._scheduler.update(task_id, read, self._authority, mark, now)
-        except InvalidInput as error:
-
-            def check(rest: dict[str, Any]) -> None:
-                read = self._read_schedule(rest, now, current=task.schedule)
-                self._scheduler.check_edit(task, read, by=self._authority)
-
-            raise find_all_faults(error, patch, check) from None
+        return self._scheduler.update(task_id, self._with_schedule(patch, now, task), self._authority, mark, now)
 
     def _find_zone(self, owner: object) -> str | None:
         from cloudsched.engine.tasks.owner_schedules import find_owner_zone  # noqa: PLC0415 - few schedules ask for it

@@ -70,7 +70,6 @@ class InvalidInput(CloudschedError):
         hint: The remedy. May be empty.
         path: The same path in parts, if it is known: keys may have dots.
         others: The other faults of the same data. The message has a line for each.
-        is_cut: True if there are more faults than were listed.
         meant: The right name of an unknown field, if it can be guessed. That field then does not count as missing.
         readings: The meanings of a schedule in words that has several. See `AmbiguousSchedule`.
         words: The words at fault in a schedule that was given as a text. Empty if they are not known.
@@ -78,7 +77,6 @@ class InvalidInput(CloudschedError):
 
     path: tuple[str | int, ...] | None = None
     others: tuple[InvalidInput, ...] = ()
-    is_cut: bool = False
     meant: str | None = None
     readings: tuple[dict[str, object], ...] = ()
     words: str = ""

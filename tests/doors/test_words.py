@@ -86,13 +86,11 @@ def test_every_door_shows_the_words_that_are_not_understood(door: Door, words: s
 
 
 def test_programs_get_the_words_that_are_not_understood() -> None:
-    """Of the first fault, and of each among several; the Python client has them as well."""
+    """Over HTTP, and in the Python client."""
     body: dict[str, Any] = {"title": "Words", "handler": "open", "schedule": "every Monday banana at 9am"}
     with WORLDS.enter("own", "none") as (world, _):
         problem = world.ask("POST", "/v1/tasks", body, headers_of("ada")).get_json()
         assert problem["words"] == "banana"
-        several = world.ask("POST", "/v1/tasks", body | {"title": ""}, headers_of("ada")).get_json()
-        assert {each.get("words") for each in several["errors"]} == {"banana", None}
         with world.client("ada") as client, pytest.raises(InvalidSchedule) as caught:
             client.create(**body)
         assert caught.value.words == "banana"

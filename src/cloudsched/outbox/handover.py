@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.settings import Settings
-from cloudsched.domain.transitions.drafts import TaskDraft, explain_fields, to_draft_content
+from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content
 from cloudsched.domain.transitions.edits import NO_LEAD, anchor_schedule, new_task
+from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.errors import (
     CloudschedError,
@@ -256,15 +257,12 @@ class ClientTarget:
         """Check a task's form. Words are read as by an API with default settings."""
         now = self.now()
         if draft is None:
-
-            def read(fields: dict[str, Any]) -> TaskDraft:
-                content = with_schedule(to_draft_content(fields), now=now, default_time=Settings().default_time)
-                return TaskDraft.from_wire(content)
-
             try:
-                draft = read(fields)
+                content = with_schedule(to_draft_content(fields), now=now, default_time=Settings().default_time)
+                draft = TaskDraft.from_wire(content)
             except InvalidInput as error:
-                raise explain_fields(error, fields, read) from None
+                say_in_python(error, fields, TaskDraft)
+                raise
         return _complete(draft, draft, now, NO_LEAD)
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:  # noqa: ARG002 - known by its id

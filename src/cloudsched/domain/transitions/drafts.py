@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self, get_args
@@ -31,7 +31,6 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import (
     WIRE,
     Faults,
-    find_all_faults,
     join_faults,
     say_in_python,
     to_invalid_input,
@@ -166,15 +165,8 @@ class TaskDraft(TaskSpec):
         """Parse a draft from JSON.
 
         Raises:
-            InvalidInput: It is not valid. `field` names the first wrong field, and `others` have all others.
+            InvalidInput: It is not valid. `field` names the first wrong field, and `others` have further ones.
         """
-        try:
-            return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
-        except InvalidInput as error:
-            raise find_all_faults(_place(error), data, cls._parse) from None
-
-    @classmethod
-    def _parse(cls, data: object) -> Self:
         try:
             return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
         except InvalidInput as error:
@@ -194,7 +186,8 @@ class TaskDraft(TaskSpec):
         try:
             return cls.from_wire(to_draft_content(fields))
         except InvalidInput as error:
-            raise explain_fields(error, fields, lambda rest: cls.from_wire(to_draft_content(rest))) from None
+            say_in_python(error, fields, cls)
+            raise
 
 
 def _place(error: InvalidInput) -> InvalidInput:
@@ -202,21 +195,6 @@ def _place(error: InvalidInput) -> InvalidInput:
     if not isinstance(error, InvalidSchedule) or error.field.split(".")[0] == "schedule":
         return error
     return error.at(f"schedule.{error.field}")
-
-
-def explain_fields(
-    error: InvalidInput, fields: dict[str, Any], check: Callable[[dict[str, Any]], object]
-) -> InvalidInput:
-    """Return an error with all faults of a task's fields that Python code gave, in its words.
-
-    Args:
-        error: The first fault.
-        fields: The fields by their Python names.
-        check: Checks such fields, by either name, and changes nothing. It raises InvalidInput.
-    """
-    found = find_all_faults(error, {_to_wire_name(name): value for name, value in fields.items()}, check)
-    say_in_python(found, fields, TaskDraft)
-    return found
 
 
 def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
@@ -345,7 +323,7 @@ def require_editable(patch: dict[str, Any]) -> None:
     A misspelled field that is set to null would go unnoticed.
 
     Raises:
-        InvalidInput: It names another one. The error has all faults of the patch that do not depend on a task.
+        InvalidInput: It names another one. The error has all such fields.
     """
     faults = [
         InvalidInput(name, "cannot be changed by an edit", hint)
@@ -354,7 +332,7 @@ def require_editable(patch: dict[str, Any]) -> None:
     ]
     faults += _list_unknown(patch, TaskDraft, ())
     if faults:
-        raise find_all_faults(join_faults(faults), patch, check_patch)
+        raise join_faults(faults)
 
 
 def _list_unknown(patch: dict[str, Any], model: type[BaseModel], place: tuple[str, ...]) -> Iterator[InvalidInput]:
@@ -366,15 +344,6 @@ def _list_unknown(patch: dict[str, Any], model: type[BaseModel], place: tuple[st
         for part in (known[name], *get_args(known[name])):
             if isinstance(value, dict) and isinstance(part, type) and issubclass(part, WireModel):
                 yield from _list_unknown(value, part, (*place, name))
-
-
-def check_patch(patch: dict[str, Any]) -> None:
-    """Check a patch as far as it depends neither on a task nor on the time. Raises InvalidInput."""
-    if has_schedule_text(patch):
-        patch = {name: value for name, value in patch.items() if name not in {"schedule", "timezone", "locale"}}
-    require_editable(patch)
-    given = apply_merge_patch({}, patch)
-    TaskDraft.from_wire(given if given.keys() & _BUILT_IN_HANDLERS.keys() else {"handler": "any", **given})
 
 
 _IMMUTABLE_FIELDS = {

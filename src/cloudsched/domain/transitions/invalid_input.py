@@ -1,14 +1,13 @@
-"""All faults of a caller's data, told at once, and in the language of the caller.
+"""The faults of a caller's data, those of one check together, and in the language of the caller.
 
-The errors of pydantic become errors of our own. Where one fault hides others, the data is checked again without it: an
-unknown zone is told beside a payload that does not fit. Names are those of JSON, except where Python code is told.
+The errors of pydantic become errors of our own. Names are those of JSON, except where Python code is told.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -22,8 +21,8 @@ from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.script import ScriptName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.domain.documents.usage import Month
-from cloudsched.domain.first_error import FEW, describe_error, list_errors
-from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule, SearchLimitReached
+from cloudsched.domain.first_error import describe_error, list_errors
+from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
     Place = tuple[str | int, ...]
@@ -49,9 +48,7 @@ def to_invalid_input(
         kind: The class of the errors.
         model: The model that the data was for, whose fields are proposed for unknown ones.
     """
-    found = join_faults([_convert(each, prefix, kind, model) for each in list_errors(error, "extra_forbidden")])
-    found.is_cut = error.error_count() > FEW
-    return found
+    return join_faults([_convert(each, prefix, kind, model) for each in list_errors(error, "extra_forbidden")])
 
 
 def _convert(
@@ -136,7 +133,7 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
         joined.path, joined.args, joined.words = first.path, first.args, first.words
         joined.readings = next((each.readings for each in places.values() if each.readings), ())
         first = joined
-    first.others, first.is_cut = tuple(others), any(each.is_cut for each in faults)
+    first.others = tuple(others)
     return first
 
 
@@ -171,103 +168,10 @@ class Faults:
 
 MISSING: Final = "Field required"
 """The message of pydantic for a field that is missing."""
-_MOST_ROUNDS: Final = 10
-_GONE: Final = object()
-_DEPENDENT: Final[Mapping[Place, Place]] = {
-    ("handler",): ("payload",),
-    ("schedule",): ("locale",),
-    ("schedule", "calendars"): ("schedule", "businessDay"),
-    ("schedule", "rrule"): ("schedule", "startZone"),
-}
-"""The fields that mean nothing, or something else, without another field."""
-
-
-def find_all_faults(first: InvalidInput, content: object, check: Callable[[dict[str, Any]], object]) -> InvalidInput:
-    """Return an error with all faults of a JSON object that a check has refused.
-
-    The faulty parts are taken out, and the rest is checked again, until no fault is left. A fault that is only there
-    because something was taken out is not told. No other error is raised.
-
-    Args:
-        first: The first fault.
-        content: The object.
-        check: Checks such an object, and changes nothing. It raises InvalidInput.
-    """
-    if not isinstance(content, dict):
-        return first
-    given: dict[str, Any] = content
-    told, error, rest = [first], first, given
-    for _ in range(_MOST_ROUNDS):
-        before = rest
-        for fault in error.faults:
-            rest = _without(rest, _find_place(fault))
-        if rest is before or any(each.is_cut for each in told) or isinstance(error, SearchLimitReached):
-            break
-        try:
-            check(rest)
-        except InvalidInput as further:
-            error = further
-            told += [each for each in further.faults if _is_own(each, given, rest)]
-        except CloudschedError:
-            break
-        else:
-            break
-    for each in told[1:]:
-        each.others = ()
-    return join_faults([each for each in told if not isinstance(each, SearchLimitReached) or each is first])
 
 
 def _find_place(fault: InvalidInput) -> Place:
     return fault.path if fault.path is not None else tuple(fault.field.split("."))
-
-
-def _without(content: dict[str, Any], place: Place) -> dict[str, Any]:
-    """Return an object without the value at a place and those that depend on it, or the same if it has none."""
-    left = _cut(content, place)
-    if left is _GONE:
-        return content
-    for needed, dependent in _DEPENDENT.items():
-        was_there = _look_up(content, needed) is not _GONE
-        if was_there and _look_up(left, needed) is _GONE and _look_up(left, dependent) is not _GONE:
-            left = _cut(left, dependent)
-    without: dict[str, Any] = left
-    return without
-
-
-def _cut(value: Any, place: Place) -> Any:  # noqa: ANN401 - any JSON
-    """Return a value without the part at a place in it, or `_GONE` if that is the value itself, or is not there."""
-    if not place:
-        return _GONE
-    name, inside = place[0], place[1:]
-    if isinstance(value, dict) and str(name) in value:
-        left = _cut(value[str(name)], inside)
-        rest = {key: each for key, each in value.items() if key != str(name)}
-        return rest if left is _GONE else {**value, str(name): left}
-    if isinstance(value, list) and str(name).isdecimal() and int(name) < len(value):
-        left = _cut(value[int(name)], inside)
-        return _GONE if left is _GONE else [*value[: int(name)], left, *value[int(name) + 1 :]]
-    return _GONE
-
-
-def _look_up(value: Any, place: Place) -> Any:  # noqa: ANN401 - any JSON
-    for name in place:
-        if isinstance(value, dict) and str(name) in value:
-            value = value[str(name)]
-        elif isinstance(value, list) and str(name).isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return _GONE
-    return value
-
-
-def _is_own(fault: InvalidInput, content: dict[str, Any], rest: dict[str, Any]) -> bool:
-    """Return whether a fault of the rest is one of the content, too, rather than due to the parts taken out."""
-    place = _find_place(fault)
-    if len(place) == 1 and _look_up(rest, place) is _GONE:
-        sources = {"children", "script"} if place == ("handler",) else set()
-        return all(rest.get(name) == content.get(name) for name in {str(place[0]), *sources})
-    whole = place if _look_up(rest, place) is not _GONE else place[:-1]
-    return bool(_look_up(rest, whole) == _look_up(content, whole))
 
 
 def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseModel]) -> None:

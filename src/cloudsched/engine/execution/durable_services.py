@@ -11,7 +11,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft, explain_fields, to_draft_content
+from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content
 from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
 from cloudsched.engine.durable.durable_run import DurableRun
@@ -111,20 +111,16 @@ class DurableServices:
         defaults = {"title": f"{called}, called by {task.title}"[:500], "priority": task.priority}
         registry, retention = self._engine.registry, self._engine.settings.retention
 
-        def check(fields: dict[str, Any]) -> TaskDraft:
-            draft = TaskDraft.from_wire(to_draft_content(fields))
-            return validate_draft(draft, registry, retention, Requesters.SERVERS)
-
         given = {**defaults, **_caller_fields(fields), **fixed}
         try:
-            call = new_task(check(given), now)
+            draft = TaskDraft.from_wire(to_draft_content(given))
+            call = new_task(validate_draft(draft, registry, retention, Requesters.SERVERS), now)
         except InvalidInput as error:
-            found = explain_fields(error, given, check)
-            if not isinstance(found, UnknownHandler):  # whose message names the handler
+            if not isinstance(error, UnknownHandler):  # whose message names the handler
                 said = f", in the call of {called!r}"
-                found = join_faults([type(e)(e.field, f"{e.problem}{said}", e.hint) for e in found.faults])
-                say_in_python(found, given, TaskDraft)
-            raise found from None
+                error = join_faults([type(e)(e.field, f"{e.problem}{said}", e.hint) for e in error.faults])
+            say_in_python(error, given, TaskDraft)
+            raise error from None
         retentions = [each for each in (call.retention, call.execution_retention) if each is not None]
         return call.model_copy(
             update={

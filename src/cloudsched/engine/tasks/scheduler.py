@@ -25,7 +25,6 @@ from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_editable
 from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.invalid_input import Faults, find_all_faults
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.request_marks import RequestMark, key_reused, once
@@ -236,13 +235,10 @@ class Scheduler:
         lead = self._engine.settings.minimum_lead
 
         def decide(task: Task, now: datetime) -> Transition:
-            try:
-                draft = edit_draft(task, patch).as_read_at(read_at)
-                if draft.schedule is None:
-                    draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
-                validated = self._validate(draft, by, patch.keys())
-            except InvalidInput as error:
-                raise find_all_faults(error, patch, partial(self.check_edit, task, by=by)) from None
+            draft = edit_draft(task, patch).as_read_at(read_at)
+            if draft.schedule is None:
+                draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
+            validated = self._validate(draft, by, patch.keys())
             if "schedule" in patch:
                 validated = self._resolve(validated, task.schedule)
             else:
@@ -424,26 +420,6 @@ class Scheduler:
             with suppress(StoreUnavailable):  # then the sweep finds it once it is overdue
                 return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=True) or task
         return task
-
-    def check_new(self, draft: TaskDraft, by: Authority, *, runs: bool) -> None:
-        """Check a new task's draft, and with `runs` that it will run, without a read. Raises InvalidInput."""
-        by.require_owner(draft.owner)
-        if draft.script is not None and draft.script.name is not None:
-            return  # whether it is stored would be read
-        faults, schedule = Faults(), draft.schedule
-        with faults:
-            self._validate(draft, by)
-        if runs and draft.id is None and not (schedule is not None and (schedule.calendars or schedule.follows_owner)):
-            with faults:
-                new_task(draft, self._engine.clock.now(), self._engine.settings.minimum_lead)
-        faults.tell()
-
-    def check_edit(self, task: Task, patch: dict[str, Any], *, by: Authority) -> None:
-        """Check a patch of a task as far as that reads nothing. Raises InvalidInput."""
-        require_editable(patch)
-        draft = edit_draft(task, patch)
-        if draft.script is None or draft.script.name is None:
-            self._validate(draft, by, patch.keys())
 
     def check(self, draft: TaskDraft) -> TaskDraft:
         """Return a draft with its handler's defaults, as it would be stored. Raises InvalidInput."""

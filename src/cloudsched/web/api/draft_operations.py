@@ -16,12 +16,11 @@ from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spe
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
-from cloudsched.domain.transitions.invalid_input import find_all_faults
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.drafts.tokens import Requester
 from cloudsched.engine.tasks.owner_schedules import find_owner_locale, find_owner_zone, resolve_for_owner
-from cloudsched.errors import CloudschedError, InvalidInput, NotFound
-from cloudsched.language.task_fields import read_schedule_field, with_schedule
+from cloudsched.errors import CloudschedError, NotFound
+from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, ApiCall, operation
 from cloudsched.web.api.parse import validate
@@ -118,23 +117,14 @@ def preview_schedule(call: ApiCall) -> Response:
     find_zone = cache(partial(find_owner_zone, records, owner))
     if content.get("schedule") is not None and has_schedule_text(content):
         settings = call.app.container.settings
-        at, calendar = settings.default_time, settings.default_calendar
-        try:
-            read = read_schedule_field(
-                content,
-                now=now,
-                default_time=at,
-                default_calendar=calendar,
-                find_owner_zone=find_zone,
-                find_owner_locale=partial(find_owner_locale, records, owner),
-            )
-        except InvalidInput as error:
-
-            def check(rest: dict[str, Any]) -> None:
-                known = with_schedule(rest, now=now, default_time=at, default_calendar=calendar)
-                validate(bodies.PreviewRequest, known)
-
-            raise find_all_faults(error, content, check) from None
+        read = read_schedule_field(
+            content,
+            now=now,
+            default_time=settings.default_time,
+            default_calendar=settings.default_calendar,
+            find_owner_zone=find_zone,
+            find_owner_locale=partial(find_owner_locale, records, owner),
+        )
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         locale = content.pop("locale", None) or locale
         content.pop("timezone", None)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.domain.transitions.invalid_input import WIRE, find_all_faults, to_invalid_input
+from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.web.api.problems import PayloadTooLarge, UnsupportedContent
 
@@ -137,15 +136,8 @@ def validate(model: type[V], content: dict[str, Any]) -> V:
     """Return a request's content as an instance of its model.
 
     Raises:
-        InvalidInput: It does not match the model. `field` names the first invalid field, and `others` are the others.
+        InvalidInput: It does not match the model. `field` names the first invalid field, and `others` are further ones.
     """
-    try:
-        return _validate(model, content)
-    except InvalidInput as error:
-        raise find_all_faults(error, content, partial(_validate, model)) from None
-
-
-def _validate(model: type[V], content: dict[str, Any]) -> V:
     try:
         return model.model_validate(content, context=WIRE)
     except InvalidSchedule as error:

@@ -1,4 +1,4 @@
-"""When the calendar of a task has its rule, and when its occurrences one by one."""
+"""When the calendar of a task has its rule, and when its occurrences one by one; what another program finds in it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 from tests.cases import try_each
 from tests.conftest import MakeTask
+from tests.domain.recurrence.test_rfc5545_cases import CASES
+from tests.domain.schedules.test_icalendar_output import ZONES, one_database
 
 from cloudsched import Schedule
-from cloudsched.domain.calendar_feeds import MAX_SHOWN, build_task_calendar, is_portable
+from cloudsched.domain.calendar_feeds import AFTER, MAX_SHOWN, build_task_calendar, is_portable
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.schedules.calendar_days import CalendarRule
+
+__all__ = ["one_database"]  # the other program's zones are ours
 
 
 @try_each(
@@ -76,18 +81,6 @@ def read(text: str) -> Any:  # noqa: ANN401 - its types are unions of everything
     return calendar
 
 
-def test_a_series_keeps_its_events_when_it_is_added_again(make_task: MakeTask) -> None:
-    """Added a day later, each daily rule has the UID that it had, so programs do not show it twice."""
-    schedule = Schedule(rrule="FREQ=HOURLY;INTERVAL=7", dtstart="2027-02-27T09:30:00", timezone="Europe/Berlin")
-    seen = []
-    for now in (NOW, NOW + timedelta(days=1)):
-        task = make_task(id="t", schedule=schedule, next_execution_time=schedule.next_after(now))
-        week = timedelta(days=7)
-        events = read(build_task_calendar(task, now)).walk("VEVENT")
-        seen.append({str(each["UID"]): (each["DTSTART"].dt - NOW) % week for each in events})
-    assert seen[0] == seen[1]
-
-
 @try_each(
     "status, is_cancelled",
     [
@@ -130,3 +123,68 @@ def test_a_search_that_is_given_up_is_told(make_task: MakeTask) -> None:
         events = read(build_task_calendar(task, NOW)).walk("VEVENT")
     assert 2 < len(events) < MAX_SHOWN
     assert "more follows" in events[-1]["SUMMARY"]
+
+
+def list_instants(calendar: Any, end: datetime, now: datetime = NOW) -> list[datetime]:  # noqa: ANN401 - as above
+    events = recurring_ical_events.of(calendar).between(now, end)
+    return sorted(at for each in events if now < (at := each["DTSTART"].dt.astimezone(UTC)) < end)
+
+
+@pytest.mark.filterwarnings("ignore")  # those libraries' own
+@try_each(
+    "rule, zone, days, form",
+    [
+        ("FREQ=HOURLY;INTERVAL=7", "Europe/Berlin", 89, "cut"),
+        ("FREQ=MINUTELY;INTERVAL=4", "UTC", 2, "cut"),
+        ("FREQ=HOURLY;BYHOUR=9,10,11", "Europe/Berlin", 89, "cut"),
+        ("FREQ=MINUTELY;INTERVAL=30;BYHOUR=9", "Europe/Berlin", 89, "cut"),
+        ("FREQ=HOURLY;COUNT=100", "UTC", 89, "whole"),
+        ("FREQ=DAILY", "Europe/Berlin", 89, "rule"),
+        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=3", "Europe/Berlin", 800, "rule"),
+        ("FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD", "Europe/Berlin", 89, "cut"),
+    ],
+)
+def test_another_program_finds_what_the_task_runs(
+    rule: str, zone: str, days: int, form: str, make_task: MakeTask
+) -> None:
+    """By a rule, or one by one with an event that says where they end and what comes then."""
+    schedule = Schedule(rrule=rule, dtstart="2027-02-27T09:30:00", timezone=zone)
+    task = make_task(title="T", schedule=schedule, next_execution_time=schedule.next_after(NOW))
+    with limit_search():
+        calendar = read(build_task_calendar(task, NOW))
+    end = NOW + timedelta(days=days)
+    assert list_instants(calendar, end) == schedule.between(NOW + timedelta(seconds=1), end)
+    events = calendar.walk("VEVENT")
+    assert (form == "rule") == (len(events) == 1 and "RRULE" in events[0])
+    assert len(events) <= MAX_SHOWN + 1
+    more = [event for event in events if "more follows" in event["SUMMARY"]]
+    assert len(more) == (form == "cut")
+    for event in more:
+        shown = schedule.upcoming(NOW, len(events) - 1)
+        assert event["DTSTART"].dt == schedule.next_after(shown[-1])
+        assert f"until {shown[-1]:%Y-%m-%d %H:%M} UTC" in event["DESCRIPTION"]
+        assert event["DESCRIPTION"] == calendar["X-WR-CALDESC"] == calendar["DESCRIPTION"]
+        assert len(shown) == MAX_SHOWN or shown[-1] <= NOW + AFTER < event["DTSTART"].dt
+
+
+@pytest.mark.filterwarnings("ignore")  # those libraries' own
+@try_each("number", range(0, len(CASES), 5))
+def test_another_program_finds_the_occurrences_of_every_case(number: int, make_task: MakeTask) -> None:
+    """In some zone, from before its first occurrence on and later, as far as its calendar goes."""
+    case: dict[str, Any] = CASES[number]
+    zone = case["tzid"] if "UNTIL" in case["rrule"] else ZONES[number % len(ZONES)]
+    dates = {"rdates": case.get("rdates", ()), "exdates": case.get("exdates", ())}
+    schedule = Schedule(rrule=case["rrule"], dtstart=case["dtstart"], timezone=zone, **dates)
+    first = schedule.first()
+    assert first is not None
+    for now in (first - timedelta(days=1), first + timedelta(days=45)):
+        calendar = read(
+            build_task_calendar(make_task(schedule=schedule, next_execution_time=schedule.next_after(now)), now)
+        )
+        events = calendar.walk("VEVENT")
+        if events[-1]["STATUS"] == "CANCELLED":
+            assert schedule.next_after(now) is None
+            continue
+        end = events[-1]["DTSTART"].dt if "more follows" in events[-1]["SUMMARY"] else now + AFTER
+        expected = schedule.between(now + timedelta(seconds=1), end)
+        assert list_instants(calendar, end, now) == expected, case["id"]

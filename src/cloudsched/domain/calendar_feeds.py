@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from math import lcm
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, Execution
@@ -209,13 +208,10 @@ def list_upcoming(task: Task, until: datetime, count: int) -> Upcoming:
 _HEAD = ("BEGIN:VCALENDAR", "VERSION:2.0", PRODUCT, "CALSCALE:GREGORIAN", "METHOD:PUBLISH")
 MAX_SHOWN: Final = 1_000
 """The most occurrences that are shown one by one."""
-MAX_SERIES: Final = 288
-"""The most daily rules that stand for one that is finer than a day: one for every five minutes."""
 _STEPS: Final = 30_000
 """The most of a request's steps that may be spent on the occurrences to show."""
 _COMPARED: Final = 200
 _DAY: Final = 86_400
-_UNITS: Final = {Frequency.HOURLY: 3600, Frequency.MINUTELY: 60, Frequency.SECONDLY: 1}
 _LEAP_DAY = "02-29"
 _MOST_OF_A_WEEKDAY = 5
 """The most days of one weekday in a month."""
@@ -227,11 +223,9 @@ def build_task_calendar(task: Task, now: datetime) -> str:
         upcoming = list_upcoming(task, max(now + AFTER, task.next_execution_time or now), MAX_SHOWN)
     if not upcoming.shown:
         return _join(_ended_event(task).to_lines())
-    if not upcoming.has_given_up and _follows_schedule(task, now, upcoming.shown):
-        if steps := _step_events(task, upcoming.shown[0]):
-            return _join(line for event in steps for line in event.to_lines())
-        if _keeps_rule(task.schedule, now, upcoming.shown):
-            return _join(_rule_lines(task, upcoming.shown[0]))
+    follows_schedule = not upcoming.has_given_up and _follows_schedule(task, now, upcoming.shown)
+    if follows_schedule and _keeps_rule(task.schedule, now, upcoming.shown):
+        return _join(_rule_lines(task, upcoming.shown[0]))
     texts = fit_events((occurrence_event(task, at) for at in upcoming.shown), MAX_BYTES)
     shown, left_out = upcoming.shown[: len(texts)], upcoming.shown[len(texts) :]
     events = b"".join(texts).decode()
@@ -257,28 +251,6 @@ def _rule_lines(task: Task, at: datetime) -> list[str]:
     timing = tuple(event_lines(event, schedule.timezone))
     whole = occurrence_event(task, at)._replace(uid=f"{task.id}@cloudsched", timing=timing)
     return [*zone, *whole.to_lines()]
-
-
-def _step_events(task: Task, first: datetime) -> list[CalendarEvent]:
-    """Return events, each every so many days in UTC, for a rule of a fixed step, or none if they would be too many."""
-    schedule = task.schedule
-    rule = parse_rule(schedule.rules[0])
-    if schedule.sub_daily != "elapsed" or schedule.rdates or schedule.exdates:
-        return []
-    unit = _UNITS.get(rule.frequency)
-    if unit is None or rule != Rule(rule.frequency, interval=rule.interval, week_start=rule.week_start):
-        return []
-    step = unit * rule.interval
-    days = lcm(step, _DAY) // _DAY
-    if days * _DAY // step > MAX_SERIES:
-        return []
-    events = []
-    for number in range(days * _DAY // step):
-        at = first + timedelta(seconds=number * step)
-        phase = int(at.timestamp()) % (days * _DAY)
-        timing = (f"DTSTART:{format_utc(at)}", f"RRULE:FREQ=DAILY;INTERVAL={days}")
-        events.append(occurrence_event(task, at)._replace(uid=f"{phase}.{task.id}@cloudsched", timing=timing))
-    return events
 
 
 def _more_event(task: Task, at: datetime, about: str) -> CalendarEvent:
@@ -326,38 +298,29 @@ def _keeps_rule(schedule: Schedule, now: datetime, upcoming: list[datetime]) -> 
 def is_portable(schedule: Schedule) -> bool:
     """Return whether programs agree on what the schedule's rules mean, clock changes aside.
 
-    They do not on rules finer than a day across clock changes, on SKIP, and on numbered weekdays beside plain ones. And
-    ical.js, which Thunderbird and Nextcloud read with, does not follow the RFC on the others that are refused here.
+    They do on days by numbers, but on hardly any two limits together. ical.js, which Thunderbird and Nextcloud read
+    with, does not follow the RFC on the others.
     """
     on_leap_day = schedule.dtstart is not None and schedule.dtstart[5:10] == _LEAP_DAY
     rules = [parse_rule(rule) for rule in schedule.rules]
     if on_leap_day and any(rule.frequency is Frequency.YEARLY for rule in rules):
         return False
-    return all(_is_read_alike(rule) and _is_simple(rule) for rule in rules)
+    return all(map(_is_read_alike, rules))
 
 
 def _is_read_alike(rule: Rule) -> bool:
-    if rule.frequency > Frequency.DAILY or rule.skip != "OMIT":
-        return False
-    if rule.week_numbers and not rule.weekdays:
-        return False
-    if rule.positions and rule.frequency is Frequency.WEEKLY:
-        return False
-    return len({bool(day.nth) for day in rule.weekdays}) <= 1
-
-
-def _is_simple(rule: Rule) -> bool:
-    """Return whether ical.js finds what a rule means: days by numbers, but hardly any two limits together."""
     numbers = [abs(day.nth) for day in rule.weekdays if day.nth]
-    is_numbered = bool(numbers) or bool(rule.month_days)
-    if rule.week_numbers or rule.year_days or len(rule.minutes) > 1:
+    is_monthly = rule.frequency is Frequency.MONTHLY
+    if rule.skip != "OMIT" or rule.week_numbers or rule.year_days or len(rule.minutes) > 1:
         return False
-    if rule.positions and (rule.frequency is not Frequency.MONTHLY or is_numbered or len(rule.hours) > 1):
+    if rule.positions and (not is_monthly or numbers or rule.month_days or len(rule.hours) > 1):
         return False
-    if numbers and (rule.month_days or max(numbers) > _MOST_OF_A_WEEKDAY):
+    if numbers and (len(numbers) < len(rule.weekdays) or rule.month_days or max(numbers) > _MOST_OF_A_WEEKDAY):
         return False
-    if rule.frequency is Frequency.YEARLY:
-        return not rule.weekdays or bool(rule.months)
-    if rule.frequency is Frequency.MONTHLY:
-        return not rule.months
-    return not rule.month_days or rule.frequency is not Frequency.WEEKLY
+    fits = {
+        Frequency.YEARLY: not rule.weekdays or bool(rule.months),
+        Frequency.MONTHLY: not rule.months,
+        Frequency.WEEKLY: not rule.month_days,
+        Frequency.DAILY: True,
+    }
+    return fits.get(rule.frequency, False)

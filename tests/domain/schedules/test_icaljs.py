@@ -98,17 +98,3 @@ def test_icaljs_finds_what_calendars_leave(tmp_path: Path, make_task: MakeTask) 
         for found in read_elsewhere([(text, end) for text in texts], tmp_path):
             assert [at.day for at in found] == days
             assert {at.hour for at in found} == {7}
-
-
-def test_icaljs_finds_every_run_of_a_step(tmp_path: Path, make_task: MakeTask) -> None:
-    """Across clock changes, in the daily rules in UTC that stand for a rule finer than a day."""
-    asks, expected = list[tuple[str, datetime]](), list[tuple[str, list[datetime]]]()
-    for rule in ("FREQ=MINUTELY;INTERVAL=5", "FREQ=HOURLY", "FREQ=HOURLY;INTERVAL=7", "FREQ=MINUTELY;INTERVAL=90"):
-        schedule = Schedule(rrule=rule, dtstart="2027-03-01T09:30:00", timezone="Europe/Berlin")
-        now = datetime(2027, 3, 27, 12, tzinfo=UTC)
-        end = now + timedelta(days=2)
-        task = make_task(schedule=schedule, next_execution_time=schedule.next_after(now))
-        asks.append((build_task_calendar(task, now), end))
-        expected.append((rule, schedule.between(now + timedelta(seconds=1), end)))
-    found = read_elsewhere(asks, tmp_path)
-    assert [(rule, each) for (rule, _), each in zip(expected, found, strict=True)] == expected

@@ -1,4 +1,4 @@
-"""Until when a handler sleeps is shown like every other instant, and what waits beyond 30 days shows its hops."""
+"""Until when a handler sleeps is shown like every other instant."""
 
 from __future__ import annotations
 
@@ -75,20 +75,3 @@ def test_what_follows_a_sleep_stays() -> None:
     at = datetime(2027, 1, 1, 9, 0, 0, 5, tzinfo=UTC)
     record = {"status": "SUSPENDED", "message": f"It sleeps until {at.isoformat()}; a call waits for room."}
     assert write_message(record, visit()) == f"It sleeps until {visit().moment(at).text}; a call waits for room."
-
-
-@pytest.mark.parametrize(("days", "words"), [(75, "2 or 3 hops carry the dispatch that is due on "), (3, "")])
-def test_a_long_sleep_shows_its_hops(pages: Pages, days: int, words: str) -> None:
-    """On the page of the task; a short one has none."""
-    at = START + timedelta(minutes=1)
-    task = pages.sim.app.create(owner="ada", title="T", handler="naps_for", schedule=at, payload={"days": days})
-    pages.sim.advance(timedelta(minutes=2))
-    text = pages.get("reader", f"/tasks/{task.id}").text
-    assert ("hops carry" in text) == bool(words)
-    assert words in text
-
-
-def test_a_schedule_far_ahead_shows_its_hops(pages: Pages) -> None:
-    """On the page of the task."""
-    task = pages.sim.app.create(owner="ada", title="T", handler="naps_for", schedule=START + timedelta(days=100))
-    assert "3 or 4 hops carry the dispatch that is due on 2027-04-11" in pages.get("ada", f"/tasks/{task.id}").text

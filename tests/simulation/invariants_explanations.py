@@ -27,7 +27,7 @@ _SUSPENDED: Final = {
     Reason.SUSPENDED,
     Reason.DUE,
 }
-_BESIDE: Final = {Reason.BEYOND_HORIZON, Reason.EVENT_ARRIVED}
+_BESIDE: Final = {Reason.EVENT_ARRIVED}
 """What is said of a run beside why it is open."""
 _WAITS: Final = {WaitingFor.WORKER: Reason.WAITING_FOR_WORKER, WaitingFor.LOCK: Reason.WAITING_FOR_LOCK}
 

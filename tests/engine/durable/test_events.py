@@ -10,9 +10,8 @@ import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, MINUTE
 
-from cloudsched import App, Context, EventSender, EventTimedOut, Overlap, Schedule, Settings, Task
+from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import InvalidPayload, Misconfigured, NotAllowed, NotAwaited, StoreUnavailable
@@ -133,7 +132,7 @@ def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulatio
 
 
 def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    """It is refused with what is awaited, and the task remembers it; next month's question has an answer of its own."""
+    """It is refused with what is awaited; next month's question has an answer of its own."""
     task = create(schedule=MONTHLY, maxRuns=2)
     sim.advance(9 * DAY)
     with pytest.raises(NotAwaited, match="It waits for no event now") as refused:
@@ -146,7 +145,6 @@ def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, cre
         app.send_event(task.id, "aproved", "yes")
     (awaited,) = wrong.value.awaited
     assert (awaited.name, awaited.execution_id) == ("approved", "20270131T000000Z")
-    assert [each.name for each in app.get(task.id).refused_events] == ["approved", "aproved"]
     app.send_event(task.id, "approved", "in time")
     sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["nobody approved", "in time"]
@@ -257,22 +255,6 @@ def test_an_answer_that_comes_while_the_handler_runs_again_is_taken(
 
 def fail_as_unavailable(*_: object, **__: object) -> None:
     raise StoreUnavailable("The store", "down")
-
-
-def test_a_task_remembers_the_latest_five_refusals(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    """With who sent each, when, and why it was refused; what was full or of a wrong shape is none of them."""
-    task = create()
-    sim.advance(MINUTE)
-    grace = EventSender(role=SenderRole.OWNER, subject="user:grace")
-    for number in range(7):
-        with pytest.raises(NotAwaited):
-            app.send_event(task.id, f"event-{number}", sender=grace)
-    refused = app.get(task.id).refused_events
-    assert [each.name for each in refused] == [f"event-{number}" for number in range(2, 7)]
-    assert {(each.sender, each.at) for each in refused} == {(grace, sim.now)}
-    assert {each.why for each in refused} == {
-        "Awaited: 'approved' by execution 20270101T000000Z until 2027-01-08T00:00:00Z."
-    }
 
 
 def test_an_early_event_names_its_execution_if_several_are_open(

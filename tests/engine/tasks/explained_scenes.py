@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,7 +19,6 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.tasks.explanations import explain_task
-from cloudsched.errors import NotAwaited
 from cloudsched.testing import START, Simulation
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -127,12 +125,6 @@ def send_early(scene: Scene) -> None:
     scene.sim.app.send_event("t", "other", early=True)
 
 
-def send_wrong(scene: Scene) -> None:
-    wait_for_event(scene)
-    with suppress(NotAwaited):
-        scene.sim.app.send_event("t", "aproved")
-
-
 def wait_for_call(scene: Scene) -> None:
     scene.does["work"] = lambda ctx: ctx.call("child", pull="gpu").result()
     scene.create()
@@ -149,12 +141,6 @@ def wait_for_quota(scene: Scene) -> None:
 
 def sleep(scene: Scene) -> None:
     scene.does["work"] = lambda ctx: ctx.sleep(DAY)
-    scene.create()
-    scene.sim.advance(6 * MINUTE)
-
-
-def sleep_long(scene: Scene) -> None:
-    scene.does["work"] = lambda ctx: ctx.sleep(75 * DAY)
     scene.create()
     scene.sim.advance(6 * MINUTE)
 
@@ -273,13 +259,11 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.WAITING_FOR_LOCK: wait_for_lock,
     Reason.WAITING_FOR_EVENT: wait_for_event,
     Reason.EVENT_ARRIVED: send_early,
-    Reason.EVENT_REFUSED: send_wrong,
     Reason.WAITING_FOR_CALLS: wait_for_call,
     Reason.WAITING_FOR_QUOTA: wait_for_quota,
     Reason.NO_WORKER_LISTENS: offer,
     Reason.SLEEPING: sleep,
     Reason.SUSPENDED: retry_step,
-    Reason.BEYOND_HORIZON: sleep_long,
     Reason.CALENDAR: have_holiday,
     Reason.FOLLOWS_OWNER: travel,
     Reason.UNKNOWN_ZONE: forget_zone,
@@ -311,10 +295,8 @@ WORDS = {
     Reason.WAITING_FOR_LOCK: "task holder",
     Reason.WAITING_FOR_EVENT: "'approved'",
     Reason.EVENT_ARRIVED: "'other' from the app's own code came",
-    Reason.EVENT_REFUSED: "'aproved' from the app's own code was refused",
     Reason.WAITING_FOR_QUOTA: "may have 3 tasks",
     Reason.SUSPENDED: "try step 'order' again",
-    Reason.BEYOND_HORIZON: "2 or 3 hops",
     Reason.CALENDAR: "Bastille Day (fr)",
     Reason.FOLLOWS_OWNER: "is in Asia/Tokyo",
     Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",

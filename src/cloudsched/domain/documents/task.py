@@ -349,15 +349,6 @@ class Event(WireModel):
         return f"{execution_id} {digest}"
 
 
-class RefusedEvent(WireModel):
-    """An event that no execution of the task waited for when it was sent."""
-
-    name: EventName
-    at: Instant
-    sender: EventSender
-    why: str
-
-
 class ZonePlan(WireModel):
     """The time zone data of a plan, for processes that have other data.
 
@@ -470,8 +461,6 @@ class Task(PublicTask):
     """The events that its durable handler has not taken yet, the earliest first."""
     recent_answers: tuple[str, ...] = ()
     """Marks of the latest events, each with the execution that it was for, to recognise a second click."""
-    refused_events: tuple[RefusedEvent, ...] = ()
-    """The latest events that were refused because no execution waited for them."""
     history: tuple[HistoryEntry, ...] = ()
     """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
     history_left_out: int = 0

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.deliveries import is_undelivered
-from cloudsched.domain.transitions.planning import HORIZON, executor_wakeups, occurrence_after, start_time
+from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.errors import UnknownHandler
 
 _Found = tuple[Reason, str, "datetime | None"]
@@ -177,25 +177,6 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     return Reason.SUSPENDED, f"{what}, and goes on at {until}.", run.due_at
 
 
-def explain_hops(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding for each wake-up that lies further ahead than the queue takes."""
-    task = evidence.task
-    for wake in executor_wakeups(task):
-        if wake.due_at - evidence.now > HORIZON:
-            fewest = count_hops(evidence.now, wake.due_at)
-            sentence = (
-                f"The queue takes nothing more than 30 days ahead, so {fewest:,} or {fewest + 1:,} hops carry the "
-                f"dispatch that is due {say_instant(task, wake.due_at)}. A hop runs nothing and leaves no record."
-            )
-            execution_id = wake.execution_id if task.find_run(wake.execution_id) else None
-            yield Finding(reason=Reason.BEYOND_HORIZON, sentence=sentence, at=wake.due_at, execution_id=execution_id)
-
-
-def count_hops(sent_at: datetime, due_at: datetime) -> int:
-    """Return how many hops a dispatch takes that is sent at an instant for a later one."""
-    return max(0, -((sent_at - due_at) // HORIZON) - 1)
-
-
 SWEEP_TOLERANCE = timedelta(minutes=3)
 """The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to arrive."""
 _OVERLAPS = {
@@ -234,7 +215,6 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
             yield from open_runs
             yield from _explain_listeners(evidence)
             yield from _explain_plan(evidence)
-            yield from explain_hops(evidence)
         case TaskStatus.PAUSED:
             yield _explain_pause(evidence)
             yield from open_runs
@@ -255,15 +235,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _explain_events(task: Task) -> Iterator[Finding]:
-    """Yield the events that no handler has taken, and those that were refused, the latest first."""
+    """Yield the events that no handler has taken."""
     for event in task.events:
         what = f"The event {event.name!r} from {_say_sender(event.sender)} came {say_instant(task, event.at)}"
         sentence = f"{what}, and waits for its handler to take it."
         yield Finding(reason=Reason.EVENT_ARRIVED, sentence=sentence, at=event.at, execution_id=event.execution_id)
-    for refused in reversed(task.refused_events):
-        what = f"The event {refused.name!r} from {_say_sender(refused.sender)} was refused"
-        sentence = f"{what} {say_instant(task, refused.at)}: {refused.why}"
-        yield Finding(reason=Reason.EVENT_REFUSED, sentence=sentence, at=refused.at)
 
 
 def _say_sender(sender: EventSender) -> str:

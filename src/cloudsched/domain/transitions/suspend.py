@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
-from cloudsched.domain.documents.task import Event, EventName, RefusedEvent, Task
+from cloudsched.domain.documents.task import Event, EventName, Task
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
 from cloudsched.domain.transitions.lifecycle import Transition, may_have_children, with_changes
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
@@ -36,8 +36,6 @@ MAX_EVENT_BYTES = 8 * 1024
 
 _MAX_REASON = 2_000
 """The most bytes that are stored of the reason for a suspension."""
-_MAX_REFUSED, _MAX_WHY = 5, 200
-"""The number of refused events that a task remembers, and the most bytes of each reason."""
 
 _EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName, config=ConfigDict(defer_build=True))
 
@@ -236,13 +234,6 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
             names = (name for name in wait.events if not _has_event(task, run, name))
             found += [AwaitedEvent(name, run.execution_id, wait.deadline) for name in names]
     return found
-
-
-def note_refused_event(task: Task, event: Event, why: str, now: datetime) -> Transition:
-    """Note an event that no execution waited for, so that the reason can be told why nothing came of it."""
-    refused = RefusedEvent(name=event.name, at=now, sender=event.sender, why=truncate(why, _MAX_WHY))
-    noted = (*task.refused_events, refused)[-_MAX_REFUSED:]
-    return Transition(task.model_copy(update={"refused_events": noted}))  # to its callers it is as it was
 
 
 def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:

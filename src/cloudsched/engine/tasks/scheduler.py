@@ -28,7 +28,7 @@ from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.request_marks import RequestMark, key_reused, once
-from cloudsched.domain.transitions.suspend import note_refused_event, on_event, parse_event_name
+from cloudsched.domain.transitions.suspend import on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
@@ -45,9 +45,7 @@ from cloudsched.engine.tasks.owner_schedules import (
     with_owner_zone,
 )
 from cloudsched.errors import (
-    CloudschedError,
     InvalidInput,
-    NotAwaited,
     NotFound,
     QueueUnavailable,
     QuotaExceeded,
@@ -313,24 +311,15 @@ class Scheduler:
             "sender": by.actor,
         }
 
-        def make(now: datetime) -> Event:
-            return Event(**fields, at=now, execution_id=execution_id)
-
         def decide(task: Task, now: datetime) -> Transition:
             handler = self._engine.registry.find(task.handler)
             is_kept = early or (handler is not None and name in handler.early_events)
-            changed = on_event(task, make(now), now, early=is_kept)
+            changed = on_event(task, Event(**fields, at=now, execution_id=execution_id), now, early=is_kept)
             if handler is not None and changed.task is not task:
                 handler.check_event(name, content)
             return changed
 
-        try:
-            return self.change(task_id, once(mark or make_mark(), decide), by)
-        except NotAwaited as refused:
-            why = refused.hint
-            with suppress(CloudschedError):
-                self.change(task_id, lambda task, now: note_refused_event(task, make(now), why, now), by)
-            raise
+        return self.change(task_id, once(mark or make_mark(), decide), by)
 
     def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.

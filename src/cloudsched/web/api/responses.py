@@ -165,8 +165,7 @@ _TAGS = re.compile(TAGS_PATTERN)
 
 def compute_etag(task: Task) -> str:
     """Return the tag of a task's state, without quotes."""
-    beside = {"refused_events", "usage"}  # others' mistakes, and what they cost, outdate nothing that anybody has seen
-    content = task.model_dump_json(by_alias=True, exclude_none=True, exclude=beside)
+    content = task.model_dump_json(by_alias=True, exclude_none=True, exclude={"usage"})
     return f"{task.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
 
 

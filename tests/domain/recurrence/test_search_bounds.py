@@ -156,33 +156,6 @@ def test_random_rules_are_searched_or_refused_quickly() -> None:
     assert most[0] < 2_000_000, most
 
 
-RUNS_OUT = {
-    "rrule": "FREQ=HOURLY;INTERVAL=57;BYHOUR=1,3,12;BYMONTHDAY=-5,9,13,25;BYMONTH=9;BYDAY=FR,SA,WE",
-    "dtstart": "2006-10-17T01:00:00",
-    "timezone": "Africa/Cairo",
-}
-"""Fires in September only under Cairo's winter time, which no September has had since 2023."""
-
-
-def test_a_rule_that_runs_out_has_no_next_occurrence() -> None:
-    """If a clock change removes a rule's last occurrence, `after` returns None and not an error."""
-    schedule = Schedule(**RUNS_OUT)
-    last = datetime(2020, 9, 24, 23, tzinfo=UTC)
-    assert schedule.upcoming(datetime(2006, 1, 1, tzinfo=UTC), 9)[-1] == last
-    with count_calls() as calls:
-        assert schedule.next_after(last) is None
-    assert calls.count < 100_000
-
-
-def test_an_elapsed_rule_moved_to_another_weekday_has_no_next_occurrence() -> None:
-    """Every 168 hours from a winter Sunday at 23:30, only on Sundays: since Turkey's last change that is a Monday."""
-    rule = "FREQ=HOURLY;INTERVAL=168;BYDAY=SU"
-    schedule = Schedule(rrule=rule, dtstart="2016-01-03T23:30:00", timezone="Europe/Istanbul")
-    last = schedule.upcoming(datetime(2016, 1, 1, tzinfo=UTC), 50)[-1]
-    assert last == datetime(2016, 3, 20, 21, 30, tzinfo=UTC)
-    assert schedule.next_after(last) is None
-
-
 def test_the_search_stops_at_until() -> None:
     """A rule with UNTIL has no occurrence after its last, however sparse the rule is."""
     rule = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=0;BYMINUTE=0;BYSECOND=0;UNTIL=20280101T000000"

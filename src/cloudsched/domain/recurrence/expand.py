@@ -285,8 +285,7 @@ class Grid:
         self._periods = periods
         self._phase = phase
         self._members = periods.members(phase)
-        self._residues = self._day_residues()
-        self.is_empty = self._residues is not None and not self._residues
+        self.is_empty = self._never_meets_an_allowed_time()
 
     def first_from(self, wall: int, last: int, budget: StepBudget) -> int | None:
         """Return the first member that is not before ``wall``, or None if there is none until ``last``.
@@ -311,29 +310,20 @@ class Grid:
             wall = leap
             budget.consume()
 
-    def can_reach_day(self, day: int) -> bool:
-        """Return False if no period comes to an allowed time on this day, nor on the same day of any other cycle.
+    def _never_meets_an_allowed_time(self) -> bool:
+        """Return whether it comes to none of the times of day that the rule allows, if that is not too much work.
 
-        A cycle is the Gregorian calendar's, 400 years. True says only that it cannot be ruled out.
+        It meets the times of day in a pattern that repeats after ``step / gcd(step, one day)`` days.
         """
-        return self._residues is None or day % self._modulus in self._residues
-
-    def _day_residues(self) -> frozenset[int] | None:
-        """Return on which days the grid comes to a time of day that the rule allows, or None if that is too much work.
-
-        The grid meets the days in a pattern that repeats after ``step / gcd(step, one day)`` days. The calendar repeats
-        as well, so only a day's residue modulo the divisor that both lengths share matters.
-        """
-        every = gcd(self._periods.step, DAY)
-        self._modulus = gcd(self._periods.step // every, CALENDAR_DAYS)
-        if not self._members:
-            return frozenset()
-        if DAY // every * len(self._members) > _MAX_EXHAUSTIVE_CHECKS:
-            return None  # with so many times of day, the search itself soon finds an allowed one, if any
-        spend_steps(DAY // every * len(self._members))
-        starts = (self._phase + number * self._periods.step for number in range(DAY // every))
-        times = (start + member for start in starts for member in self._members)
-        return frozenset(time // DAY % self._modulus for time in times if self._periods.allows_time(time % DAY))
+        starts = DAY // gcd(self._periods.step, DAY)
+        if starts * len(self._members) > _MAX_EXHAUSTIVE_CHECKS:
+            return False  # with so many times of day, the search itself soon finds an allowed one, if any
+        spend_steps(starts * len(self._members))
+        return not any(
+            self._periods.allows_time((self._phase + number * self._periods.step + member) % DAY)
+            for number in range(starts)
+            for member in self._members
+        )
 
 
 class _Slots:

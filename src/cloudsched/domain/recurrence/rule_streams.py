@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from typing_extensions import override
 
 from cloudsched.domain.recurrence.allowance import spend_steps
-from cloudsched.domain.recurrence.days import LAST_DAY, DayFilter
+from cloudsched.domain.recurrence.days import DayFilter
 from cloudsched.domain.recurrence.expand import (
     CALENDAR_DAYS,
     DAY,
@@ -32,7 +32,7 @@ from cloudsched.domain.recurrence.expand import (
     refuse_sparse,
 )
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
-from cloudsched.errors import InvalidSchedule, SearchLimitReached
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone
@@ -165,41 +165,14 @@ class ElapsedPeriods(Stream):
         work = StepBudget()
         horizon = instant + _CYCLE
         reached = instant
-        try:
-            while reached <= min(horizon, self._until):
-                result, following = self._search_interval(reached, work)
-                if following is None:
-                    return result
-                reached = following
-            if reached > self._until:
-                return None
+        while reached <= min(horizon, self._until):
+            result, following = self._search_interval(reached, work)
+            if following is None:
+                return result
+            reached = following
+        if reached <= self._until:
             refuse_sparse()
-        except SearchLimitReached:
-            raise
-        except InvalidSchedule:
-            if self._can_fire_after(reached):
-                raise
-            self._until = reached - 1  # a later call need not search this part again
-            return None
-
-    def _can_fire_after(self, instant: int) -> bool:
-        """Return False if there is certainly no instant at or after this one, until the end of the calendar.
-
-        From the last clock change that a zone's table lists by date, the zone and the calendar repeat every 400 years.
-        So it is enough to see that no day of one such cycle has an allowed time under the offset in force.
-        """
-        zone = self._zone
-        last_day = min((max(instant, zone.repeats_from) + _CYCLE) // DAY + 1, LAST_DAY)
-        day = self._days.first_from((instant + zone.smallest) // DAY)
-        while day is not None and day <= last_day:
-            spend_steps(2)
-            begin, end = max(instant, day * DAY - zone.largest), (day + 1) * DAY - zone.smallest
-            table = zone.table_for(end)
-            offsets = table.offsets[bisect_right(table.changes, begin) : bisect_right(table.changes, end) + 1]
-            if any(self._grid(offset).can_reach_day(day) for offset in offsets):
-                return True
-            day = self._days.first_from(day + 1)
-        return False
+        return None
 
     def _search_interval(self, instant: int, work: StepBudget) -> tuple[int | None, int | None]:
         """Search up to the next clock change. Return the instant found, or else where to continue, if at all."""

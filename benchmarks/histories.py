@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.deployables.deployment_histories import play_history
-from tests.simulation.test_histories import ALL_PROFILES, limit_records, run_history
+from tests.simulation.faults import ALL_PROFILES
+from tests.simulation.test_histories import limit_records, run_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,7 +12,7 @@ import pytest
 from tests.model.controls import CONTROLS, SPARES, Control, find_guards, without_guard
 from tests.model.explorer import Model
 from tests.model.stories import tell
-from tests.model.worlds import LOCK, RECURRING, WORLDS, World
+from tests.model.worlds import LOCK, WORLDS, World
 
 MOST = 30_000
 """More states than any control needs."""
@@ -51,27 +51,6 @@ def test_every_guard_has_a_control() -> None:
     for spare in SPARES:
         with without_guard(spare):
             pass
-
-
-STORY = """\
-09:00:00 time passes
-09:01:00 executor 1 gets the dispatch of a 09:01, revision 1, attempt 1, for 09:01:00, and reads a: ACTIVE, \
-revision 1, next 09:01
-09:01:00 executor 1 commits a: ACTIVE, revision 1, next 09:03, 09:01 attempt 1 leased until 09:02:30
-09:01:00 executor 2 gets the dispatch of a 09:01, revision 1, attempt 1, for 09:01:00, and reads a: ACTIVE, \
-revision 1, next 09:03, 09:01 attempt 1 leased until 09:02:30
-09:01:00 executor 2 commits a: ACTIVE, revision 1, next 09:03, 09:01 attempt 1 leased until 09:02:30
-so   2: 20270301T090100Z is claimed although it is leased until 09:02:30
-"""
-
-
-def test_a_story_can_be_read() -> None:
-    """It says who does what, when, and which rule that breaks."""
-    control = next(each for each in CONTROLS if each.name == "a run with a live lease is claimed again")
-    with without_guard(control):
-        model = Model(RECURRING)
-        story = tell(model, model.explore(MOST))
-    assert story.splitlines() == STORY.splitlines()
 
 
 def test_an_exploration_is_repeatable() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from tests.scale.firestore_model import FirestoreModel
-from tests.scale.google_limits import Ramp, RateWindows, Refusal, VirtualTime
-from tests.scale.index_ranges import Indexes, choose_indexes
+from tests.scale.google_limits import Ramp, Refusal, VirtualTime
+from tests.scale.index_ranges import Indexes
 from tests.scale.store_limits import StoreLimits
 
 from cloudsched.adapters.firestore.messages import CommitRequest, RunQueryRequest
@@ -86,27 +86,11 @@ def test_n_shards_take_n_times_500(shards: int) -> None:
     assert Database(Indexes.of_shards(shards)).fill_a_second(shards) == shards * 500
 
 
-def test_an_index_that_lacks_its_shard_ends_that() -> None:
-    """One index on rising values without a shard in front, and all shards together take what one does."""
-    content = choose_indexes(4)
-    fields = [{"fieldPath": "wakeAt", "order": "ASCENDING"}, {"fieldPath": "owner", "order": "ASCENDING"}]
-    broken = {"collectionGroup": "tasks", "queryScope": "COLLECTION", "fields": fields}
-    content = {**content, "indexes": [*content["indexes"], broken]}
-    assert Database(Indexes(content)).fill_a_second(shards=4) == 500
-
-
 def test_an_index_led_by_owner_is_a_range_for_each_owner() -> None:
     """So many owners never fill one, and one big owner does."""
     assert Database(only("owner", "wakeAt")).fill_a_second(shards=1) == 3_000
     assert Database(only("owner", "wakeAt")).fill_a_second(shards=1, owners=1) == 500
     assert Database(only("owner", "wakeAt")).fill_a_second(shards=1, owners=3) == 1_500
-
-
-def test_a_prefix_of_few_values_does_not_help() -> None:
-    """Such as a status: its values are as many ranges, and most tasks have the same."""
-    database = Database(only("status", "wakeAt"))
-    codes = [database.write(f"tasks/t{n}", status="ACTIVE", wakeAt=START) for n in range(600)]
-    assert codes.count(grpc.StatusCode.OK) == 500
 
 
 def test_what_a_write_leaves_as_it_was_is_not_written() -> None:
@@ -120,13 +104,6 @@ def test_what_a_write_leaves_as_it_was_is_not_written() -> None:
         database.time.seconds += 10
         assert database.write("tasks/t0", owner="o0", createdAt=START, title="new") is grpc.StatusCode.OK
     assert database.model.limits.ranges.find(range_).counts[range_, 10] == 0
-
-
-def test_a_collection_without_overrides_has_automatic_indexes() -> None:
-    """Firestore indexes each field, in maps, too; an exemption of a field holds for that one."""
-    indexes = Indexes({"indexes": [], "fieldOverrides": [{"collectionGroup": "x", "fieldPath": "a", "indexes": []}]})
-    entries = indexes.derive("x", {"a": START, "b.c": START, "name": "n"})
-    assert {(index.fields, index.is_descending) for index, _, _ in entries} == {(("b.c",), False), (("b.c",), True)}
 
 
 def test_an_array_has_an_entry_for_each_element() -> None:
@@ -157,15 +134,6 @@ def test_an_index_of_single_collections_has_a_range_for_each_parent() -> None:
     assert {each.parent for each in ranges if each.shard is not None} == {""}
 
 
-def test_a_hot_document_is_aborted() -> None:
-    """One write a second is sustained: some at once are taken, and more later."""
-    database = Database(only("owner"))
-    codes = [database.write("tasks/hot", owner="o", n=number) for number in range(20)]
-    assert codes == [grpc.StatusCode.OK] * 10 + [grpc.StatusCode.ABORTED] * 10
-    database.time.seconds = 10.0
-    assert database.write("tasks/hot", owner="o") is grpc.StatusCode.OK
-
-
 def test_traffic_that_grows_too_fast_is_aborted() -> None:
     """A new collection takes 500 operations a second, and half more after five minutes."""
     database = Database(only("owner"), Ramp())
@@ -184,16 +152,6 @@ def test_a_commit_that_is_aborted_leaves_no_trace() -> None:
     assert database.write("tasks/new", wakeAt=START) is grpc.StatusCode.ABORTED
     assert f"{DATABASE}/tasks/new" not in database.model.documents
     assert {**database.model.counts, "aborted by range": 0} == {**before, "aborted by range": 0}
-
-
-def test_a_commit_of_many_writes_takes_the_room_of_later_ones() -> None:
-    """One commit of 700 documents fills a range for a second and more."""
-    limit = RateWindows(500.0)
-    limit.add("range", 0.0, 700)
-    assert [limit.has_room("range", at) for at in (0.5, 1.5, 2.5)] == [False, True, True]
-    assert limit.sum_by_key(0.0, 3.0) == {"range": 700}
-    limit.add("range", 1.0, 300)
-    assert not limit.has_room("range", 1.9)
 
 
 def test_queries_find_what_is_due_in_order() -> None:

@@ -78,10 +78,11 @@ class FaultProfile:
         return not (self.fault or self.kill or self.linger or self.purge or self.restarts)
 
 
+_SECONDS = timedelta(seconds=2)
+
 PROFILES = (
     FaultProfile("fault-free"),
     FaultProfile("slow", linger=0.2),
-    FaultProfile("faults", fault=0.08, linger=0.05),
     FaultProfile("crashes", kill=0.05, linger=0.1),
     FaultProfile("all faults", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
     FaultProfile("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
@@ -97,21 +98,9 @@ PROFILES = (
         steps=0.1,
         rivals=(1, 2),
     ),
-    FaultProfile(
-        "a clock that is ahead",
-        fault=0.03,
-        kill=0.02,
-        linger=0.1,
-        drift=timedelta(seconds=2),
-        wrong_clock=timedelta(minutes=4),
-    ),
-    FaultProfile(
-        "a clock that is behind",
-        fault=0.03,
-        kill=0.02,
-        linger=0.1,
-        drift=timedelta(seconds=2),
-        wrong_clock=timedelta(minutes=-4),
+    *(
+        FaultProfile(f"a clock that is {name}", fault=0.03, kill=0.02, linger=0.1, drift=_SECONDS, wrong_clock=wrong)
+        for name, wrong in (("ahead", timedelta(minutes=4)), ("behind", timedelta(minutes=-4)))
     ),
     FaultProfile("edits at locks", linger=0.4, yields=0.2, rivals=(1, 1, 3), is_crowded=True, moves_locks=True),
     FaultProfile(
@@ -141,34 +130,46 @@ def _make_profiles(base: FaultProfile, changes: dict[str, dict[str, Any]]) -> tu
     return tuple(replace(base, name=f"{base.name} {name}", **more) for name, more in changes.items())
 
 
+_RIVALS: dict[str, Any] = {
+    "fault": 0.04,
+    "kill": 0.02,
+    "linger": 0.1,
+    "drift": timedelta(seconds=1),
+    "yields": 0.3,
+    "rivals": (1, 2, 3),
+}
+"""Several clients at the same task at once, with everything that goes wrong beside."""
+_STEPPING: dict[str, Any] = {**_RIVALS, "steps": 0.05}
+_EDITS: dict[str, Any] = {
+    "fault": 0.04,
+    "kill": 0.02,
+    "linger": 0.15,
+    "yields": 0.2,
+    "rivals": (1, 1, 3),
+    "changes": 30,
+    "redefines": 0.4,
+}
+_YEARS: dict[str, Any] = {
+    "fault": 0.04,
+    "kill": 0.02,
+    "purge": 0.05,
+    "changes": 12,
+    "length": _SEASON,
+    "is_long": True,
+}
+_ALL: dict[str, Any] = {"fault": 0.06, "kill": 0.03, "linger": 0.15, "drift": timedelta(seconds=1), "purge": 0.1}
+
 DURABLE_PROFILES = _make_profiles(
     FaultProfile("durable", changes=24, length=_HOURS, is_durable=True),
     {
         "fault-free": {},
         "edits": {"changes": 30, "redefines": 0.4},
-        "edits with faults": {
-            "fault": 0.04,
-            "kill": 0.02,
-            "linger": 0.15,
-            "yields": 0.2,
-            "rivals": (1, 1, 3),
-            "changes": 30,
-            "redefines": 0.4,
-        },
+        "edits with faults": _EDITS,
         "slow": {"linger": 0.5},
-        "faults": {"fault": 0.04, "linger": 0.05},
         "crashes": {"kill": 0.025, "linger": 0.1},
-        "all faults": {"fault": 0.05, "kill": 0.02, "linger": 0.15, "drift": timedelta(seconds=2), "purge": 0.1},
-        "rivals": {
-            "fault": 0.03,
-            "kill": 0.01,
-            "linger": 0.1,
-            "drift": timedelta(seconds=1),
-            "steps": 0.05,
-            "yields": 0.3,
-            "rivals": (1, 2, 3),
-        },
-        "years": {"fault": 0.03, "kill": 0.01, "purge": 0.05, "changes": 12, "length": _SEASON, "is_long": True},
+        "all faults": {**_ALL, "kill": 0.02},
+        "rivals": {**_STEPPING, "fault": 0.03, "kill": 0.01},
+        "years": _YEARS,
     },
 )
 
@@ -176,29 +177,12 @@ WORKER_PROFILES = _make_profiles(
     FaultProfile("workers", changes=24, length=_HOURS, has_workers=True),
     {
         "fault-free": {},
-        "edits with faults": {
-            "fault": 0.04,
-            "kill": 0.02,
-            "linger": 0.1,
-            "yields": 0.1,
-            "rivals": (1, 1, 3),
-            "changes": 30,
-            "redefines": 0.4,
-        },
+        "edits with faults": _EDITS,
         "slow": {"linger": 0.3},
-        "faults": {"fault": 0.06, "linger": 0.05},
         "crashes": {"kill": 0.04, "linger": 0.1},
-        "all faults": {"fault": 0.06, "kill": 0.03, "linger": 0.15, "drift": timedelta(seconds=1), "purge": 0.1},
+        "all faults": _ALL,
         "crowd": {"fault": 0.02, "kill": 0.01, "linger": 0.3, "changes": 8, "length": _HOURS / 2, "is_crowded": True},
-        "rivals": {
-            "fault": 0.04,
-            "kill": 0.02,
-            "linger": 0.1,
-            "drift": timedelta(seconds=1),
-            "steps": 0.05,
-            "yields": 0.3,
-            "rivals": (1, 2, 3),
-        },
+        "rivals": _STEPPING,
         "edits at locks": {
             "fault": 0.02,
             "kill": 0.01,
@@ -210,7 +194,7 @@ WORKER_PROFILES = _make_profiles(
             "is_crowded": True,
             "moves_locks": True,
         },
-        "years": {"fault": 0.04, "kill": 0.02, "purge": 0.05, "changes": 12, "length": _SEASON, "is_long": True},
+        "years": _YEARS,
         "durable": {"fault": 0.03, "kill": 0.015, "linger": 0.1, "is_durable": True},
     },
 )
@@ -220,17 +204,9 @@ CALENDAR_PROFILES = _make_profiles(
     {
         "fault-free": {},
         "slow": {"linger": 0.2},
-        "faults": {"fault": 0.05, "linger": 0.05},
         "crashes": {"kill": 0.03, "linger": 0.1},
-        "rivals": {
-            "fault": 0.04,
-            "kill": 0.02,
-            "linger": 0.1,
-            "drift": timedelta(seconds=1),
-            "yields": 0.3,
-            "rivals": (1, 2, 3),
-            "purge": 0.05,
-        },
+        "all faults": _ALL,
+        "rivals": {**_RIVALS, "purge": 0.05},
     },
 )
 
@@ -239,17 +215,8 @@ JOURNEY_PROFILES = _make_profiles(
     {
         "fault-free": {},
         "slow": {"linger": 0.2},
-        "faults": {"fault": 0.05, "linger": 0.05},
         "crashes": {"kill": 0.03, "linger": 0.1},
-        "rivals": {
-            "fault": 0.04,
-            "kill": 0.02,
-            "linger": 0.1,
-            "drift": timedelta(seconds=1),
-            "yields": 0.3,
-            "rivals": (1, 2, 3),
-            "purge": 0.05,
-        },
+        "rivals": {**_RIVALS, "purge": 0.05},
     },
 )
 
@@ -262,18 +229,7 @@ RELEASE_PROFILES = _make_profiles(
         has_two_releases=True,
         starts_after=timedelta(days=30),  # when the clocks of the two releases differ
     ),
-    {
-        "fault-free": {},
-        "slow": {"linger": 0.2},
-        "rivals": {
-            "fault": 0.04,
-            "kill": 0.02,
-            "linger": 0.1,
-            "yields": 0.3,
-            "rivals": (1, 2, 3),
-            "purge": 0.05,
-        },
-    },
+    {"fault-free": {}, "slow": {"linger": 0.2}, "rivals": {**_RIVALS, "purge": 0.05}},
 )
 
 CHANNEL_PROFILES = _make_profiles(
@@ -281,9 +237,9 @@ CHANNEL_PROFILES = _make_profiles(
     {
         "fault-free": {},
         "slow": {"linger": 0.2},
-        "faults": {"fault": 0.08, "linger": 0.05},
         "crashes": {"kill": 0.05, "linger": 0.1},
-        "all faults": {"fault": 0.08, "kill": 0.03, "linger": 0.1, "yields": 0.3, "rivals": (1, 2), "purge": 0.1},
+        "faults": {"fault": 0.08, "linger": 0.05},
+        "all faults": {**_ALL, "fault": 0.08, "yields": 0.3, "rivals": (1, 2)},
     },
 )
 
@@ -292,9 +248,8 @@ BUDGET_PROFILES = _make_profiles(
     {
         "fault-free": {},
         "slow": {"linger": 0.3},
-        "faults": {"fault": 0.06, "linger": 0.05},
         "crashes": {"kill": 0.04, "linger": 0.1},
-        "all faults": {"fault": 0.06, "kill": 0.02, "linger": 0.15, "yields": 0.3, "rivals": (1, 2, 3), "purge": 0.1},
+        "all faults": {**_ALL, "yields": 0.3, "rivals": (1, 2, 3)},
         "workers": {"linger": 0.2, "yields": 0.2, "has_workers": True},
         "durable": {"linger": 0.2, "yields": 0.2, "length": _HOURS, "is_durable": True},
     },
@@ -306,17 +261,7 @@ REQUEST_PROFILES = _make_profiles(
         "fault-free": {},
         "faults": {"fault": 0.06, "linger": 0.05},
         "crashes": {"kill": 0.04, "linger": 0.1},
-        "all faults": {
-            "fault": 0.06,
-            "kill": 0.02,
-            "linger": 0.15,
-            "drift": timedelta(seconds=1),
-            "steps": 0.05,
-            "yields": 0.3,
-            "rivals": (1, 2),
-            "purge": 0.1,
-            "changes": 8,
-        },
+        "all faults": {**_ALL, "kill": 0.02, "steps": 0.05, "yields": 0.3, "rivals": (1, 2), "changes": 8},
     },
 )
 
@@ -325,45 +270,25 @@ SHARD_PROFILES = _make_profiles(
     {
         "fault-free": {},
         "slow": {"linger": 0.3, "purge": 0.5},
-        "all faults": {
-            "fault": 0.08,
-            "kill": 0.03,
-            "linger": 0.15,
-            "drift": timedelta(seconds=2),
-            "yields": 0.2,
-            "rivals": (1, 2),
-            "purge": 0.2,
-        },
+        "all faults": {**_ALL, "yields": 0.2, "rivals": (1, 2), "purge": 0.2},
     },
 )
 
-RESTART_PROFILES = (
-    FaultProfile("restarts", linger=0.4, changes=24, length=_HOURS, restarts=20),
-    FaultProfile("restarts crowd", linger=0.4, length=_HOURS, is_crowded=True, restarts=20),
-    FaultProfile(
-        "restarts all faults",
-        fault=0.06,
-        kill=0.03,
-        linger=0.3,
-        yields=0.2,
-        drift=timedelta(seconds=2),
-        changes=24,
-        rivals=(1, 2),
-        length=_HOURS,
-        restarts=20,
-    ),
-    FaultProfile("restarts durable", linger=0.3, changes=24, length=_HOURS, is_durable=True, restarts=20),
-    FaultProfile(
-        "restarts durable with faults",
-        fault=0.04,
-        kill=0.02,
-        linger=0.3,
-        yields=0.2,
-        changes=24,
-        rivals=(1, 2),
-        length=_HOURS,
-        is_durable=True,
-        restarts=20,
-    ),
-    FaultProfile("restarts workers", fault=0.03, linger=0.3, changes=24, length=_HOURS, has_workers=True, restarts=20),
+RESTART_PROFILES = _make_profiles(
+    FaultProfile("restarts", linger=0.3, changes=24, length=_HOURS, restarts=20),
+    {
+        "slow": {"linger": 0.4},
+        "crowd": {"linger": 0.4, "changes": 12, "is_crowded": True},
+        "all faults": {**_ALL, "linger": 0.3, "purge": 0.0, "yields": 0.2, "rivals": (1, 2)},
+        "durable": {"is_durable": True},
+        "durable with faults": {"fault": 0.04, "kill": 0.02, "yields": 0.2, "rivals": (1, 2), "is_durable": True},
+        "workers": {"fault": 0.03, "has_workers": True},
+    },
+)
+
+ALL_PROFILES = (
+    *(*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES),
+    *(*JOURNEY_PROFILES, *RELEASE_PROFILES),
+    *(*CALENDAR_PROFILES, *CHANNEL_PROFILES, *SHARD_PROFILES, *BUDGET_PROFILES),
+    *(*REQUEST_PROFILES, *RESTART_PROFILES),
 )

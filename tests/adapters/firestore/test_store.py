@@ -32,7 +32,7 @@ from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
-READ = TaskVersion(7, SCHEMA_VERSION, 0, 500)
+READ = TaskVersion(7, 0, 500)
 """The version of a task that was read."""
 PATIENCE = timedelta(minutes=1)
 """How long a call may take on a busy machine."""
@@ -61,7 +61,7 @@ def test_other_clients_read_what_was_written(
     assert found["status"] == "ACTIVE"
     assert found["payload"] == {"at": {"depth": [1, "two", None]}}
     assert found["schedule"]["at"] == task.next_execution_time
-    assert found["schemaVersion"] == 2
+    assert found["schemaVersion"] == SCHEMA_VERSION
     private = found.pop("private")
     assert len(private["commitId"]) == 16
     assert private["changed"]["shard"] == 0

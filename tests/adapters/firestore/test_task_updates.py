@@ -13,10 +13,9 @@ from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
-from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.search import to_document
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.firestore.values import decode, encode_fields
+from cloudsched.adapters.firestore.values import decode
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.store import Commit, VersionedTask
@@ -185,23 +184,3 @@ def test_an_update_corrects_the_shard(firestore_address: str, make_task: MakeTas
     ]
     few.close()
     many.close()
-
-
-def test_a_document_of_an_earlier_form_takes_the_present_one(compared: ComparedStore, make_task: MakeTask) -> None:
-    """With the first update, which leaves what it does not change as it was."""
-    task = make_task(recent_outcomes=("SUCCEEDED",))
-    compared.commit(Commit(task, None))
-    write = Write()
-    write.update.name = f"projects/{compared.project}/databases/(default)/documents/tasks/{task.id}"
-    encode_fields(write.update.fields, {"schemaVersion": 1, "private": {"recentOutcomes": ["SUCCEEDED"]}})
-    write.update_mask.field_paths.extend(("schemaVersion", "private.recentOutcomes"))
-    assert compared.send([write]) is not None
-    stored = compared.load(task.id)
-    assert stored is not None
-    assert stored.task == task
-    FirestoreStore.commit(compared, Commit(stored.task.model_copy(update={"title": "X"}), stored))
-    assert compared.masks[f"tasks/{task.id}"][-1] == {"title", "private.commitId", "schemaVersion"}
-    again = compared.load(task.id)
-    assert again is not None
-    assert again.task == task.model_copy(update={"title": "X"})
-    compared.close()

@@ -9,7 +9,6 @@ import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
 
 from cloudsched import App, Context, Task
-from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import CallFailed
 from cloudsched.testing import Simulation
 
@@ -130,25 +129,3 @@ def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create
     sim.run_until_idle()
     (execution,) = sim.executions(parent.id)
     assert execution.content == "retried"
-
-
-def test_a_call_stored_by_an_earlier_version_is_resolved(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """It does not say which of its runs its outcome was."""
-    app.handler("c")(lambda: "fine")
-
-    def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
-        handle = ctx.call("c", {})
-        ctx.sleep(DAY)
-        return handle.result()
-
-    register_work_handler(app, call)
-    parent = create()
-    sim.advance(MINUTE)
-    stored = app.container.store.load(call_id(app, parent))
-    assert stored
-    app.container.store.commit(Commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored))
-    sim.run_until_idle()
-    (execution,) = sim.executions(parent.id)
-    assert execution.content == "fine"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 
 import pytest
 from tests.engine.harness import DAY, MINUTE, register_work_handler
@@ -75,14 +74,6 @@ def test_all_open_descendants_are_cancelled(
         assert not app.get(task.id).deferred
 
 
-def remove_call_marks(store: SqliteStore, *task_ids: str) -> None:
-    """Make documents look like an earlier version's, which did not store whether tasks had made calls."""
-    for task_id in task_ids:
-        stored = store.load(task_id)
-        assert stored
-        store.commit(Commit(stored.task.model_copy(update={"has_children": False}), stored))
-
-
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 @pytest.mark.parametrize("fails", range(5))
 def test_a_call_is_cancelled_even_if_the_commit_that_recorded_it_failed_before(
@@ -105,40 +96,6 @@ def test_a_call_is_cancelled_even_if_the_commit_that_recorded_it_failed_before(
     (below,) = app.tree(task.id).children
     getattr(app, verb)(task.id)
     assert app.get(below.task.id).status == "CANCELLED"
-
-
-@pytest.mark.parametrize("verb", ["cancel", "delete"])
-def test_calls_of_an_earlier_version_are_cancelled(app: App, create: Callable[..., Task], verb: str) -> None:
-    """Below its calls, too."""
-
-    @app.handler("through")
-    def call_through(ctx: Context) -> None:
-        ctx.call("long").result()
-
-    register_work_handler(app, lambda ctx: ctx.call("through").result())
-    with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
-        task = create()
-        sim.advance(MINUTE)
-        (branch,) = app.tree(task.id).children
-        (leaf,) = branch.children
-        remove_call_marks(store, task.id, branch.task.id)
-        getattr(app, verb)(task.id)
-        assert app.get(branch.task.id).status == "CANCELLED"
-        assert app.get(leaf.task.id).status == "CANCELLED"
-
-
-def test_calls_of_an_earlier_version_are_cancelled_after_a_manual_retry(app: App, create: Callable[..., Task]) -> None:
-    def call(ctx: Context) -> None:
-        ctx.gather(ctx.call("long"), ctx.call("bad").result())
-
-    register_work_handler(app, call)
-    with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
-        task = create()
-        sim.advance(MINUTE)
-        remove_call_marks(store, task.id)
-        app.retry(task.id)
-        app.cancel(task.id)
-        assert {each.task.has_ended for each in app.tree(task.id).children} == {True}
 
 
 def test_cancelling_a_task_without_calls_lists_no_descendants(

@@ -12,10 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field, field_seriali
 from pydantic.alias_generators import to_camel
 from tests.engine.harness import DAY, register_work_handler, run
 
-from cloudsched import App, Context, Task
-from cloudsched.engine.ports.store import Commit
+from cloudsched import App, Context
 from cloudsched.errors import StepFailed
-from cloudsched.testing import Simulation
 
 
 class Read(BaseModel):
@@ -164,25 +162,3 @@ def test_a_result_that_cannot_be_read_back_fails_with_an_explanation(
     assert (did, len(caught), caught[0] == caught[1]) == ([1], 2, True)
     assert "cannot be decoded from JSON as the function's return annotation" in caught[0]
     assert place in caught[0]
-
-
-def test_a_result_stored_by_an_earlier_version_is_read_unchanged(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """A handler that got plain JSON from its step gets plain JSON in its replays as well."""
-    results = list[object]()
-
-    def call(ctx: Context) -> None:
-        results.append(ctx.step("s", make_written))
-        ctx.sleep(DAY)
-
-    register_work_handler(app, call)
-    task = create()
-    sim.advance(DAY / 2)
-    (entry, _) = app.container.store.load_journal(task.id, sim.executions(task.id)[0].id)
-    stored = app.container.store.load(task.id)
-    assert stored
-    old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})
-    app.container.store.commit(Commit(stored.task, stored, entries=[old]))
-    sim.run_until_idle()
-    assert results == [Written(total=5), {"grandTotal": 5}]

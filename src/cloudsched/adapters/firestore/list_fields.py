@@ -19,7 +19,7 @@ from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.messages import COMMIT_ID, PRIVATE, build_precondition_write, get_private
 from cloudsched.adapters.firestore.queries import OFFER_SHARD, TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import encode_fields
-from cloudsched.domain.documents.document import SCHEMA_VERSION, Document, list_stored_fields
+from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
@@ -113,8 +113,6 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
 class TaskVersion(Version):
     """The version of a task, and what its document says."""
 
-    schema_version: int = field(compare=False)
-    """The version of its form, 0 if that is not known."""
     shard: int = field(compare=False)
     """Its shard, -1 if it has none."""
     size: int = field(compare=False)
@@ -128,16 +126,15 @@ def read_version(document: Message) -> TaskVersion:
         shard = changed["shard"].integer_value
     return TaskVersion(
         document.update_time.ToNanoseconds(),
-        fields["schemaVersion"].integer_value if "schemaVersion" in fields else 0,
         shard,
         document.ByteSize(),
     )
 
 
 def list_written(changes: Collection[str], version: TaskVersion) -> set[str]:
-    """Return the fields of a task that an update writes. A document of an earlier form takes the present one."""
+    """Return the fields of a task that an update writes."""
     private = () if version.shard >= 0 else [name for name, key in _list_keys().items() if key.startswith(PRIVATE)]
-    return {*changes, *private, *(() if version.schema_version == SCHEMA_VERSION else ("schema_version",))}
+    return {*changes, *private}
 
 
 def list_field_paths(before: Task, task: Task, written: Collection[str], version: TaskVersion, shard: int) -> list[str]:

@@ -178,7 +178,7 @@ class FirestoreStore:
         earlier = 0 if base is None else cast("TaskVersion", base.version).size
         size, shard = earlier + write.ByteSize(), self._shards.choose(task.id)
         stored_at = update_time.ToNanoseconds()
-        version = TaskVersion(stored_at, task.schema_version, shard, size)
+        version = TaskVersion(stored_at, shard, size)
         self._known.keep(task, (version.value, get_commit_id(write.update)), size)
         return VersionedTask(task, version)
 

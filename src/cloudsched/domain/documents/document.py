@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -132,15 +132,12 @@ def get_default(field: Any) -> object:  # noqa: ANN401 - pydantic's, which it do
     return NO_DEFAULT if default is PydanticUndefined else default
 
 
-SCHEMA_VERSION = 2
-"""The schema version that this code writes, and the newest that it reads. It also reads version 1, where no field was
-packed (`Packed`)."""
+SCHEMA_VERSION = 1
+"""The schema version that this code writes, and the newest that it reads."""
 
 STORED_CONTEXT = {"stored": True}
 """The validation context for documents from a store: they were validated when created, so costly checks are skipped."""
 
-
-D = TypeVar("D", bound="Document")
 
 _set_values, _set_fields_set, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__
@@ -313,7 +310,7 @@ class Document(WireModel):
         if not isinstance(version, int):
             raise DamagedDocument(cls.__name__, key, "its schemaVersion is no number")
         try:
-            return _to_present(cls.model_validate(data, context=STORED_CONTEXT))
+            return cls.model_validate(data, context=STORED_CONTEXT)
         except ValidationError as error:  # its text has the values, which are not for everybody
             first = find_first_error(error)
             place = ".".join(str(part) for part in first["loc"]) or "(document)"
@@ -337,14 +334,7 @@ class Document(WireModel):
             return cls.from_stored(key, data)  # raises what is wrong with it
         if document.schema_version > SCHEMA_VERSION:
             raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
-        return _to_present(document)
-
-
-def _to_present(document: D) -> D:
-    """Return a document that was read: written again, it has the present form."""
-    if document.schema_version == SCHEMA_VERSION:
         return document
-    return document.model_copy(update={"schema_version": SCHEMA_VERSION})
 
 
 @cache

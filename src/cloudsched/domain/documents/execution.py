@@ -363,11 +363,11 @@ class Execution(Document):
     handler: str | None = None
     """Its task's handler, as it was then."""
     category: Category | None = None
-    """Its task's category, as it was then. None in records that are older than this field."""
+    """Its task's category, as it was then."""
     labels: Labels = ()
     """Its task's labels, as they were then."""
     called_by: CalledBy | None = None
-    """The execution that called its task, or None if none did. Also None in records that are older than this field."""
+    """The execution that called its task, or None if none did."""
     scheduled_for: Instant
     covers: OccurrenceRange | None = None
     """The further occurrences that it records: those from its own on that never ran, for one reason."""

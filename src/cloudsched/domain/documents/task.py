@@ -419,7 +419,7 @@ class Task(PublicTask):
     recent_outcomes: Outcomes = ()
     """The final statuses of its latest executions, the earliest first. `transitions.records` bounds it."""
     outcome_execution_id: str | None = None
-    """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
+    """The id of that execution: its result goes to a call's parent."""
     latest_run_at: Instant | None = None
     """The due time of the run that says whether it is failing: the latest of those that have run to their end."""
     planned_to: Instant | None = None

@@ -39,7 +39,7 @@ from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
 from cloudsched.domain.transitions.planning import Dispatch, occurrence_after, start_time
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
-from cloudsched.domain.transitions.zone_plans import occurrence_id, stamp
+from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidSchedule
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
@@ -205,7 +205,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
         return Drop("the occurrence is done")
     name = occurrence_id(task, occurrence)
     # guard: other occurrence
-    if dispatch.execution_id not in {name, stamp(occurrence)}:  # earlier versions named each by its instant
+    if dispatch.execution_id != name:
         return Drop(
             "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
         )

@@ -242,12 +242,8 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
-    """Return whether a task may have made calls, given these new journal entries.
-
-    A document of an earlier version lacks `has_children`. Its open runs tell.
-    """
-    is_known = task.has_children or any(run.calls_made for run in task.runs)
-    return is_known or any(entry.kind is StepKind.CALL for entry in entries)
+    """Return whether a task may have made calls, given these new journal entries."""
+    return task.has_children or any(entry.kind is StepKind.CALL for entry in entries)
 
 
 def delete(task: Task, now: datetime) -> Transition:

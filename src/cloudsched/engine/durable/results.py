@@ -157,7 +157,7 @@ def load_call_outcome(store: Store, handler: str, task_id: str) -> CallOutcome |
 
 
 def _load_outcome(store: Store, task: Task) -> Execution | None:
-    own = task.outcome_execution_id or (task.outcome and task.last_execution_id)
+    own = task.outcome_execution_id
     return store.load_execution(task.id, own) if own else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -16,7 +16,6 @@ from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
 from cloudsched.domain.transitions.suspend import on_journal_append
@@ -61,12 +60,6 @@ def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
     assert decision.transition.task.next_execution_time == START + 2 * HOUR
 
 
-def test_a_dispatch_that_is_early_hops() -> None:
-    """The queue's clock may be ahead, or the occurrence lies beyond the horizon."""
-    task, dispatch = plan_task()
-    assert on_dispatch(task, dispatch, AT_ONE - timedelta(microseconds=1), "mine") == Hop(AT_ONE, "it is too early")
-
-
 @pytest.mark.parametrize("change", ["edit", "pause", "cancel", "delete", "pause and resume"])
 def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
     """Each of these changes increments the revision, which invalidates dispatches already in the queue."""
@@ -80,27 +73,6 @@ def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
         "pause and resume": lifecycle.resume(paused, START).task,
     }[change]
     assert isinstance(on_dispatch(later, dispatch, AT_ONE, "mine"), Drop)
-
-
-@pytest.mark.parametrize("status", ["PAUSED", "CANCELLED", "COMPLETED", "FAILED", "EXPIRED"])
-def test_a_dispatch_of_a_task_that_is_not_active_runs_nothing(status: str) -> None:
-    """Not even a dispatch of its current revision, for its next occurrence or for a waiting attempt."""
-    task, dispatch = plan_task()
-    assert isinstance(on_dispatch(task.model_copy(update={"status": status}), dispatch, AT_ONE, "mine"), Drop)
-    running, dispatch = claim_run()
-    failed = on_outcome(running, dispatch.execution_id, "mine", AttemptReport(Retry("x")), AT_ONE, CHANCE)
-    assert failed
-    (wake,) = executor_wakeups(failed.task)
-    again = dispatch_for(failed.task, wake, AT_ONE)
-    assert isinstance(on_dispatch(failed.task, again, AT_ONE, "mine"), Claim)
-    assert isinstance(on_dispatch(failed.task.model_copy(update={"status": status}), again, AT_ONE, "mine"), Drop)
-
-
-def test_a_duplicate_hops_while_the_lease_is_live() -> None:
-    """The duplicate is dispatched again for the end of the lease, not before."""
-    task, dispatch = claim_run()
-    for now in (AT_ONE, AT_ONE + LEASE - timedelta(microseconds=1)):
-        assert on_dispatch(task, dispatch, now, "theirs") == Hop(AT_ONE + LEASE, "another executor is running it")
 
 
 def test_an_expired_lease_is_followed_by_the_next_attempt() -> None:
@@ -165,44 +137,6 @@ def test_only_the_holder_of_the_lease_ends_an_attempt(outcome: Done | Retry) -> 
         assert on_heartbeat(other, dispatch.execution_id, "mine", (), AT_ONE) is None
         assert on_journal_append(other, dispatch.execution_id, "mine", (), 0, AT_ONE) is None
     assert on_outcome(task, dispatch.execution_id, "mine", AttemptReport(outcome), AT_ONE + 9 * LEASE, CHANCE)
-
-
-def test_a_lease_is_renewed_from_now_while_it_lasts() -> None:
-    """Each time by the expected duration, and not once it has ended, by a heartbeat or by an entry of the journal."""
-    task, dispatch = claim_run()
-
-    def renew(now: datetime) -> list[Transition | None]:
-        run = dispatch.execution_id, "mine"
-        return [on_heartbeat(task, *run, (), now), on_journal_append(task, *run, (), 0, now)]
-
-    for step in renew(AT_ONE + LEASE / 2):
-        assert step
-        assert step.task.wake_at == AT_ONE + 1.5 * LEASE
-    assert renew(AT_ONE + LEASE) == [None, None]
-
-
-def test_a_finished_occurrence_is_not_run_again() -> None:
-    """A dispatch that comes after its occurrence has ended is dropped, however late."""
-    task, dispatch = claim_run()
-    step = on_outcome(task, dispatch.execution_id, "mine", AttemptReport(Done()), AT_ONE, CHANCE)
-    assert step
-    for late in (timedelta(0), HOUR, 900 * HOUR):
-        assert isinstance(on_dispatch(step.task, dispatch, AT_ONE + late, "theirs"), Drop)
-
-
-def test_a_dispatch_for_an_earlier_attempt_is_dropped() -> None:
-    """The retry has a dispatch of its own."""
-    task, dispatch = claim_run()
-    step = on_outcome(task, dispatch.execution_id, "mine", AttemptReport(Retry("x")), AT_ONE, CHANCE)
-    assert step
-    assert isinstance(on_dispatch(step.task, dispatch, AT_ONE, "theirs"), Drop)
-
-
-def test_a_dispatch_for_another_occurrence_is_dropped() -> None:
-    """Only the next occurrence may be started, and only by its own id."""
-    task, dispatch = plan_task()
-    later = replace(dispatch, scheduled_for=START + 2 * HOUR, execution_id="20270101T020000Z")
-    assert isinstance(on_dispatch(task, later, START + 2 * HOUR, "mine"), Drop)
 
 
 def test_the_number_of_open_runs_is_limited() -> None:

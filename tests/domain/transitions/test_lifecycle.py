@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from tests.cases import try_each
 
-from cloudsched import ExecutionStatus, Task, TaskDraft, TaskStatus
+from cloudsched import Task, TaskDraft, TaskStatus
 from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import ALLOWED, with_changes
@@ -44,13 +44,6 @@ def test_exactly_the_status_changes_of_the_table_are_allowed(before: TaskStatus,
     else:
         with pytest.raises(NotAllowed):
             with_changes(make_task_with(before), later, status=after)
-
-
-def test_every_status_is_in_the_table() -> None:
-    """The table has every status, and each can be left: that of an ended task by a new schedule."""
-    assert set(ALLOWED) == set(TaskStatus)
-    assert all(ALLOWED.values())
-    assert all(ALLOWED[status] == {TaskStatus.ACTIVE} for status in FINAL_STATUSES)
 
 
 @try_each("verb, status", list(product(VERBS, TaskStatus)))
@@ -90,12 +83,6 @@ def test_only_a_new_schedule_restarts_an_ended_task(status: TaskStatus) -> None:
 def _make_fields(task: Task | TaskDraft, **changes: object) -> dict[str, object]:
     fields = {"id": "t", "owner": "ada", "title": task.title, "handler": task.handler, "schedule": task.schedule}
     return {**fields, **changes}
-
-
-def test_an_execution_that_is_open_is_not_final() -> None:
-    """RUNNING, RETRYING and SUSPENDED are not final; all other statuses are."""
-    is_open = {status for status in ExecutionStatus if not status.is_final}
-    assert is_open == {ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED}
 
 
 def test_a_task_that_was_deleted_waits_only_for_its_removal() -> None:

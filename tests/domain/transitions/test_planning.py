@@ -58,12 +58,6 @@ def make_task_at(at: datetime, **policy: object) -> Task:
     return new_task(draft, START)
 
 
-@given(dispatch=DISPATCHES)
-def test_a_dispatch_survives_the_queue(dispatch: Dispatch) -> None:
-    """What is read from a delivered body is what was sent."""
-    assert Dispatch.from_wire(json.loads(dispatch.body)) == dispatch
-
-
 @given(one=DISPATCHES, other=DISPATCHES)
 def test_equal_dispatches_have_equal_names(one: Dispatch, other: Dispatch) -> None:
     """Equal content has the same name, whenever it is delivered; different content has another name."""

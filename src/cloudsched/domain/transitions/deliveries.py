@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -34,7 +35,7 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.run_records import derive_message_id, find_chat
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
+    from cloudsched.domain.transitions.finish import AttemptReport
 
 MAX_BODY: Final = 100_000
 """The most bytes of text of one delivery. The whole result is in its execution."""
@@ -71,67 +72,116 @@ def is_undelivered(execution: Execution) -> bool:
     return execution.status is ExecutionStatus.SUCCEEDED and (execution.message or "").startswith(NOT_DELIVERED)
 
 
-def plan_deliveries(
-    task: Task,
-    run: Run,
-    report: AttemptReport,
-    now: datetime,
-    *,
-    status: ExecutionStatus | None,
-    make_name: Callable[[str], str],
-    retention: timedelta | None,
-) -> tuple[Task, ...]:
-    """Return the deliveries of an attempt: of its result if it succeeds, and the callback if its execution ends.
+@dataclass(frozen=True, slots=True)
+class DeliveryMaker:
+    """Makes the deliveries of executions."""
 
-    Args:
-        task: The task.
-        run: The run.
-        report: The end of its attempt.
-        now: The time of the end.
-        status: The final status of its execution, or None if it goes on.
-        make_name: Returns a name that nobody can guess, the same for the same text.
-        retention: The retention of an ended delivery, if the task has none of its own.
-    """
-    is_success = isinstance(report.outcome, Done)
-    named = [each for each in dict.fromkeys(task.delivery_channels) if each.traits.is_sent]
-    channels: list[str] = list(named) if is_success else []
-    callback = task.on_completion if status is not None else None
-    if not channels and callback is None:
-        return ()
-    ids = {each: _derive_id(task, run.execution_id, each) for each in channels}
-    made: list[Task] = []
-    if channels:
-        payload = _build_payload(task, run.execution_id, report)
-        for channel, delivery_id in ids.items():
-            siblings = tuple(each for each in ids.values() if each != delivery_id)
-            delivery = _describe(task, run.execution_id, channel, make_name, now, siblings)
-            made.append(_new_delivery(task, delivery_id, delivery, payload, retention, now))
-    if callback is not None and status is not None:
-        payload = _build_callback_payload(task, run.execution_id, report, status)
-        author = task.find_author(run)
-        made.append(_new_callback(task, run.execution_id, payload, make_name, retention, now, author=author))
-    return tuple(made)
+    make_name: Callable[[str], str]
+    """Returns a name that nobody can guess, the same for the same text."""
+    retention: timedelta | None
+    """The retention of an ended delivery, if its task has none of its own."""
 
+    def make_all(
+        self, task: Task, run: Run, report: AttemptReport, now: datetime, status: ExecutionStatus | None
+    ) -> tuple[Task, ...]:
+        """Return the deliveries of an attempt: of its result if it succeeds, and the callback if its execution ends.
 
-def plan_callback(
-    task: Task, record: Execution, now: datetime, *, make_name: Callable[[str], str], retention: timedelta | None
-) -> Task:
-    """Return the callback of an execution that has ended without an attempt's own word.
+        `status` is the final status of its execution, or None if it goes on.
+        """
+        named = [each for each in dict.fromkeys(task.delivery_channels) if each.traits.is_sent]
+        is_success = isinstance(report.outcome, Done)
+        ids = {each: _derive_id(task, run.execution_id, each) for each in named} if is_success else {}
+        made: list[Task] = []
+        if ids:
+            payload = _build_payload(task, run.execution_id, report)
+            for channel, delivery_id in ids.items():
+                siblings = tuple(each for each in ids.values() if each != delivery_id)
+                made.append(self._make(task, run.execution_id, channel, payload, now, siblings=siblings))
+        if task.on_completion is not None and status is not None:
+            payload = _build_callback_payload(task, run.execution_id, report, status)
+            made.append(self._make_callback(task, run.execution_id, payload, now, task.find_author(run)))
+        return tuple(made)
 
-    Args:
-        task: The task, which has a callback.
-        record: The final record of the execution.
-        now: The time at which it ended.
-        make_name: Returns a name that nobody can guess, the same for the same text.
-        retention: As for `plan_deliveries`.
-    """
-    reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
-    kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
-    data: dict[str, Any] = {**_to_ids(task, record.id), "content": None, "status": record.status}
-    data["error"] = {"type": kind, "message": reason}
-    payload = {"title": task.delivery_title or task.title, "body": reason, "data": data}
-    payload["kind"] = _kind_of(record.status)
-    return _new_callback(task, record.id, payload, make_name, retention, now, author=record.defined_by)
+    def make_callback(self, task: Task, record: Execution, now: datetime) -> Task:
+        """Return the callback of an execution that has ended without an attempt's own word: its final record says how.
+
+        The task has a callback.
+        """
+        reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
+        kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
+        data: dict[str, Any] = {**_to_ids(task, record.id), "content": None, "status": record.status}
+        data["error"] = {"type": kind, "message": reason}
+        payload = {"title": task.delivery_title or task.title, "body": reason, "data": data}
+        payload["kind"] = _kind_of(record.status)
+        return self._make_callback(task, record.id, payload, now, record.defined_by)
+
+    def make_ping(
+        self, task: Task, execution_id: str, event: PingEvent, now: datetime, author: Requesters | None
+    ) -> Task | None:
+        """Return the delivery that tells a task's switch of an event, or None if it has no address for that.
+
+        A switch needs present news: a ping that cannot be sent for an hour is given up, a start after a minute.
+        """
+        url = None if task.ping is None else task.ping.address(event)
+        if url is None:
+            return None
+        text = f"{event} task={task.id} execution={execution_id}"
+        payload = {"title": task.title, "body": text, "kind": f"ping.{event}", "data": _to_ids(task, execution_id)}
+        limits: dict[str, Any] = {"retry": _RETRY_PING, "expiration": _PING_EXPIRATION}
+        if event is PingEvent.START:
+            limits = {"retry": RetryPolicy.build(max_retries=1), "expiration": _START_EXPIRATION}
+        key, is_users = f"{PING} {event}", Requesters.USERS in {author, task.defined_by}
+        made = self._make(task, execution_id, PING, payload, now, key=key, url=url, is_users_url=is_users)
+        return made.model_copy(update=limits)
+
+    def _make_callback(
+        self, task: Task, execution_id: str, payload: dict[str, Any], now: datetime, author: Requesters | None
+    ) -> Task:
+        """Return a callback. It counts as a user's if a user wrote its address, or anything that its execution ran."""
+        assert task.on_completion is not None  # noqa: S101 - both callers have looked
+        url, is_users = task.on_completion.webhook, Requesters.USERS in {author, task.defined_by}
+        return self._make(task, execution_id, COMPLETION, payload, now, url=url, is_users_url=is_users)
+
+    def _make(
+        self,
+        task: Task,
+        execution_id: str,
+        channel: str,
+        payload: dict[str, Any],
+        now: datetime,
+        *,
+        key: str = "",
+        **more: Any,
+    ) -> Task:
+        """Return a delivery. `key` tells it from others over its channel, and `more` are further fields of it."""
+        delivery_id = _derive_id(task, execution_id, key or channel)
+        delivery = Delivery(
+            channel=channel,
+            task_id=task.id,
+            execution_id=execution_id,
+            category=task.category,
+            created_at=now,
+            message_id=self.make_name(f"message {delivery_id}"),
+            thread=self.make_name(f"thread {json.dumps([task.id, task.created_at.isoformat()])}"),
+            **more,
+        )
+        draft = TaskDraft(
+            id=delivery_id,
+            owner=task.owner,
+            title=f"{channel}: {task.title}"[:500],
+            handler=DELIVERY_HANDLER,
+            category=task.category,
+            payload=payload,
+            schedule=Schedule.once(now),
+            retry=_RETRY_MOBILE if channel == DeliveryChannel.MOBILE else _RETRY,
+            expiration=_EXPIRATION,
+            expected_duration=_ATTEMPT,
+            retention=task.retention or self.retention,
+            execution_retention=task.execution_retention,
+        )
+        depth = 1 if task.parent is None else task.parent.depth + 1
+        parent = Parent(task_id=task.id, execution_id=execution_id, step=0, depth=depth)
+        return new_task(draft, now).model_copy(update={"delivery": delivery, "parent": parent})
 
 
 def find_ping_event(status: ExecutionStatus) -> PingEvent | None:
@@ -149,78 +199,8 @@ def find_ping_event(status: ExecutionStatus) -> PingEvent | None:
             assert_never(unknown)
 
 
-def plan_ping(
-    task: Task,
-    execution_id: str,
-    event: PingEvent,
-    now: datetime,
-    *,
-    author: Requesters | None,
-    make_name: Callable[[str], str],
-    retention: timedelta | None,
-) -> Task | None:
-    """Return the delivery that tells a task's switch of an event, or None if it has no address for that.
-
-    A switch needs present news: a ping that cannot be sent for an hour is given up, a start after a minute.
-    """
-    url = None if task.ping is None else task.ping.address(event)
-    if url is None:
-        return None
-    delivery = _describe(task, execution_id, PING, make_name, now, ())
-    is_users = Requesters.USERS in {author, task.defined_by}
-    delivery_id = _derive_id(task, execution_id, f"{PING} {event}")
-    message_id = make_name(f"message {delivery_id}")
-    delivery = delivery.model_copy(update={"url": url, "is_users_url": is_users, "message_id": message_id})
-    text = f"{event} task={task.id} execution={execution_id}"
-    payload = {"title": task.title, "body": text, "kind": f"ping.{event}", "data": _to_ids(task, execution_id)}
-    created = _new_delivery(task, delivery_id, delivery, payload, retention, now)
-    limits = {"retry": _RETRY_PING, "expiration": _PING_EXPIRATION}
-    if event is PingEvent.START:
-        limits = {"retry": RetryPolicy.build(max_retries=1), "expiration": _START_EXPIRATION}
-    return created.model_copy(update=limits)
-
-
 def _kind_of(status: ExecutionStatus) -> str:
     return f"execution.{status.lower()}"
-
-
-def _describe(
-    task: Task,
-    execution_id: str,
-    channel: str,
-    make_name: Callable[[str], str],
-    now: datetime,
-    siblings: tuple[str, ...],
-) -> Delivery:
-    delivery_id = _derive_id(task, execution_id, channel)
-    return Delivery(
-        channel=channel,
-        task_id=task.id,
-        execution_id=execution_id,
-        category=task.category,
-        created_at=now,
-        message_id=make_name(f"message {delivery_id}"),
-        thread=make_name(f"thread {json.dumps([task.id, task.created_at.isoformat()])}"),
-        siblings=siblings,
-    )
-
-
-def _new_callback(
-    task: Task,
-    execution_id: str,
-    payload: dict[str, Any],
-    make_name: Callable[[str], str],
-    retention: timedelta | None,
-    now: datetime,
-    *,
-    author: Requesters | None,
-) -> Task:
-    """Return a callback. It counts as a user's if a user wrote its address, or anything that its execution ran."""
-    assert task.on_completion is not None  # noqa: S101 - both callers have looked
-    is_users = Requesters.USERS in {author, task.defined_by}
-    delivery = _describe(task, execution_id, COMPLETION, make_name, now, ())
-    delivery = delivery.model_copy(update={"url": task.on_completion.webhook, "is_users_url": is_users})
-    return _new_delivery(task, _derive_id(task, execution_id, COMPLETION), delivery, payload, retention, now)
 
 
 def delivery_ids(task: Task, execution_id: str) -> list[str]:
@@ -242,9 +222,10 @@ def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict
         data["content"] = None
         data["isContentOmitted"] = True
     if first is None:
-        text = "" if content is None else content if isinstance(content, str) else _format_json(content)
+        is_text = isinstance(content, str) or content is None
+        text = (content or "") if is_text else json.dumps(content, ensure_ascii=False, indent=2)
     else:
-        title, text = first.title, "\n\n".join([first.body, *(_format_notice(each) for each in others)])
+        title, text = first.title, "\n\n".join([first.body, *(f"{each.title}\n{each.body}" for each in others)])
     return {"title": title, "body": truncate(text, MAX_BODY), "data": data}
 
 
@@ -267,39 +248,3 @@ def _build_callback_payload(
         data["error"] = {"type": error.type, "message": truncate(error.message, MAX_BODY)}
         payload["body"] = data["error"]["message"]
     return {**payload, "data": data, "kind": _kind_of(status)}
-
-
-def _format_notice(notice: InboxMessage) -> str:
-    return f"{notice.title}\n{notice.body}"
-
-
-def _format_json(content: Any) -> str:  # noqa: ANN401 - any JSON
-    return json.dumps(content, ensure_ascii=False, indent=2)
-
-
-def _new_delivery(
-    task: Task,
-    delivery_id: str,
-    delivery: Delivery,
-    payload: dict[str, Any],
-    retention: timedelta | None,
-    now: datetime,
-) -> Task:
-    draft = TaskDraft(
-        id=delivery_id,
-        owner=task.owner,
-        title=f"{delivery.channel}: {task.title}"[:500],
-        handler=DELIVERY_HANDLER,
-        category=task.category,
-        payload=payload,
-        schedule=Schedule.once(now),
-        retry=_RETRY_MOBILE if delivery.channel == DeliveryChannel.MOBILE else _RETRY,
-        expiration=_EXPIRATION,
-        expected_duration=_ATTEMPT,
-        retention=task.retention or retention,
-        execution_retention=task.execution_retention,
-    )
-    depth = 1 if task.parent is None else task.parent.depth + 1
-    parent = Parent(task_id=task.id, execution_id=delivery.execution_id, step=0, depth=depth)
-    created = new_task(draft, now)
-    return created.model_copy(update={"delivery": delivery, "parent": parent})

@@ -12,17 +12,11 @@ import hmac
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, Delivery, PingEvent
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.deliveries import (
-    find_ping_event,
-    plan_callback,
-    plan_deliveries,
-    plan_ping,
-)
+from cloudsched.domain.transitions.deliveries import DeliveryMaker, find_ping_event
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.engine.ports.store import DeliveryMark, Store, TaskWrite
@@ -56,7 +50,7 @@ class DeliveryPlanner:
         self._sender = sender
         self._clock = clock
         self._secret = secret.encode()
-        self._retention = retention
+        self._maker = DeliveryMaker(self._make_name, retention)
 
     def plan(
         self,
@@ -75,9 +69,7 @@ class DeliveryPlanner:
         those of the commit: whether the execution ends with it.
         """
         ends = (each.status for each in records if each.id == run.execution_id and each.status.is_final)
-        planned = plan_deliveries(
-            task, run, report, now, status=next(ends, None), make_name=self._make_name, retention=self._retention
-        )
+        planned = self._maker.make_all(task, run, report, now, next(ends, None))
         return self._leave_out_existing(planned) if is_repeat else tuple(TaskWrite(each) for each in planned)
 
     def _leave_out_existing(self, planned: Sequence[Task]) -> tuple[TaskWrite, ...]:
@@ -95,9 +87,7 @@ class DeliveryPlanner:
         told = {each.task.delivery.execution_id for each in others if _is_callback(each.task) and each.task.delivery}
         ended = [each for each in executions if each.status.is_final and each.id not in told and not each.is_left_out]
         now = self._clock.now()
-        planned = [
-            plan_callback(task, each, now, make_name=self._make_name, retention=self._retention) for each in ended
-        ]
+        planned = [self._maker.make_callback(task, each, now) for each in ended]
         return self._leave_out_existing(planned)
 
     def plan_pings(self, before: Task, after: Task, executions: Sequence[Execution]) -> tuple[TaskWrite, ...]:
@@ -110,9 +100,8 @@ class DeliveryPlanner:
         ]
         begun = [each for each in after.runs if _begins(before, each)]
         events = [*ended, *((each.execution_id, PingEvent.START, after.find_author(each)) for each in begun)]
-        plan = partial(plan_ping, make_name=self._make_name, retention=self._retention)
-        now = self._clock.now()
-        pings = [plan(after, key, event, now, author=author) for key, event, author in events if event is not None]
+        make, now = self._maker.make_ping, self._clock.now()
+        pings = [make(after, key, event, now, author) for key, event, author in events if event is not None]
         planned = [each for each in pings if each is not None]
         return self._leave_out_existing(planned)
 

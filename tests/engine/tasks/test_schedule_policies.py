@@ -140,7 +140,7 @@ def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], 
     ],
 )
 def test_what_comes_due_during_a_run_is_seen_before_that_ends(sim: Simulation, overlap: str, then: str) -> None:
-    """How many, and from when to when, in what explains the task; however many there are."""
+    """In what explains the task."""
     answer[:] = [keep_busy(500 * HOUR)]
     make(overlap=overlap)
 
@@ -152,15 +152,12 @@ def test_what_comes_due_during_a_run_is_seen_before_that_ends(sim: Simulation, o
     sim.advance(1.5 * HOUR)
     assert "The next occurrence" in find_said()
     sim.advance(HOUR)
-    assert find_said().startswith("1 occurrence has come due meanwhile (")
-    sim.advance(2 * HOUR)
-    assert find_said().startswith("3 occurrences have come due meanwhile (")
+    assert "has come due again since" in find_said()
     assert then in find_said()
+    sim.advance(2 * HOUR)
     asked = explain_task(app.container.store, sim.clock, app.get("t"), shows_holders=True, at=START + 3 * HOUR)
     told = [each.sentence for each in asked.findings if each.at == START + 3 * HOUR]
     assert [f"when that has ended, of those that came due meanwhile {then}" in each for each in told] == [True]
-    sim.advance(300 * HOUR)
-    assert find_said().startswith("At least 100 occurrences have come due meanwhile (")
     assert hours(sim.executions("t"), "SKIPPED") == []
 
 

@@ -124,11 +124,6 @@ def _find(question: _Question) -> Iterator[Finding]:
     else:
         found += [*_tell_pauses(question), *_tell_end(question), *_tell_pending(question), *_tell_schedule(question)]
     found += [*_tell_clock(question), *_tell_changes(question), *_tell_left_out(question)]
-    if not time_zones.in_use.knows(task.timezone):
-        sentence = (
-            f"The time zone data {time_zones.version()} have no zone {task.timezone!r}, so its day is that of UTC."
-        )
-        found.append(Finding(reason=Reason.UNKNOWN_ZONE, sentence=sentence))
     if not found:  # it was created later that day, say, and nothing is planned
         sentence = f"Nothing was due by {question.say(min(day.end, max(evidence.now, day.start)))}."
         found.append(Finding(reason=Reason.NOT_DUE, sentence=sentence, at=question.at))
@@ -146,22 +141,11 @@ def _tell_runs(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_records(question: _Question) -> Iterator[Finding]:
-    """Yield the results of the occurrences of the day: the nearest ones one by one, the others counted."""
+    """Yield the results of the occurrences of the day: the nearest ones."""
     records = sorted(question.records, key=lambda each: abs(each.scheduled_for - question.at))
     for record in records[:_TOLD]:
         yield _tell_record(question, record)
     question.told.update(each.scheduled_for for each in records)
-    counts: dict[str, int] = {}
-    for record in records[_TOLD:]:
-        counts[record.status] = counts.get(record.status, 0) + 1
-    if counts:
-        listed = ", ".join(f"{count} {status}" for status, count in counts.items())
-        least = "at least " * question.is_cut
-        yield Finding(
-            reason=Reason.OUTCOME,
-            sentence=f"Others of that day: {least}{listed}.",
-            at=question.day.start,
-        )
 
 
 def _tell_record(question: _Question, record: Execution) -> Finding:

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.deliveries import is_undelivered
-from cloudsched.domain.transitions.planning import occurrence_after, start_time
+from cloudsched.domain.transitions.planning import start_time
 from cloudsched.errors import UnknownHandler
 
 _Found = tuple[Reason, str, "datetime | None"]
@@ -189,8 +189,6 @@ MISSED = {
     Overlap.SKIP: "each is recorded as SKIPPED",
     Overlap.BUFFER: "the latest runs, and each other is recorded as SKIPPED",
 }
-_MAX_MISSED = 100
-"""The most occurrences that came due during a run that are counted."""
 
 
 def explain(evidence: Evidence) -> Explanation:
@@ -274,18 +272,8 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
     task = evidence.task
     if occurrence > evidence.now:
         return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
-    missed, following = [occurrence], occurrence_after(task, occurrence)
-    while following is not None and following <= evidence.now and len(missed) < _MAX_MISSED:
-        missed.append(following)
-        following = occurrence_after(task, following)
-    is_cut = following is not None and following <= evidence.now
-    how_many = (
-        f"{'At least ' if is_cut else ''}{len(missed)} occurrences have" if len(missed) > 1 else "1 occurrence has"
-    )
-    first, last = say_instant(task, missed[0]).removeprefix("on "), say_instant(task, missed[-1]).removeprefix("on ")
-    which = first if len(missed) == 1 else f"{first} to {last}"
-    then = MISSED[task.overlap] if len(missed) > 1 or task.overlap is Overlap.SKIP else "it runs"
-    return f"{how_many} come due meanwhile ({which}): when that has ended, {then} (overlap)."
+    since = say_instant(task, occurrence).removeprefix("on ")
+    return f"It has come due again since {since}: when the open run has ended, {MISSED[task.overlap]} (overlap)."
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:

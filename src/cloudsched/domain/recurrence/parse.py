@@ -19,11 +19,6 @@ _AT = re.compile(r"@(every\b\s*(.*)|[a-z]+\Z)", re.IGNORECASE | re.DOTALL)
 _REPEAT = re.compile(r"R(-?\d*)/(.*)\Z", re.IGNORECASE | re.DOTALL)
 _GO_DURATION = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?(?:(\d{1,8})s)?\Z", re.IGNORECASE)
 _RATE = re.compile(r"(\d{1,7})\s*(second|minute|hour|day|week)s?\Z", re.IGNORECASE)
-_ISO_DURATION = re.compile(
-    r"P(?=[\dT])(?:(\d{1,6})Y)?(?:(\d{1,6})M)?(?:(\d{1,6})W)?(?:(\d{1,6})D)?"
-    r"(?:T(?=\d)(?:(\d{1,6})H)?(?:(\d{1,7})M)?(?:(\d{1,8})S)?)?\Z",
-    re.IGNORECASE,
-)
 _CRON_FIELD = re.compile(r"[\d*?/,#LW-]+\Z|(?:[A-Z]{3})(?:[-,#L/\d]|[A-Z]{3})*\Z", re.IGNORECASE)
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _UNITS = (("WEEKLY", 604_800), ("DAILY", 86_400), ("HOURLY", 3600), ("MINUTELY", 60), ("SECONDLY", 1))
@@ -120,7 +115,7 @@ def _parse_go_duration(text: str) -> int | None:
 
 def _suggest_repeat(times: str, rest: str) -> str | None:
     parts = rest.split("/")
-    length = next((found for part in parts if (found := _ISO_DURATION.match(part))), None)
+    length = next((found for part in parts if (found := _DURATION.match(part))), None)
     if length is None:
         return None
     years, months, weeks, days, hours, minutes, seconds = (int(number or 0) for number in length.groups())

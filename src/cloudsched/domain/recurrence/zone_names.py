@@ -36,20 +36,6 @@ _CITIES: Final = {
     **dict.fromkeys(("AEDT",), "Australia/Sydney"),
 }
 """A city for abbreviations that are no IANA names: these name a season."""
-_BETWEEN_HOURS: Final = {
-    "+03:30": "Asia/Tehran",
-    "+04:30": "Asia/Kabul",
-    "+05:30": "Asia/Kolkata",
-    "+05:45": "Asia/Kathmandu",
-    "+06:30": "Asia/Yangon",
-    "+08:45": "Australia/Eucla",
-    "+09:30": "Australia/Darwin",
-    "+10:30": "Australia/Lord_Howe",
-    "+12:45": "Pacific/Chatham",
-    "-02:30": "America/St_Johns",
-    "-03:30": "America/St_Johns",
-    "-09:30": "Pacific/Marquesas",
-}
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?\Z", re.IGNORECASE | re.ASCII)
 _FURTHEST_WEST, _FURTHEST_EAST = -12, 14
 
@@ -85,8 +71,7 @@ def explain_unknown(name: str, known: Sequence[str]) -> str:
 def _explain_offset(sign: str, digits: str, minutes: str | None) -> str:
     hours = int(f"{sign}{digits}")
     if minutes and int(minutes):
-        city = _BETWEEN_HOURS.get(f"{sign}{int(digits):02}:{minutes}")
-        return f"use the zone of a city, such as {city or 'Europe/Paris'}, whose clocks show that time"
+        return "use the zone of a city, such as Asia/Kolkata, whose clocks show that time"
     if not hours:
         return "did you mean UTC?"
     if not _FURTHEST_WEST <= hours <= _FURTHEST_EAST:

@@ -23,14 +23,13 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
-from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
+from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import (
     WIRE,
-    Faults,
     join_faults,
     say_in_python,
     to_invalid_input,
@@ -223,20 +222,12 @@ _READ = frozenset({"retry", "schedule"})
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields with Python names as JSON with camelCase names. `retry` may be a number, True or False."""
-    try:
-        return {
-            _to_wire_name(name): value
-            if type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
-            else _to_wire_value(name, value)
-            for name, value in fields.items()
-        }
-    except InvalidInput:
-        faults = Faults()
-        for name, value in fields.items():
-            with faults:
-                _to_wire_value(name, value)
-        faults.tell()
-        raise
+    return {
+        _to_wire_name(name): value
+        if type(value) in _SAME_IN_JSON and (type(value) is str or name not in _READ)
+        else _to_wire_value(name, value)
+        for name, value in fields.items()
+    }
 
 
 @lru_cache(maxsize=200)
@@ -244,17 +235,13 @@ def _to_wire_name(name: str) -> str:
     return to_camel(name)
 
 
-def _parse_retry(retry: int) -> RetryPolicy:
-    try:
-        return to_retry_policy(retry)
-    except ValidationError:
-        hint = "Give 0 to 20 retries, True, False or a RetryPolicy."
-        raise InvalidInput("retry", f"is {retry}", hint) from None
-
-
 def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     if name == "retry" and isinstance(value, int):
-        value = _parse_retry(value)
+        try:
+            value = to_retry_policy(value)
+        except ValidationError:
+            hint = "Give 0 to 20 retries, True, False or a RetryPolicy."
+            raise InvalidInput("retry", f"is {value}", hint) from None
     if name == "handler" and callable(value):
         problem = f"is the function {getattr(value, '__name__', value)!r}"
         raise InvalidInput("handler", problem, "Give its registered name; app.create and ctx.call take the function.")

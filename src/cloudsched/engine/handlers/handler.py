@@ -22,7 +22,6 @@ from cloudsched.domain.documents.task import Task, TaskId, owner_id_prefix
 from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.engine.durable.suspend import is_handler_failure
 from cloudsched.engine.handlers.payload_fields import (
-    MOST_LISTED,
     EventType,
     accepts_field,
     explain_payload,
@@ -210,8 +209,6 @@ def _list_unknown(kind: TypeAdapter[Any], payload: dict[str, Any]) -> list[Inval
         fault = InvalidPayload(f"payload{each.path}", f"is not a field of {each.model}", each.hint)
         fault.meant = each.meant
         faults.append(fault)
-    if len(faults) >= MOST_LISTED:
-        faults[0].is_cut = True
     return faults
 
 

@@ -118,14 +118,7 @@ class TaskHistory(NamedTuple):
 
 
 def build_feed(tasks: Iterable[TaskHistory], now: datetime, *, title: str, is_cut: bool = False) -> str:
-    """Return the iCalendar text of a feed.
-
-    Args:
-        tasks: The tasks, with the executions that have been read.
-        now: The present instant.
-        title: The calendar's name.
-        is_cut: True if there are more tasks than were read.
-    """
+    """Return the iCalendar text of a feed. `is_cut` says that there are more tasks than were read."""
     cut: list[str] = ["It does not show all tasks."] if is_cut else []
     shown: list[bytes] = []
     left = MAX_BYTES

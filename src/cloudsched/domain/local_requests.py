@@ -105,10 +105,8 @@ def find_detour(names: Iterable[str]) -> str | None:
 def find_foreign_page(method: str, headers: Mapping[str, str], *, needs_origin: bool = False) -> str | None:
     """Return why a request is refused that a page of another origin may have caused, or None if none can have.
 
-    Args:
-        method: The request's method. One that changes nothing is not refused: the page cannot read the answer.
-        headers: The request's headers.
-        needs_origin: True if only browsers are served, which name the page's origin in every such request.
+    One that changes nothing is not refused: the page cannot read the answer. `needs_origin` says that only browsers are
+    served, which name the page's origin in every request that changes something.
     """
     if method in _SAFE_METHODS:
         return None

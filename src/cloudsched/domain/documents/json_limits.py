@@ -293,12 +293,7 @@ STORE_BYTES: Final = 256
 
 
 def document_size(path: Iterable[str], data: Mapping[str, Any]) -> int:
-    """Return the size of a document in bytes, as Firestore counts it.
-
-    Args:
-        path: The ids of its collections and documents, such as ``("tasks", "t1", "executions", "e1")``.
-        data: Its fields, as stored.
-    """
+    """Return the size of a document in bytes, as Firestore counts it: of its path, and of its fields as stored."""
     name = sum(len(part.encode("utf-8", "surrogatepass")) + 1 for part in path) + _NAME_BYTES
     return name + stored_size(data) + _FIELDS_BYTES
 
@@ -306,10 +301,7 @@ def document_size(path: Iterable[str], data: Mapping[str, Any]) -> int:
 def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callable[[], Mapping[str, Any]]) -> None:
     """Check that a document is not too large for Firestore.
 
-    Args:
-        path: The ids of its collections and documents.
-        upper_bound: A size of the fields that Firestore's cannot exceed, which is cheap to know.
-        to_data: Returns its fields. It is called only if the upper bound is too much.
+    `to_data` is called only if the upper bound, a size of the fields that is cheap to know, is too much.
 
     Raises:
         InvalidInput: It is too large. `field` names its largest part.

@@ -98,11 +98,7 @@ class _Question:
 def explain_instant(evidence: Evidence, at: datetime, records: Sequence[Execution], *, is_cut: bool) -> Explanation:
     """Return why a task ran, or did not run, on the day of an instant, the most important reason first.
 
-    Args:
-        evidence: The content of the store about the task.
-        at: The instant.
-        records: The records of the occurrences that were scheduled for that day.
-        is_cut: True if there are more of them.
+    `records` are those of the occurrences that were scheduled for that day. `is_cut` says that there are more.
     """
     question = _Question(evidence, at, find_day(evidence.task, at), records, is_cut)
     findings = tuple(_find(question))

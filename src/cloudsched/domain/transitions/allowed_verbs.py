@@ -50,13 +50,7 @@ STARTING_VERBS = frozenset({Verb.RESUME, Verb.TRIGGER, Verb.SNOOZE, Verb.BACKFIL
 
 
 def find_task_verbs(task: Task, now: Callable[[], datetime], sender: EventSender) -> list[Verb]:
-    """Return the verbs that a task's state allows, and that would change it.
-
-    Args:
-        task: The task.
-        now: Reads the clock, which only some tasks need.
-        sender: The sender of an event, if one were sent.
-    """
+    """Return the verbs that a task's state allows, and that would change it. Only some tasks need the clock."""
     return [verb for verb in Verb if _is_allowed(verb, task, now, sender)]
 
 

@@ -86,14 +86,7 @@ def on_orphaned_lease(
     """Close an attempt that nobody runs any more. Return None if there is no such attempt.
 
     Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
-
-    Args:
-        task: The task.
-        dispatch: A dispatch of its execution.
-        now: The current time.
-        holder: The name of this process.
-        random: Spreads the retries of attempts that are lost again and again.
-        runs_here: True if this process may be running an attempt of the execution.
+    `holder` is this process, and `runs_here` says whether it may be running an attempt of the execution.
     """
     run = task.find_run(dispatch.execution_id)
     if task.deleted_at is not None or run is None or run.lease is None:
@@ -110,14 +103,9 @@ def on_orphaned_lease(
 def on_dispatch(
     task: Task, dispatch: Dispatch, now: datetime, token_hash: str, *, holder: str | None = None
 ) -> Drop | Hop | Claim:
-    """Decide what a dispatch that arrived at `now` may do.
+    """Decide what a dispatch that arrived at `now` may do. The claim gets the hash of a new random lease token.
 
-    Args:
-        task: The task.
-        dispatch: The dispatch.
-        now: The current time.
-        token_hash: The hash of a new random lease token.
-        holder: The name of this process, if no other executes the store's tasks while it lives.
+    `holder` is the name of this process, if no other executes the store's tasks while it lives.
     """
     claimant = Claimant(token_hash, None, holder=holder)
     if task.deleted_at is not None:  # guard: deleted task

@@ -86,14 +86,7 @@ def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple
 
 
 def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state: Any) -> Task:
-    """Return the new task that a draft describes.
-
-    Args:
-        draft: The fields that its owner sets.
-        now: The current time.
-        lead: The least time until its first run.
-        state: Further fields that it begins with.
-    """
+    """Return the new task that a draft describes, with further fields of its state. Its first run is `lead` away."""
     asked_at = _asked_at(draft, now)
     schedule = anchor_schedule(draft.schedule, asked_at, lead)
     spec = _spec_fields(draft)

@@ -63,12 +63,7 @@ def payloads_size(task: Task) -> int:
 def require_payload_room(task: Task, field: str = "payload", *, added: object = None) -> None:
     """Check that the payloads of open runs have room beside the owner's fields: they share one limit.
 
-    The earlier definitions that open runs began with share it, too.
-
-    Args:
-        task: The task.
-        field: The field that the error names as too large.
-        added: The payload of one more run, or None if it has none.
+    The earlier definitions that open runs began with share it, too, and so does the payload of one more run, `added`.
 
     Raises:
         InvalidInput: They do not. `field` names the data that were to be stored.

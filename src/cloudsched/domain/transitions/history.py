@@ -43,13 +43,7 @@ def with_entry(
 ) -> Task:
     """Return a changed task with an entry for the action, or as it is if nothing has changed.
 
-    Args:
-        before: The task before the change, or None if it is new.
-        task: The task after it.
-        action: The action.
-        by: The caller who did it, or None for the scheduler.
-        now: The time of the action.
-        more: More fields of the entry.
+    `before` is the task before the change, or None if it is new, and `by` who did it, or None for the scheduler.
     """
     if task is before:
         return task

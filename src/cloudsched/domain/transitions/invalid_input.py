@@ -40,13 +40,8 @@ def to_invalid_input(
 ) -> InvalidInput:
     """Convert pydantic's error. `field` is the path as the caller wrote it, and `others` are further errors.
 
-    Unknown fields come first: "taskType" says more than that `handler` is missing.
-
-    Args:
-        error: The error of pydantic.
-        prefix: The field that has the data.
-        kind: The class of the errors.
-        model: The model that the data was for, whose fields are proposed for unknown ones.
+    Unknown fields come first: "taskType" says more than that `handler` is missing. `prefix` is the field that has the
+    data, and the fields of `model` are proposed for unknown ones.
     """
     return join_faults([_convert(each, prefix, kind, model) for each in list_errors(error, "extra_forbidden")])
 

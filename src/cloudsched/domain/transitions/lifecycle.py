@@ -151,14 +151,8 @@ def pause(
 ) -> Transition:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
-    Occurrences that came due before are decided now. Those that the policies would run wait for its end.
-
-    Args:
-        task: The task.
-        now: The current time.
-        message: The reason for the pause, or the usual words if empty.
-        paused_by: USERS if a user pauses it.
-        is_gone: True if it is paused because its declaration is gone. Any other pause takes this one over.
+    Occurrences that came due before are decided now. Those that the policies would run wait for its end. `is_gone` says
+    that its declaration is gone: any other pause takes this one over.
     """
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
     if task.status is _S.PAUSED:

@@ -145,12 +145,8 @@ def free_places(
 ) -> int:
     """Return how many of the waiters that are documents of their own must be known to change or acquire the lock.
 
-    Args:
-        lock: The lock's document.
-        limit: The limit of a run that asks, or 0 if none does.
-        now: The current time.
-        leaving: The (task id, execution id) of a holder that releases the lock.
-        has_late: True if there are some although the document says that there are none.
+    `limit` is that of a run that asks, or 0, and `leaving` a holder that releases the lock. With `has_late`, there are
+    some although the document says that there are none.
     """
     holders = sum((one.task_id, one.execution_id) != leaving for one in _live_holders(lock, now))
     return max(0, max(limit, lock.queued_limit) - holders) if lock.queued_limit or has_late else 0
@@ -172,14 +168,8 @@ def acquire(
     """Acquire the lock for a run, or add the run to the wait list.
 
     A run that asks again keeps its position. If a place is free but another waiter is ahead, the last holder died
-    before it could notify that one.
-
-    Args:
-        lock: The lock as it was read.
-        waiter: The run that asks.
-        until: The end of the lease that the run would get.
-        now: The current time.
-        holder_execution_id: The execution that would hold the lock, if another one waits: the latest of a backlog.
+    before it could notify that one. `until` is the end of the lease that the run would get. `holder_execution_id` is
+    the execution that would hold the lock, if another one waits: the latest of a backlog.
 
     Returns:
         The changed lock, whether the run holds it now, and the waiters to notify.

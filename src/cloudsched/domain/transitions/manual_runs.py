@@ -32,13 +32,7 @@ def find_triggered(task: Task, mark: RequestMark) -> str | None:
 def trigger(
     task: Task, now: datetime, payload: dict[str, Any] | None = None, *, author: Requesters | None
 ) -> Transition:
-    """Run the task now, once, without changing its plan.
-
-    Args:
-        task: The task.
-        now: The current time.
-        payload: The payload of this run in place of the task's.
-        author: The author of the payload, or None for a server.
+    """Run the task now, once, without changing its plan: with a payload of this run's own, if `author` gives one.
 
     Raises:
         NotAllowed: The task is not active, or has too many open runs.

@@ -58,10 +58,7 @@ _MAX_LISTED: Final = 1000
 def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Transition:
     """Return the task planned with the data in use. It is unchanged if it was planned with these or newer ones.
 
-    Args:
-        task: The task, whatever its status.
-        now: The current time.
-        lead: The least time until an occurrence that comes before the planned one.
+    An occurrence that comes before the planned one is ahead by at least `lead`.
     """
     plan = task.zone_plan
     if plan is None or task.deleted_at is not None or not can_replan(task):

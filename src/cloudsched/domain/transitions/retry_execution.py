@@ -30,13 +30,9 @@ def restore_entries(
     dropped too. Everything else is kept, including failures that the handler caught, so nothing that succeeded runs
     again.
 
-    Args:
-        execution: The ended execution, with its steps.
-        now: The current time.
-        cancelled_calls: The numbers of the calls that were cancelled before the handler received a result.
-        retried_calls: The failed calls whose tasks were retried since: they are awaited, not created again.
-        from_step: The number of the first entry that is forgotten, with all after it, whatever their results. None if
-            only those that made it fail are.
+    `cancelled_calls` were cancelled before the handler received a result. `retried_calls` have failed, and their tasks
+    were retried since: they are awaited, not created again. With `from_step`, that entry and all after it are
+    forgotten, whatever their results.
     """
     failed_by = execution.failure_cause
     steps = sorted(keep_before(execution.steps, from_step), key=lambda step: step.number)

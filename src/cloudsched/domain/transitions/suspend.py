@@ -162,13 +162,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     """Store an event for the execution that waits for it, and make that due.
 
     It belongs to that execution, and ends with it. An event that the execution has been sent already changes nothing,
-    as a second click.
-
-    Args:
-        task: The task.
-        event: The event.
-        now: The current time.
-        early: True if it is kept when none waits for it: for the open execution, or for the next one if none is open.
+    as a second click. With `early`, it is kept when none waits for it: for the open execution, or for the next one.
 
     Raises:
         InvalidInput: Its payload is too large, or not JSON.

@@ -29,7 +29,7 @@ export class InvalidInput extends CloudschedError {
   get field(): string {
     return this.problem?.field ?? "";
   }
-  /** All that is wrong with the body, each with its place. */
+  /** What one check of the body has found, each with its place. */
   get errors(): FieldError[] {
     return this.problem?.errors ?? [];
   }

@@ -589,11 +589,11 @@ export interface Execution {
   title?: string;
   /** Its task's handler, as it was then. */
   handler?: string;
-  /** Its task's category, as it was then. None in records that are older than this field. */
+  /** Its task's category, as it was then. */
   category?: Category;
   /** Its task's labels, as they were then. */
   labels: Array<string>;
-  /** The execution that called its task, or None if none did. Also None in records that are older than this field. */
+  /** The execution that called its task, or None if none did. */
   calledBy?: CalledBy;
   scheduledFor: string;
   /** The further occurrences that it records: those from its own on that never ran, for one reason. */

@@ -87,7 +87,8 @@ def find_foreign_name(host: str) -> str | None:
 
 def find_forwarding_header(names: Iterable[str]) -> str | None:
     """Return the first of a request's headers that says that a proxy forwarded the request, or None if none does."""
-    return next((name for name in names if _is_forwarding(name.lower())), None)
+    lowered = ((name, name.lower()) for name in names)
+    return next((name for name, low in lowered if low.startswith(_VENDORS) or _WORDS.search(low)), None)
 
 
 def find_detour(names: Iterable[str]) -> str | None:
@@ -118,7 +119,3 @@ def find_foreign_page(method: str, headers: Mapping[str, str], *, needs_origin: 
     if is_same_origin(origin, headers.get("Host", "")):
         return None
     return "A page of another site may not change anything here: the request's Origin is not this page's own."
-
-
-def _is_forwarding(name: str) -> bool:
-    return name.startswith(_VENDORS) or _WORDS.search(name) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.authority import Requesters, SenderRole
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     ExecutionStatus,
@@ -235,13 +235,11 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 def _explain_events(task: Task) -> Iterator[Finding]:
     """Yield the events that no handler has taken."""
     for event in task.events:
-        what = f"The event {event.name!r} from {_say_sender(event.sender)} came {say_instant(task, event.at)}"
+        role = event.sender.role
+        who = event.sender.subject or ("the app's own code" if role is SenderRole.ADMIN else role.value)
+        what = f"The event {event.name!r} from {who} came {say_instant(task, event.at)}"
         sentence = f"{what}, and waits for its handler to take it."
         yield Finding(reason=Reason.EVENT_ARRIVED, sentence=sentence, at=event.at, execution_id=event.execution_id)
-
-
-def _say_sender(sender: EventSender) -> str:
-    return sender.subject or ("the app's own code" if sender.role is SenderRole.ADMIN else sender.role.value)
 
 
 def _explain_pause(evidence: Evidence) -> Finding:

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
-from cloudsched.domain.recurrence.time_zones import is_zone, load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
@@ -169,7 +169,7 @@ def _parse_timezone(parameters: str) -> str | None:
         if name.strip().upper() == "TZID":
             tzid = value.strip().strip('"')
             known = find_zone(tzid) or find_windows_zone(tzid)
-            return known or load_zone(tzid).name  # raises InvalidSchedule with a hint
+            return known or time_zones.load_zone(tzid).name  # raises InvalidSchedule with a hint
     return None
 
 
@@ -177,7 +177,7 @@ def find_zone(tzid: str) -> str | None:
     """Return the IANA name in a TZID such as ``/example.org/Europe/Berlin``, or None if there is none."""
     parts = tzid.strip("/").split("/")[-_MOST_PARTS:]
     names = ("/".join(parts[start:]) for start in range(len(parts)))
-    return next((name for name in names if is_zone(name)), None)
+    return next((name for name in names if time_zones.in_use.knows(name)), None)
 
 
 def find_windows_zone(tzid: str) -> str | None:

@@ -121,7 +121,7 @@ def parse_rule(text: str) -> Rule:
     parts = _split_parts(normalize_rule(text))
     if "FREQ" not in parts:
         _refuse("the rule has no FREQ", "begin with FREQ=DAILY, for example")
-    frequency = _parse_frequency(parts.pop("FREQ"))
+    frequency = Frequency[_parse_choice("FREQ", parts.pop("FREQ"), [each.name for each in Frequency])]
     values: dict[str, object] = {}
     for name, value in parts.items():
         if name not in _PARTS:
@@ -144,10 +144,6 @@ def _split_parts(text: str) -> dict[str, str]:
             _refuse(f"{name[:40]} is given twice", "give each part once, with a list of values")
         parts[name] = value
     return parts
-
-
-def _parse_frequency(value: str) -> Frequency:
-    return Frequency[_parse_choice("FREQ", value, [frequency.name for frequency in Frequency])]
 
 
 def _parse_choice(name: str, value: str, allowed: Sequence[str]) -> str:

@@ -406,11 +406,6 @@ def zone_names() -> tuple[str, ...]:
     return in_use.names
 
 
-def is_zone(name: str) -> bool:
-    """Return whether the package has a zone of that name."""
-    return in_use.knows(name)
-
-
 def _parse_tzif(name: str, data: bytes) -> Zone:
     """Read a TZif file of version 2 or later (RFC 8536, section 3)."""
     start = 44 + _block_length(data, 0, width=4)

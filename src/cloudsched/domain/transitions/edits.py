@@ -67,17 +67,13 @@ def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Ex
 def shorten_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the edited task without its plan beyond `until` or `max_runs`, and the records of its runs there."""
     why = "Its task was given an earlier end before it started."
-    rest, records = _drop_runs_past_end(changed, now, why)
+    waiting = unstarted_runs(changed)
+    late = [run for run in waiting if changed.until is not None and run.scheduled_for > changed.until]
+    excess = 0 if changed.max_runs is None else changed.run_count - changed.max_runs
+    keep = max(0, len(waiting) - max(excess, len(late)))
+    rest, records = _skip_runs(changed, waiting[keep:], now, why)
     shorter, missed = shorten_backlog(task, rest, now, why)
     return shorter, (*records, *missed)
-
-
-def _drop_runs_past_end(task: Task, now: datetime, why: str) -> tuple[Task, tuple[Execution, ...]]:
-    waiting = unstarted_runs(task)
-    late = [run for run in waiting if task.until is not None and run.scheduled_for > task.until]
-    excess = 0 if task.max_runs is None else task.run_count - task.max_runs
-    keep = max(0, len(waiting) - max(excess, len(late)))
-    return _skip_runs(task, waiting[keep:], now, why)
 
 
 def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple[Task, tuple[Execution, ...]]:

@@ -189,12 +189,8 @@ def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseMod
         each.args = (said,)
 
 
-def _pattern_text(kind: object) -> str:
-    return next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints))
-
-
 _PATTERN_DESCRIPTIONS: Final = {
-    _pattern_text(kind): f"must be {words}"
+    next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints)): f"must be {words}"
     for kind, words in (
         (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
         (Owner, "1 to 128 characters, none of them a slash or a control character"),

@@ -53,12 +53,6 @@ def trigger(
     return Transition(triggered)
 
 
-def find_latest(task: Task) -> str | None:
-    """Return the execution that a snooze repeats: the latest one that has begun, or else the one that finished last."""
-    begun = [run for run in task.runs if run.started_at is not None]
-    return max(begun, key=lambda run: run.scheduled_for).execution_id if begun else task.last_execution_id
-
-
 def snooze(task: Task, now: datetime, until: datetime) -> Transition:
     """Repeat the last run at `until`, without changing the plan: its occurrences until then run, too.
 
@@ -76,12 +70,14 @@ def snooze(task: Task, now: datetime, until: datetime) -> Transition:
     waiting = next((run for run in task.runs if run.is_waiting_snooze), None)
     if waiting is not None and abs(waiting.due_at - until) < SAME_SNOOZE:
         return Transition(task)
+    begun = [run for run in task.runs if run.started_at is not None]
+    latest = max(begun, key=lambda run: run.scheduled_for).execution_id if begun else task.last_execution_id
     fresh = Run(
         execution_id=requested_id(until, Trigger.SNOOZE, choose_instant(task, now)),
         scheduled_for=until,
         trigger=Trigger.SNOOZE,
         due_at=until,
-        note=f"{find_latest(task)} again, since it was snoozed.",
+        note=f"{latest} again, since it was snoozed.",
     )
     moved = {"scheduled_for": until, "due_at": until, "note": fresh.note, "waiting_for": None, "lock_turn_until": None}
     run = fresh if waiting is None else waiting.model_copy(update=moved)

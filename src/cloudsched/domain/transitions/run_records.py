@@ -90,7 +90,7 @@ def execution_record(
     found_by: dict[str, Any] = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
     if task.parent is not None and found_by:
         found_by["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
-    usage, payload = run.usage, run.payload
+    usage, payload, chat = run.usage, run.payload, find_chat(task)
     if run.definition is not None:
         ran = task.as_begun(run)
         found_by = {**found_by, "handler": ran.handler} if found_by else found_by
@@ -119,7 +119,7 @@ def execution_record(
         estimated_queries=task.query_per_execution or None,
         estimated_tokens=task.tokens_per_execution or None,
         expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
-        **({} if task.source is None else _chat_fields(task, run.execution_id)),
+        **({} if chat is None else {"chat_id": chat, "message_id": derive_message_id(task.id, run.execution_id)}),
         **{"error": run.attempts[-1].error if run.attempts else None, **found_by, **own, **more},
     )
 
@@ -139,8 +139,3 @@ def derive_message_id(task_id: str, execution_id: str, number: int = 1) -> str:
 def find_chat(task: Task) -> str | None:
     """Return the chat that a task comes from, if it comes from one."""
     return task.source.chat_id if task.source is not None else None
-
-
-def _chat_fields(task: Task, execution_id: str) -> dict[str, str]:
-    chat = find_chat(task)
-    return {} if chat is None else {"chat_id": chat, "message_id": derive_message_id(task.id, execution_id)}

@@ -140,9 +140,3 @@ def tasks(run_command: Callable[..., CommandResult], url: str) -> Callable[..., 
 def calendars(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
     """Type a `cloudsched calendars` command."""
     return lambda *words: run_command("calendars", "--url", url, *words)
-
-
-@pytest.fixture
-def people(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
-    """Type a `cloudsched people` command."""
-    return lambda *words: run_command("people", "--url", url, *words)

@@ -19,11 +19,6 @@ COMMANDS = {
     "dev": ("dev", "--port", "0", "--freeze", "{}"),
     "next": ("next", "FREQ=DAILY", "--after", "{}"),
     "create": ("tasks", "--url", "http://127.0.0.1:9", "create", "T", "--owner", "o", "--handler", "h", "--at", "{}"),
-    "executions": ("tasks", "--url", "http://127.0.0.1:9", "executions", "--from", "{}"),
-    "executions until": ("tasks", "--url", "http://127.0.0.1:9", "executions", "--until", "{}"),
-    "occurrences": ("tasks", "--url", "http://127.0.0.1:9", "occurrences", "2027-01-01T00:00:00Z", "--from", "{}"),
-    "batch": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-from", "{}"),
-    "batch until": ("tasks", "--url", "http://127.0.0.1:9", "batch", "pause", "--due-until", "{}"),
     "why": ("tasks", "--url", "http://127.0.0.1:9", "why", "t", "--at", "{}"),
     "backfill": ("tasks", "--url", "http://127.0.0.1:9", "backfill", "t", "{}", "2027-01-01T00:00:00Z"),
 }

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -48,7 +47,7 @@ def create(tasks: Tasks, *words: str) -> dict[str, Any]:
 def test_each_kind_of_failure_has_its_exit_code(
     tasks: Tasks, run_command: Callable[..., CommandResult], dead_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Usage, refused, not found, unauthorised, unreachable and timed out are told apart."""
+    """Usage, refused, not found, unauthorised, and unreachable are told apart."""
     task_id = create(tasks)["id"]
     assert tasks("list", "--nothing").code == ExitCode.USAGE
     assert tasks("create", "T", "--handler", "nobody").code == ExitCode.REFUSED
@@ -56,8 +55,6 @@ def test_each_kind_of_failure_has_its_exit_code(
     assert tasks("cancel", task_id).code == ExitCode.DONE
     assert tasks("pause", task_id).code == ExitCode.REFUSED
     assert run_command("tasks", "--url", dead_url, "list").code == ExitCode.UNREACHABLE
-    other = create(tasks)["id"]
-    assert tasks("watch", other, "--every", "0.01", "--timeout", "0").code == ExitCode.TIMED_OUT
     monkeypatch.setenv("CLOUDSCHED_STORE", "firestore")
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
     assert run_command("shards", "show").code == ExitCode.USAGE
@@ -112,16 +109,12 @@ def test_a_dry_run_changes_nothing(tasks: Tasks, sim: Simulation) -> None:
     sim.advance(timedelta(minutes=10))
     shown = json.loads(tasks("update", task_id, "--title", "New", "--dry-run", "--json").out)
     assert (shown["title"], shown["upcoming"] != []) == ("New", True)
-    for verb in ("pause", "cancel", "delete", "backfill"):
-        more = ("2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z") if verb == "backfill" else ()
-        assert tasks(verb, task_id, *more, "--dry-run").code == 0
-    assert tasks("resume", task_id, "--dry-run").code == ExitCode.REFUSED
     task = sim.app.get(task_id)
     assert (task.title, task.status, task.revision) == ("T", "ACTIVE", 1)
 
 
 def test_what_cannot_be_undone_is_asked_for(
-    tasks: Tasks, people: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+    tasks: Tasks, calendars: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A terminal is asked; a script has to say --yes, and is told so."""
     task_id = create(tasks)["id"]
@@ -129,7 +122,7 @@ def test_what_cannot_be_undone_is_asked_for(
     said = tasks("delete", task_id)
     assert said.code == ExitCode.USAGE
     assert "--yes" in said.err
-    assert people("delete", "ada", "--everything").code == ExitCode.USAGE
+    assert calendars("delete", "closed").code == ExitCode.USAGE
     monkeypatch.setattr(options, "_is_terminal", lambda: True)
     monkeypatch.setattr(click, "confirm", _answer(says=False))
     assert tasks("delete", task_id).code == 1
@@ -146,19 +139,6 @@ def _answer(*, says: bool) -> Callable[..., bool]:
     return confirm
 
 
-def test_tasks_are_watched_until_they_end(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is printed first, and again when it has changed; those that are named are watched until all have ended."""
-    task_id = create(tasks)["id"]
-    steps: Iterator[Callable[[], object]] = iter(
-        [lambda: sim.app.pause(task_id), lambda: None, lambda: sim.app.cancel(task_id)]
-    )
-    clock = SimpleNamespace(sleep=lambda _: next(steps)(), monotonic=lambda: 0.0)
-    monkeypatch.setattr("cloudsched.cli.tasks.time", clock)
-    said = tasks("watch", task_id, "--json")
-    assert [json.loads(line)["status"] for line in said.out.splitlines()] == ["ACTIVE", "PAUSED", "CANCELLED"]
-    assert said.code == 0
-
-
 def list_leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield each command that does something, with what is typed for it."""
     if not isinstance(command, click.Group):
@@ -172,8 +152,8 @@ def list_leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str,
 
 
 LEAVES = dict(list_leaves(cloudsched))
-SILENT = {"completion", "dashboard", "demo", "dev", "emulator", "init", "mcp", "serve", "worker", "run", "backup"}
-"""What runs until it is stopped, prints a script, or prints what was run itself, has no ``--json``."""
+SILENT = {"dashboard", "demo", "dev", "emulator", "init", "mcp", "serve", "worker", "run", "backup"}
+"""What runs until it is stopped, or prints what was run itself, has no ``--json``."""
 
 
 @try_each("path", LEAVES)
@@ -199,7 +179,7 @@ def test_every_command_has_json_and_quiet() -> None:
     """But those that run until they are stopped, and those whose output is not theirs."""
     for path, command in LEAVES.items():
         options = {name for parameter in command.params for name in parameter.opts}
-        if path[0] in SILENT | {"outbox", "schema"} or path == ("people", "export"):
+        if path[0] in SILENT | {"outbox", "schema"}:
             continue
         assert "--json" in options, path
         assert "--quiet" in options or path == ("draft",), path

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Coroutine
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
@@ -360,12 +359,6 @@ def _type_edit(act: Act, target: Target) -> list[str]:
     return ["tasks", "update", target.task_id, *typed, *_set(body), "--json"]
 
 
-def _type_batch(act: Act, target: Target) -> list[str]:
-    del target
-    body = act.body or {}
-    return ["tasks", "batch", body["action"], "--status", "active", "--yes", "--wait", "0"]
-
-
 def _owner(act: Act, target: Target) -> list[str]:
     return ["--owner", target.owner] if act.names_owner else []
 
@@ -385,7 +378,6 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "retry": lambda _, t: ["tasks", "retry", t.task_id, "--json"],
     "backfill": lambda a, t: ["tasks", "backfill", t.task_id, a.body["start"], a.body["end"], "--json"],  # type: ignore[index]
     "send_event": lambda a, t: ["tasks", "send", t.task_id, a.path["event"], "--payload", "1"],
-    "batch_change_tasks": _type_batch,
     "get_task": lambda _, t: ["tasks", "get", t.task_id, "--json"],
     "tree": lambda _, t: ["tasks", "tree", t.task_id, "--json"],
     "get_history": lambda _, t: ["tasks", "history", t.task_id, "--json"],
@@ -397,41 +389,15 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "list_executions": lambda _, t: ["tasks", "logs", t.task_id, "--json"],
     "get_execution_logs": lambda _, t: ["tasks", "logs", t.task_id, "--execution", t.execution_id, "--json"],
     "list_tasks": lambda a, t: ["tasks", "list", "--json", *_owner(a, t)],
-    "find_executions": lambda a, t: ["tasks", "executions", "--json", *_owner(a, t)],
-    "list_occurrences": lambda a, t: ["tasks", "occurrences", a.query["until"], "--json", *_owner(a, t)],
-    "list_messages": lambda _, t: ["people", "inbox", t.owner, "--json"],
-    "mark_message_read": lambda _, t: ["people", "read", t.owner, t.message_id],
-    "get_person": lambda _, t: ["people", "show", t.owner, "--json"],
-    "put_person": lambda a, t: ["people", "set", t.owner, *_type_person(a)],
-    "delete_person": lambda a, t: ["people", "delete", t.owner, "--yes", *(["--everything"] if a.query else [])],
-    "verify_webhook": lambda _, t: ["people", "verify-webhook", t.owner],
-    "get_budget": lambda _, t: ["people", "budget", t.owner, "--json"],
-    "put_budget": lambda _, t: ["people", "budget", t.owner, "--max-queries", "5"],
-    "delete_budget": lambda _, t: ["people", "budget", t.owner, "--clear", "--yes"],
     "put_calendar": lambda a, t: ["calendars", "set", "cal", "--weekdays", "TU", *_owner(a, t)],
     "get_calendar": lambda a, t: ["calendars", "show", "cal", "--json", *_owner(a, t)],
     "list_calendars": lambda a, t: ["calendars", "list", "--json", *_owner(a, t)],
     "delete_calendar": lambda a, t: ["calendars", "delete", "cal", "--yes", *_owner(a, t)],
-    "put_script": lambda a, t: ["scripts", "set", "scr", "-", *_owner(a, t), *_type_tools(a)],
-    "get_script": lambda a, t: ["scripts", "show", "scr", "--json", *_owner(a, t)],
-    "list_scripts": lambda a, t: ["scripts", "list", "--json", *_owner(a, t)],
-    "delete_script": lambda a, t: ["scripts", "delete", "scr", "--yes", *_owner(a, t)],
     "get_usage": lambda a, t: ["usage", "--json", *_owner(a, t)],
     "list_handlers": lambda *_: ["schema"],
     "draft_task": lambda a, t: ["draft", a.body["text"], "--json", *_owner(a, t)],  # type: ignore[index]
 }
 """What is typed for an operation."""
-
-
-def _type_person(act: Act) -> list[str]:
-    body = act.body or {}
-    verified = ["--verified"] if body["email"].get("verified") else []
-    zone = ["--tz", body["timezone"]] if "timezone" in body else []
-    return ["--name", body["name"], "--email", body["email"]["address"], *verified, *zone]
-
-
-def _type_tools(act: Act) -> list[str]:
-    return [word for name in (act.body or {}).get("tools", ()) for word in ("--tool", name)]
 
 
 class CommandLine(Door):
@@ -450,7 +416,7 @@ class CommandLine(Door):
         typed = [group, *words, *connection] if group in {"draft", "schema", "usage"} else [group, *connection, *words]
         out = io.StringIO()
         try:
-            with redirect_stdout(out), redirect_stderr(out), _standard_input("return 2"):
+            with redirect_stdout(out), redirect_stderr(out):
                 command_line(typed, prog_name="cloudsched", standalone_mode=False)
         except CloudschedError as error:
             return refuse(error)
@@ -458,15 +424,6 @@ class CommandLine(Door):
             assert act.operation == "draft_task", out.getvalue()
             return Answer(DONE, f"{ended.exit_code} {out.getvalue()}")
         return Answer(DONE, out.getvalue())
-
-
-@contextmanager
-def _standard_input(text: str) -> Iterator[None]:
-    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8")
-    try:
-        yield
-    finally:
-        sys.stdin = before
 
 
 Form = tuple[str, dict[str, str]]

@@ -23,7 +23,6 @@ from cloudsched.web.api.operations import OPERATIONS
 NOT_ASKED_BY_COMMANDS = {
     "apply": "the operator's, at the store",
     "backup": "the operator's, at the files of a store",
-    "completion": "prints a script for a shell",
     "dashboard": "serves the dashboard, which is a door of its own",
     "demo": "runs a stack of its own",
     "dev": "runs a stack of its own",
@@ -39,12 +38,10 @@ NOT_ASKED_BY_COMMANDS = {
         f"outbox {verb}": "the operator's, at the app's own database; what it hands over, the app's code has written"
         for verb in ("discard", "failed", "relay", "retry")
     },
-    "people export": "the same request as a link to wait for, tried by the door of a delegate",
     "run": "calls a handler of this machine's code, without a store",
     "serve": "runs a service of its own",
     "shards grow": "the operator's, at the store",
     "shards show": "the operator's, at the store",
-    "tasks watch": "reads as `tasks list` and `tasks get` do, again and again",
     "worker": "claims, which is a door of its own",
 }
 """The commands that act for nobody at the API, or are tried as another door, each with the reason."""

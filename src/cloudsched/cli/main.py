@@ -84,8 +84,7 @@ class SuggestingGroup(click.Group):
 _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
     "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),
-    "calendars": ("cloudsched.cli.owners:calendars", "Show and change holidays and other days without runs."),
-    "completion": ("cloudsched.cli.main:completion", "Let your shell complete commands and options."),
+    "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
     "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
     "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
@@ -98,10 +97,8 @@ _COMMANDS = {
     "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
-    "people": ("cloudsched.cli.owners:people", "Show and change how people want to be reached."),
     "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
     "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
-    "scripts": ("cloudsched.cli.owners:scripts", "Show and change stored scripts, which tasks run by name."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
     "shards": ("cloudsched.cli.deployment:shards", "Spread tasks over more ranges of Firestore's indexes."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
@@ -174,10 +171,8 @@ _SYNONYMS = {
     "task": "tasks",
     "key": "keys",
     "preview": "next",
-    "person": "people",
     "calendar": "calendars",
     "holidays": "calendars",
-    "script": "scripts",
 }
 """The words that people type without their group, or by another name."""
 
@@ -194,7 +189,7 @@ def main() -> None:
     as_json = "--json" in words
     try:
         code = cloudsched(prog_name="cloudsched", standalone_mode=not as_json)
-    except (CloudschedError, TimeoutError, click.ClickException) as error:
+    except (CloudschedError, click.ClickException) as error:
         sys.exit(report_error(error, as_json=as_json))
     except click.Abort:
         sys.exit(1)
@@ -216,8 +211,6 @@ class ExitCode(IntEnum):
     """The credential is missing or wrong, or may not do this."""
     UNREACHABLE = 6
     """There was no answer, or none but overload: try again later."""
-    TIMED_OUT = 7
-    """It did not end in the time that it was given."""
 
 
 _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
@@ -225,7 +218,6 @@ _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (
     (Unauthenticated, ExitCode.UNAUTHORISED),
     (Forbidden, ExitCode.UNAUTHORISED),
     (Unavailable, ExitCode.UNREACHABLE),
-    (TimeoutError, ExitCode.TIMED_OUT),
     (Misconfigured, ExitCode.USAGE),
     (click.UsageError, ExitCode.USAGE),
     (WorkflowError, ExitCode.NO),
@@ -258,22 +250,3 @@ def _to_json(error: Exception, code: ExitCode) -> dict[str, Any]:
         faults = [{"field": each.field, "problem": each.problem, "hint": each.hint} for each in error.faults]
         shown["faults"] = faults
     return shown
-
-
-_HOW = {
-    "bash": 'eval "$(cloudsched completion bash)"  in ~/.bashrc (bash 4.4 or newer)',
-    "zsh": 'eval "$(cloudsched completion zsh)"  in ~/.zshrc, below compinit',
-    "fish": "cloudsched completion fish > ~/.config/fish/completions/cloudsched.fish",
-}
-
-
-@click.command(epilog="\b\n" + "\n".join(_HOW.values()))
-@click.argument("shell", type=click.Choice([*_HOW]))
-def completion(shell: str) -> None:
-    """Print what lets SHELL complete commands, options and their values."""
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - not needed for --help
-
-    found = get_completion_class(shell)
-    assert found is not None  # noqa: S101 - the choices above are click's own
-    parts = found(cloudsched, {}, "cloudsched", "_CLOUDSCHED_COMPLETE")
-    click.echo(parts.source_template % parts.source_vars())

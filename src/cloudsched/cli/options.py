@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, redirect_stdout
 from datetime import date, datetime
-from enum import StrEnum
 from functools import cached_property, wraps
 from importlib import import_module
 from io import StringIO
@@ -100,16 +99,6 @@ def connection_options(function: F) -> F:
     return function
 
 
-RECORD_SYNONYMS: Final = {
-    "get": "show",
-    "ls": "list",
-    "rm": "delete",
-    "remove": "delete",
-    **dict.fromkeys(("put", "create", "edit", "update"), "set"),
-}
-"""The words that people type for the commands of a group that sets, shows, lists and deletes records."""
-
-
 def silence(context: click.Context, _param: click.Parameter, is_quiet: bool) -> None:  # noqa: FBT001 - click's signature
     """Let a command print nothing on standard output."""
     if is_quiet:
@@ -134,8 +123,6 @@ def json_option(function: F) -> F:
 
 yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
 """Do what cannot be undone without asking."""
-dry_run_option = click.option("--dry-run", is_flag=True, help="Only check whether it may be done, and show it.")
-"""Change nothing."""
 
 
 def _is_terminal() -> bool:
@@ -250,26 +237,11 @@ class MemberChoice(click.Choice):  # type: ignore[type-arg]  # not generic befor
         module, _, name = self._place.partition(":")
         with pause_collection():
             members = getattr(import_module(f"cloudsched.{module}"), name)
-        return tuple(self.spell(members))
-
-    def spell(self, members: Iterable[StrEnum]) -> Iterable[str]:
-        """Return what is typed for each member: by default, its value, where click would take its name."""
-        return (each.value for each in members)
+        return tuple(each.value for each in members)
 
 
-class HyphenatedChoice(MemberChoice):
-    """A choice among the names of members in small letters, with hyphens."""
-
-    def spell(self, members: Iterable[StrEnum]) -> Iterable[str]:
-        """Return the names."""
-        return (each.name.lower().replace("_", "-") for each in members)
-
-
-CATEGORY: Final = MemberChoice("domain.documents.category:Category")
-EXECUTION_STATUS: Final = MemberChoice("domain.documents.execution:ExecutionStatus")
 TASK_STATUS: Final = MemberChoice("domain.documents.task:TaskStatus")
 ROLE: Final = MemberChoice("web.auth.roles:Role", case_sensitive=True)
-BATCH_ACTION: Final = HyphenatedChoice("domain.documents.batch_change:BatchAction", case_sensitive=True)
 
 
 def parse_instant(text: str, timezone: str | None, option: str) -> datetime:

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC
-from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.across import batch, executions, occurrences
 from cloudsched.cli.options import (
     TASK_STATUS,
     ApiGroup,
     api_options,
     confirm,
-    dry_run_option,
     json_option,
     key_option,
     parse_instant,
@@ -28,13 +25,12 @@ from cloudsched.cli.options import (
     pass_client,
     yes_option,
 )
-from cloudsched.errors import InvalidSchedule, NotAllowed, NotFound, QuotaExceeded, Unavailable
+from cloudsched.errors import InvalidSchedule, NotFound, QuotaExceeded, Unavailable
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
     from cloudsched.cli.output import Printer
     from cloudsched.client.client import Client
-    from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 
@@ -68,7 +64,6 @@ _SYNONYMS = {
     "event": "send",
     "next": "upcoming",
     "explain": "why",
-    "bulk": "batch",
     "changes": "history",
 }
 
@@ -77,10 +72,6 @@ _SYNONYMS = {
 @api_options
 def tasks() -> None:
     """Show and change tasks through the API."""
-
-
-for _command in (executions, occurrences, batch):
-    tasks.add_command(_command)
 
 
 @tasks.command("list")
@@ -109,6 +100,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
     _make_printer(as_json=as_json).print_task(client.get(task_id))
 
 
+_dry_run_option = click.option("--dry-run", is_flag=True, help="Only check it, and show the task as it would be.")
 _locale_option = click.option("--locale", help="The language of --schedule, such as de; its words tell it if omitted.")
 
 
@@ -129,7 +121,7 @@ _locale_option = click.option("--locale", help="The language of --schedule, such
 @_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @key_option
-@dry_run_option
+@_dry_run_option
 @json_option
 @pass_client
 def create(
@@ -141,7 +133,7 @@ def create(
     """
     fields = {
         "payload": _parse_json("--payload", options["payload"]),
-        **_build_handler_fields(options["handler"], options["script"], options["stored_script"], options["tools"]),
+        **_build_handler_fields(options),
         **_drop_none(title=title, owner=options["owner"], id=options["task_id"]),
         **({"labels": options["labels"]} if options["labels"] else {}),
         **_build_schedule_fields(options),
@@ -163,7 +155,7 @@ def create(
 @_locale_option
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
 @key_option
-@dry_run_option
+@_dry_run_option
 @json_option
 @pass_client
 def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, as_json: bool, **options: Any) -> None:
@@ -182,28 +174,13 @@ def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, a
     _make_printer(as_json=as_json).print_task(task)
 
 
-def _require_allowed(client: Client, task_id: str, verb: str) -> TaskView:
-    """Return a task with which this may be done now, for ``--dry-run``.
-
-    Raises:
-        NotAllowed: It may not be done, or would change nothing.
-    """
-    task = client.get(task_id)
-    if verb not in (task.allowed_verbs or ()):
-        allowed = ", ".join(task.allowed_verbs or ()) or "nothing"
-        raise NotAllowed(verb, task.status, f"What may be done with it now: {allowed}.")
-    return task
-
-
 def _add_change_command(name: str, about: str) -> None:
     @tasks.command(name, help=about)
     @_task_id_argument
-    @dry_run_option
     @json_option
     @pass_client
-    def command(client: Client, task_id: str, *, dry_run: bool, as_json: bool) -> None:
-        task = _require_allowed(client, task_id, name) if dry_run else getattr(client, name)(task_id)
-        _make_printer(as_json=as_json).print_task(task)
+    def command(client: Client, task_id: str, *, as_json: bool) -> None:
+        _make_printer(as_json=as_json).print_task(getattr(client, name)(task_id))
 
 
 _add_change_command("pause", "Pause a task until it is resumed.")
@@ -214,7 +191,7 @@ _add_change_command("cancel", "Cancel a task; its record stays.")
 @tasks.command()
 @_task_id_argument
 @click.option("--payload", help="What this run gets in place of the task's payload, as JSON.")
-@click.option("--dry-run", is_flag=True, help="Only show what would run.")
+@_dry_run_option
 @key_option
 @json_option
 @pass_client
@@ -231,31 +208,21 @@ def trigger(
 @_task_id_argument
 @click.argument("duration", nargs=-1)
 @key_option
-@dry_run_option
 @json_option
 @pass_client
-def snooze(
-    client: Client, task_id: str, duration: tuple[str, ...], *, key: str | None, dry_run: bool, as_json: bool
-) -> None:
+def snooze(client: Client, task_id: str, duration: tuple[str, ...], *, key: str | None, as_json: bool) -> None:
     """Run the last execution again later: in ten minutes, or after DURATION (10 minutes, PT2H, tomorrow at 9:00)."""
-    if dry_run:
-        task = _require_allowed(client, task_id, "snooze")
-    else:
-        task = client.snooze(task_id, " ".join(duration) or None, idempotency_key=key)
+    task = client.snooze(task_id, " ".join(duration) or None, idempotency_key=key)
     _make_printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()
 @_task_id_argument
 @yes_option
-@dry_run_option
 @json_option
 @pass_client
-def delete(client: Client, task_id: str, *, is_sure: bool, dry_run: bool, as_json: bool) -> None:
+def delete(client: Client, task_id: str, *, is_sure: bool, as_json: bool) -> None:
     """Remove a task and its executions. `cancel` keeps them."""
-    if dry_run:
-        _make_printer(as_json=as_json).print_task(_require_allowed(client, task_id, "delete"))
-        return
     confirm(f"Delete task {to_printable(task_id)} and its executions?", is_sure=is_sure)
     client.delete(task_id)
     click.echo(to_json_line({"deleted": task_id}) if as_json else f"deleted {to_printable(task_id)}")
@@ -312,29 +279,17 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: s
 @click.argument("end")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of START and END, if they have no offset.")
 @key_option
-@dry_run_option
 @json_option
 @pass_client
-def backfill(  # noqa: PLR0913 - each is an option of its own
-    client: Client,
-    task_id: str,
-    start: str,
-    end: str,
-    *,
-    timezone: str | None,
-    key: str | None,
-    dry_run: bool,
-    as_json: bool,
+def backfill(
+    client: Client, task_id: str, start: str, end: str, *, timezone: str | None, key: str | None, as_json: bool
 ) -> None:
     """Run the past occurrences from START to END (both included), one after the other.
 
     Both are instants, such as 2027-01-01T09:00:00Z.
     """
     first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
-    if dry_run:
-        task = _require_allowed(client, task_id, "backfill")
-    else:
-        task = client.backfill(task_id, first, last, idempotency_key=key)
+    task = client.backfill(task_id, first, last, idempotency_key=key)
     _make_printer(as_json=as_json).print_task(task)
 
 
@@ -404,7 +359,6 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
 @click.option("--execution", metavar="ID", help="The execution that it is for; needed if several wait for it.")
 @click.option("--early", is_flag=True, help="Keep it if no execution waits for it yet.")
 @key_option
-@dry_run_option
 @json_option
 @pass_client
 def send(  # noqa: PLR0913 - each is an option of its own
@@ -416,19 +370,12 @@ def send(  # noqa: PLR0913 - each is an option of its own
     execution: str | None,
     early: bool,
     key: str | None,
-    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Send EVENT to the execution of a task that waits for it."""
-    try:
-        content = json.loads(payload)
-    except ValueError as error:
-        raise click.UsageError(f"--payload is not JSON: {error}") from error
-    if dry_run:
-        task = _require_allowed(client, task_id, "sendEvent")
-    else:
-        task = client.send_event(task_id, event, content, execution_id=execution, early=early, idempotency_key=key)
-    if as_json or dry_run:
+    content = _parse_json("--payload", payload)
+    task = client.send_event(task_id, event, content, execution_id=execution, early=early, idempotency_key=key)
+    if as_json:
         _make_printer(as_json=as_json).print_task(task)
     else:
         click.echo(to_printable(f"sent {event}"))
@@ -453,75 +400,6 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
         click.echo(f"Earlier entries that are not kept: {found.omitted_entries}.")
     elif not found.entries:
         click.echo("Nothing was done with it by hand.")
-
-
-@tasks.command()
-@click.argument("task_ids", nargs=-1, metavar="[ID]...")
-@click.option("--owner", help="Only this owner's tasks.")
-@click.option("--status", type=TASK_STATUS, help="Only these.")
-@click.option("--handler", help="Only tasks of this handler.")
-@click.option("--label", metavar="KEY=VALUE", help="Only tasks with this label.")
-@click.option("--every", type=click.FloatRange(min=0.01), default=2.0, show_default=True, help="Seconds between looks.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="The most seconds to watch; then the exit code is 7.")
-@json_option
-@pass_client
-def watch(
-    client: Client,
-    /,
-    task_ids: tuple[str, ...],
-    *,
-    every: float,
-    timeout: float | None,
-    as_json: bool,
-    **filters: str | None,
-) -> None:
-    """Print each matching task, and again whenever it has changed, until Ctrl-C. Named tasks are watched until all end.
-
-    A look costs the API one read while nothing has changed. At most 500 tasks are watched.
-    """
-    printer = _make_printer(as_json=as_json)
-    for task in watch_tasks(client, task_ids, filters, every=every, timeout=timeout):
-        printer.print_change(task)
-
-
-MAX_WATCHED = 500
-"""The number of tasks that are watched at once: a page of a list."""
-
-
-def watch_tasks(
-    client: Client,
-    task_ids: Sequence[str],
-    filters: dict[str, str | None],
-    *,
-    every: float,
-    timeout: float | None,
-) -> Iterator[TaskView]:
-    """Yield tasks, each again once it has changed. Stop once all named ones have ended.
-
-    Raises:
-        TimeoutError: They have not ended in time, or, without names, the time is over.
-    """
-    from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
-
-    until = None if timeout is None else time.monotonic() + timeout
-    known: dict[str, str] = {}
-    cursor = ""
-    while True:
-        now = client.change_cursor(filters.get("owner"))
-        if now != cursor:
-            cursor = now
-            listed = client.tasks(**filters, page_size=MAX_WATCHED)
-            found = [client.get(each) for each in task_ids] if task_ids else [*islice(listed, MAX_WATCHED)]
-            for task in found:
-                state = task.model_dump_json(exclude={"etag"}, warnings=False)
-                if known.get(task.id) != state:
-                    known[task.id] = state
-                    yield task
-            if task_ids and all(each.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} for each in found):
-                return
-        if until is not None and time.monotonic() >= until:
-            raise TimeoutError("The time to watch is over.")
-        time.sleep(every)
 
 
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
@@ -585,19 +463,16 @@ def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
     return _drop_none(schedule=text, timezone=options["timezone"], locale=options["locale"])
 
 
-def _build_handler_fields(
-    handler: str | None, script: IO[str] | None, name: str | None, tools: Sequence[str]
-) -> dict[str, Any]:
+def _build_handler_fields(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that say what a new task runs. None are needed with ``--set children=…``."""
-    if handler and script:
-        raise click.UsageError("Give --handler or --script, not both.")
-    if name and (handler or script):
-        raise click.UsageError("Give --handler, --script or --stored-script, and only one.")
-    if tools and not script and not name:
-        raise click.UsageError("--tool names a handler that a --script may call; give a --script as well.")
-    if script is None and name is None:
+    handler, file, name, tools = (options[each] for each in ("handler", "script", "stored_script", "tools"))
+    if sum(each is not None for each in (handler, file, name)) > 1:
+        raise click.UsageError("Give one of --handler, --script and --stored-script.")
+    if file is None and name is None:
+        if tools:
+            raise click.UsageError("--tool names a handler that a --script may call; give a --script as well.")
         return _drop_none(handler=handler)
-    source = {"name": name} if script is None else {"source": _read_script(script)}
+    source = {"source": _read_script(file)} if name is None else {"name": name}
     return {"script": {**source, **({"tools": list(tools)} if tools else {})}}
 
 

@@ -15,7 +15,6 @@ from tests.cli.conftest import CommandResult, serve_api_of
 from cloudsched import App, Schedule
 from cloudsched.cli.doctor import api_checks
 from cloudsched.config.access import Access
-from cloudsched.domain.recurrence import time_zones
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
@@ -45,24 +44,15 @@ def test_all_is_well(run_command: Run, url: str, sim: Simulation) -> None:
     code, found = look(run_command, url, *CANARY)
     assert code == 0, found
     assert {each["verdict"] for each in found.values()} == {"ok"}
-    assert set(found) == {"api", "version", "time zones", "access", "clock", "sweep lag", "canary"}
+    assert set(found) == {"api", "version", "access", "sweep lag", "canary"}
     assert not [task for task in sim.app.tasks().items if task.deleted_at is None]
-
-
-def test_other_time_zone_data_are_named(run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says which release the API plans with, and how to see what differs from the one here."""
-    served = time_zones.version()
-    monkeypatch.setattr(time_zones, "version", lambda: "2001a")
-    monkeypatch.setattr("cloudsched.web.api.service_operations.version", lambda: served)
-    found = look(run_command, url, "--no-canary")[1]["time zones"]
-    assert f"tzdata {served}; here is 2001a" in json.dumps(found)
 
 
 def test_a_table_is_for_people(run_command: Run, url: str) -> None:
     """One line each, and below what is wrong the command that mends it."""
     done = run_command("doctor", "--url", url, "--handler", "shout")
     assert done.code == 1
-    assert "ok        clock" in done.out
+    assert "ok        version" in done.out
     assert "ended FAILED" in done.out
     assert "→ cloudsched run shout" in done.out
     assert done.out.endswith("1 to look at.\n")
@@ -98,13 +88,6 @@ def test_a_late_task_is_found(run_command: Run, url: str, sim: Simulation, monke
     code, found = look(run_command, url, "--no-canary")
     assert code == 1
     assert found["sweep lag"]["mend"] == f"cloudsched tasks why {task.id}"
-
-
-def test_clocks_that_differ(run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a deployment a difference is wrong; the local stack's clock may be anywhere."""
-    assert look(run_command, url, "--no-canary")[1]["clock"]["verdict"] == "ok"
-    monkeypatch.setattr("cloudsched.cli.doctor.command.is_this_machine", lambda _: False)
-    assert look(run_command, url, "--no-canary")[1]["clock"]["verdict"] == "wrong"
 
 
 def test_nothing_answers(run_command: Run) -> None:

@@ -339,7 +339,7 @@ def look_as_doctor(cloud: Cloud, database: str) -> list[Finding]:
     with patch.object(deployment, "subprocess", fake), patch("shutil.which", lambda _: "gcloud"):
         gcloud = deployment.Gcloud(PROJECT)
         job["lastAttemptTime"] = "2999-01-01T00:00:00Z"
-        looked = deployment.Deployment(gcloud, "us-central1", "cloudsched", database, None)
+        looked = deployment.Deployment(gcloud, "us-central1", "cloudsched", database)
         command._look_at_deployment(looked, found.append)  # noqa: SLF001 - all of its checks, without its output
     return found
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import runpy
 
 import pytest
-from tests.deployables.fake_project import ROOT, Cloud
+from tests.deployables.fake_project import Cloud
 from tests.deployables.fake_resources import get_env
 from tests.deployables.fake_schedules import Schedules
 
-from cloudsched.cli.doctor import resource_checks
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY, MAX_SHARDS
 
 
@@ -69,21 +67,6 @@ def test_the_number_of_shards_is_raised_step_by_step(cloud: Cloud, program: Sche
     for script in (("deploy.sh",), ("upgrade.sh",)):
         refused = cloud.run(*script)
         assert (refused.code, "cannot be lowered" in refused.err) == (1, True), script
-
-
-def test_the_doctor_knows_which_indexes_shards_replace() -> None:
-    """The same ones as the scripts, of all that the file has and of what it has not."""
-    script = runpy.run_path(str(ROOT / "infra" / "lib" / "firestore_indexes.py"))
-    content = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
-    assert script["RISING"] == resource_checks.RISING
-    shapes = [
-        (each["collectionGroup"], [field["fieldPath"] for field in each["fields"]])
-        for each in [*content["indexes"], *content["sharded"]["indexes"]]
-    ]
-    found = [resource_checks.is_replaced(*each) for each in shapes]
-    assert found == [script["is_replaced"](*each) for each in shapes]
-    assert 3 < sum(found) < 10
-    assert not any(found[len(content["indexes"]) :])
 
 
 def test_a_walk_that_fails_drops_no_index(cloud: Cloud, program: Schedules) -> None:

@@ -1,4 +1,4 @@
-"""Check a deployment through the API: versions, the clock, late tasks, and a canary that runs end to end."""
+"""Check a deployment through the API: its version, late tasks, and a canary that runs end to end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from cloudsched.cli.options import explain_unreachable
 from cloudsched.client.flow import ApiRequest, Flow
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.responses import CallerInfo
-from cloudsched.domain.recurrence import time_zones
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:
     from cloudsched.client import Client
 
-MAX_SKEW = timedelta(seconds=10)
-"""The largest difference of two clocks at which executors still run handlers."""
 MAX_LATENESS = timedelta(minutes=2)
 """The most that a task may be late: the sweep finds what was lost within a minute, and its dispatch takes a moment."""
 POLL_SECONDS = 0.5
@@ -32,34 +29,23 @@ OWNER = "cloudsched-doctor"
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """The task that the doctor creates, runs and deletes.
-
-    Attributes:
-        handler: The handler. None for ``remind``, which the examples have, if the API has it.
-        payload: Its payload.
-        timeout: The longest time that it may take.
-    """
+    """The task that the doctor creates, runs and deletes."""
 
     handler: str | None
+    """None for ``remind``, which the examples have, if the API has it."""
     payload: dict[str, Any]
     timeout: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The API that is looked at.
-
-    Attributes:
-        client: Its client.
-        url: Its address.
-        is_local: True for a local stack, whose clock may be moved.
-        restart: The command that brings its code up to date.
-    """
+    """The API that is looked at."""
 
     client: Client
     url: str
     is_local: bool
     restart: str
+    """The command that brings its code up to date."""
 
 
 def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
@@ -79,16 +65,12 @@ def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
     else:
         yield ok("api", f"{api.url} answers, and reaches its store")
     yield _check_version(api)
-    yield _check_zones(answer.get("timeZoneData"))
     try:
-        before = datetime.now(UTC)
         caller = api.client.run_flow(_get_caller())
-        after = datetime.now(UTC)
     except (Unauthenticated, Forbidden) as error:
         yield unknown("access", f"the API does not accept you: {error}", "give --key or --token of an admin")
         return
     yield ok("access", f"you are {caller.role}")
-    yield _check_clock(api, caller.now, before, after)
     yield _check_lateness(api, caller)
     if canary is None:
         yield skipped("canary", "no task was run (--no-canary)")
@@ -115,25 +97,6 @@ def _check_version(api: Api) -> Finding:
     if found != own:
         return wrong("version", f"the API runs cloudsched {found}, and this is {own}", api.restart)
     return ok("version", f"cloudsched {found}, as here")
-
-
-def _check_zones(found: str | None) -> Finding:
-    own = time_zones.version()
-    if found is None:
-        return unknown("time zones", "the API does not say its time zone data", "deploy this version")
-    if found != own:
-        return ok("time zones", f"the API plans with tzdata {found}; here is {own}")
-    return ok("time zones", f"tzdata {found}, as here")
-
-
-def _check_clock(api: Api, at: datetime, before: datetime, after: datetime) -> Finding:
-    if api.is_local:
-        return ok("clock", f"the local stack's clock says {at:%Y-%m-%d %H:%M:%S} UTC; it can be moved")
-    skew = max(at - after, before - at, timedelta(0))
-    if skew > MAX_SKEW:
-        what = f"this machine's clock and the API's differ by {skew.total_seconds():.0f} s"
-        return wrong("clock", what, "timedatectl set-ntp true")
-    return ok("clock", "this machine's clock and the API's agree")
 
 
 def _check_lateness(api: Api, caller: CallerInfo) -> Finding:

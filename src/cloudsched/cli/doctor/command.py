@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,21 +49,21 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Say what is right and wrong with the local stack, or with a deployment.
 
-    Looks at the API: its version, clock, late tasks, and whether a task runs from end to end. With --project it first
-    looks at the Google Cloud project, with your own rights: APIs, indexes, TTL, backups, queues, roles, the secret,
-    functions and the sweep. Nothing is changed, except that the canary's task is created and deleted.
+    Looks at the API: its version, late tasks, and whether a task runs from end to end. With --project it first
+    looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions, sweep, and
+    what everybody may call. Nothing is changed, except that the canary's task is created and deleted.
 
     Each line that is wrong says the command that mends it. The exit status is 0 if all is well, else 1.
     """
     from cloudsched.cli.doctor.api_checks import Api, Canary, check_api  # noqa: PLC0415 - not needed for --help
-    from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - likewise
+    from cloudsched.cli.doctor.deployment import Deployment, Gcloud, unknown  # noqa: PLC0415 - likewise
     from cloudsched.client import Client  # noqa: PLC0415 - likewise
 
     canary = None if no_canary else Canary(handler, _parse_payload(payload), timedelta(seconds=timeout))
     findings: list[Finding] = []
-    show = _collect(findings) if as_json else _print_each(findings)
+    show = findings.append if as_json else _print_each(findings)
     if project is not None:
-        deployment = _find_deployment(project, region, name, database)
+        deployment = Deployment(Gcloud(project), region, name, database)
         services = _look_at_deployment(deployment, show)
         if context.get_parameter_source("url") is click.core.ParameterSource.DEFAULT:
             url = (services.get("api") or {}).get("status", {}).get("url", "")
@@ -89,22 +88,12 @@ def _parse_payload(text: str) -> dict[str, Any]:
     return payload
 
 
-def _find_deployment(project: str, region: str, name: str, database: str) -> Deployment:
-    from cloudsched.cli.doctor.deployment import Deployment, Gcloud  # noqa: PLC0415 - not needed for the local stack
-
-    folders = (Path.cwd() / "infra", Path(__file__).parents[4] / "infra")
-    files = next((each for each in folders if (each / "firestore.indexes.json").is_file()), None)
-    return Deployment(Gcloud(project), region, name, database, files)
-
-
 def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None]) -> dict[str, Any]:
     """Show the state of the project's resources. Return its Cloud Run services by function."""
-    from cloudsched.cli.doctor import access_checks, resource_checks  # noqa: PLC0415 - not for the local stack
+    from cloudsched.cli.doctor import resource_checks  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS  # noqa: PLC0415 - the same
 
-    _show_all(show, "apis", resource_checks.check_services(deployment))
-    _show_all(show, "database", resource_checks.check_database(deployment))
-    _show_all(show, "backups", resource_checks.check_backups(deployment, datetime.now(UTC)))
+    _show_all(show, "database", resource_checks.check_database(deployment, datetime.now(UTC)))
     services: dict[str, Any] = {}
     for function in (*FUNCTIONS, LINKS):
         try:
@@ -119,7 +108,7 @@ def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None])
     _show_all(show, "functions", resource_checks.check_functions(deployment, services))
     _show_all(show, "queues", resource_checks.check_queues(deployment, capacity))
     _show_all(show, "secret", resource_checks.check_secret(deployment, services))
-    _show_all(show, "iam", access_checks.check_access(deployment, services))
+    _show_all(show, "iam", resource_checks.check_access(deployment, services))
     _show_all(show, "sweep", resource_checks.check_job(deployment, datetime.now(UTC)))
     return services
 
@@ -137,10 +126,6 @@ def _explain_refusal(area: str, error: CloudschedError) -> Finding:
     from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - not needed for --help
 
     return unknown(area, f"it cannot be looked at: {error}", "gcloud auth login, with roles/viewer on the project")
-
-
-def _collect(findings: list[Finding]) -> Callable[[Finding], None]:
-    return findings.append
 
 
 def _print_each(findings: list[Finding]) -> Callable[[Finding], None]:

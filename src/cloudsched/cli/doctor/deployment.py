@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from cloudsched.domain.documents.delivery import SENT_CHANNELS
@@ -59,35 +58,14 @@ class Gcloud:
         lines = self.lines(*arguments, "--format=json")
         return None if lines is None else json.loads("\n".join(lines) or "null")
 
-    def bindings(self, *arguments: str) -> set[tuple[str, str, str]] | None:
-        """Return the role, the member and the title of the condition of each binding of a policy."""
-        lines = self.lines(
-            *arguments,
-            "--flatten=bindings[].members",
-            "--format=value(bindings.role,bindings.members,bindings.condition.title)",
-        )
+    def bindings(self, *arguments: str) -> set[tuple[str, str]] | None:
+        """Return the role and the member of each binding of a policy."""
+        lines = self.lines(*arguments, "--flatten=bindings[].members", "--format=value(bindings.role,bindings.members)")
         if lines is None:
             return None
-        rows = [[*line.split("\t"), "", ""][:3] for line in lines if line.strip()]
-        return {(role, member, condition) for role, member, condition in rows}
+        return {(role, member) for role, _, member in (line.partition("\t") for line in lines) if role}
 
 
-SERVICES = (
-    "artifactregistry",
-    "cloudbuild",
-    "cloudresourcemanager",
-    "cloudscheduler",
-    "cloudtasks",
-    "firebaserules",
-    "firestore",
-    "iam",
-    "iamcredentials",
-    "logging",
-    "monitoring",
-    "run",
-    "secretmanager",
-)
-"""The APIs that a deployment needs, without ``.googleapis.com``."""
 PRIORITIES = tuple(each.lower() for each in Priority)
 QUEUES = (*PRIORITIES, *(each.lower() for each in SENT_CHANNELS), "hops")
 FUNCTIONS = ("execute", "sweep", "api")
@@ -104,7 +82,6 @@ class Deployment:
         region: The region of its functions and queues.
         name: The prefix of its resources' names.
         database: The Firestore database.
-        files: The folder with the index files, None if there is no clone here.
         queues_per_priority: The number of queues over which its api spreads the dispatches of each priority.
     """
 
@@ -112,17 +89,7 @@ class Deployment:
     region: str
     name: str
     database: str
-    files: Path | None
     queues_per_priority: int = 1
-
-    @property
-    def secret(self) -> str:
-        """The secret that signs dispatches."""
-        return f"{self.name}-dispatch"
-
-    def account(self, kind: str) -> str:
-        """Return the email address of a service account: api, executor, links, invoker, builder or smoke."""
-        return f"{self.name}-{kind}@{self.gcloud.project}.iam.gserviceaccount.com"
 
     def queue(self, kind: str) -> str:
         """Return the name of a queue: of a priority, such as ``high`` or ``high-q2``, of a channel, or of hops."""

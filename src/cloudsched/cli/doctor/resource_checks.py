@@ -1,128 +1,55 @@
-"""A deployment's resources: APIs, database, indexes, TTL, queues, secret, functions, the sweep's job, backups."""
+"""Check a deployment's resources for what changes by itself or by hand: what serves, runs, and is open to everybody.
+
+`infra/deploy.sh --check` compares them with the configuration: APIs, indexes, TTL policies, roles and limits.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, SERVICES, Deployment, Finding, ok, unknown, wrong
+from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, Deployment, Finding, ok, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
+from cloudsched.errors import Unavailable
 
-MAX_RATE = 500
-"""Dispatches a second of one Cloud Tasks queue."""
-RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
-"""The fields whose values rise: ranges of them that nothing leads are replaced by shards."""
-MIN_ATTEMPTS = 100
-"""The least attempts of a queue before it gives up."""
 SWEEP_LIMIT = timedelta(minutes=3)
 """The longest time since the last sweep began."""
+MAX_BACKUP_AGE = timedelta(hours=30)
+"""The greatest age of the last backup of a database that is backed up each day: Firestore chooses the time of day."""
+_INVOKER = "roles/run.invoker"
+_EVERYBODY = ("allUsers", "allAuthenticatedUsers")
+_UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
+"""The annotation of a function that everybody may call, where an organisation forbids roles for allUsers."""
 
 
-def check_services(deployment: Deployment) -> Iterator[Finding]:
-    """Return whether each API that is needed is on."""
-    enabled = set(deployment.gcloud.lines("services", "list", "--enabled", "--format=value(config.name)") or ())
-    missing = [f"{each}.googleapis.com" for each in SERVICES if f"{each}.googleapis.com" not in enabled]
-    if missing:
-        project = deployment.gcloud.project
-        mend = f"gcloud services enable {' '.join(missing)} --project={project}"
-        yield wrong("apis", f"{', '.join(missing)}: not enabled", mend)
-    else:
-        yield ok("apis", f"all {len(SERVICES)} are enabled")
-
-
-def check_database(deployment: Deployment) -> Iterator[Finding]:
-    """Return whether the database is there, and its indexes and TTL policies are there and ready."""
-    gcloud, database = deployment.gcloud, f"--database={deployment.database}"
+def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
+    """Return whether the database is there, its indexes are ready, and it is protected and was backed up lately."""
+    gcloud, database, mend = deployment.gcloud, f"--database={deployment.database}", deployment.deploy("database")
     found = gcloud.resource("firestore", "databases", "describe", database)
     if found is None:
-        yield wrong("database", f"there is no database {deployment.database}", deployment.deploy("database"))
+        yield wrong("database", f"there is no database {deployment.database}", mend)
         return
-    if found.get("type") != "FIRESTORE_NATIVE":
-        mend = "set DATABASE to another ID in infra/config.sh"
-        yield wrong("database", f"{deployment.database} is {found.get('type')}, not in native mode", mend)
-        return
-    yield ok("database", f"{deployment.database} is in native mode")
     composites = gcloud.resource("firestore", "indexes", "composite", "list", database) or []
-    fields = gcloud.resource("firestore", "indexes", "fields", "list", database) or []
-    yield _check_indexes(deployment, composites, fields)
-    policies = gcloud.resource("firestore", "fields", "ttls", "list", database) or []
-    yield _check_ttl(deployment, policies)
-
-
-def _check_indexes(deployment: Deployment, composites: list[Any], fields: list[Any]) -> Finding:
-    single = [index for field in fields for index in field.get("indexConfig", {}).get("indexes", ())]
-    unready = [index for index in [*composites, *single] if index.get("state") != "READY"]
-    missing: list[str] = []
-    if deployment.files is not None:
-        content = json.loads((deployment.files / "firestore.indexes.json").read_text("utf-8"))
-        present = {(_segment(each["name"], "collectionGroups"), _paths(each)) for each in composites}
-        missing = [
-            f"{each['collectionGroup']} ({', '.join(_paths(each))})"
-            for each in _expect_indexes(content, present)
-            if (each["collectionGroup"], _paths(each)) not in present
-        ]
-    if missing:
-        what = f"{len(missing)} are missing, such as {missing[0]}"
-        return wrong("indexes", what, deployment.deploy("indexes"))
-    if unready:
-        states = ", ".join(sorted({str(index.get("state")) for index in unready}))
-        what = f"{len(unready)} of {len(composites) + len(single)} are not READY ({states})"
-        mend = f"gcloud firestore operations list --database='{deployment.database}'"
-        return wrong("indexes", what, mend)
-    if not composites:
-        return wrong("indexes", "there are none", deployment.deploy("indexes"))
-    known = "" if deployment.files else "; run this in a clone to compare them with its index file"
-    return ok("indexes", f"{len(composites) + len(single)} are READY{known}")
-
-
-def _expect_indexes(content: dict[str, Any], present: set[tuple[str, tuple[str, ...]]]) -> list[dict[str, Any]]:
-    """Return the composite indexes that a database needs. With those of several shards, some others may be gone."""
-    sharded = content.get("sharded", {}).get("indexes", [])
-    if not any((each["collectionGroup"], _paths(each)) in present for each in sharded):
-        return list(content["indexes"])
-    kept = [each for each in content["indexes"] if not is_replaced(each["collectionGroup"], _paths(each))]
-    return [*kept, *sharded]
-
-
-def is_replaced(group: str, paths: Sequence[str]) -> bool:
-    """Return whether shards replace an index, as ``infra/lib/firestore_indexes.py`` says."""
-    is_led = any(path in {"owner", "parent.taskId"} or path.rpartition(".")[2] == "shard" for path in paths)
-    return group in {"tasks", "offers"} and paths[-1] in RISING and not is_led
-
-
-def _check_ttl(deployment: Deployment, policies: list[Any]) -> Finding:
-    present = {
-        (_segment(each["name"], "collectionGroups"), _segment(each["name"], "fields")): each["ttlConfig"]
-        for each in policies
-        if each.get("ttlConfig")
-    }
-    wanted = {("executions", "expireAt"), ("messages", "expireAt")}
-    if deployment.files is not None:
-        listed = json.loads((deployment.files / "firestore.ttl.json").read_text("utf-8"))
-        wanted = {(each["collectionGroup"], each["fieldPath"]) for each in listed}
-    missing = sorted(".".join(each) for each in wanted if each not in present)
-    if missing:
-        return wrong("ttl", f"{', '.join(missing)}: no policy, so old documents stay", deployment.deploy("indexes"))
-    broken = sorted(".".join(each) for each in wanted if present[each].get("state") == "NEEDS_REPAIR")
-    if broken:
-        what = f"{', '.join(broken)}: NEEDS_REPAIR"
-        return wrong("ttl", what, f"gcloud firestore operations list --database='{deployment.database}'")
-    return ok("ttl", f"{len(wanted)} policies")
-
-
-def _segment(name: str, kind: str) -> str:
-    segments = name.split("/")
-    return segments[segments.index(kind) + 1].strip("`")
-
-
-def _paths(index: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(path for each in index["fields"] if (path := each["fieldPath"].strip("`")) != "__name__")
+    states = sorted({str(index.get("state")) for index in composites} - {"READY"})
+    if states or not composites:
+        what = f"not all indexes are READY ({', '.join(states)})" if states else "there are no indexes"
+        yield wrong("database", what, deployment.deploy("indexes"))
+    else:
+        yield ok("database", f"{deployment.database} is there, and {len(composites)} indexes are READY")
+    if found.get("deleteProtectionState") != "DELETE_PROTECTION_ENABLED":
+        yield wrong("backups", f"{deployment.database} may be deleted by mistake: no delete protection", mend)
+    if found.get("pointInTimeRecoveryEnablement") != "POINT_IN_TIME_RECOVERY_ENABLED":
+        yield wrong("backups", f"{deployment.database} has no point-in-time recovery", mend)
+    schedules = gcloud.resource("firestore", "backups", "schedules", "list", database) or []
+    if not schedules:
+        yield wrong("backups", f"{deployment.database} is never backed up: it has no schedule", mend)
+    else:
+        yield _check_age(deployment, schedules, now)
 
 
 def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Finding]:
-    """Return whether each queue is there, runs, and has limits that Cloud Tasks and the executor can keep up with.
+    """Return whether each queue is there and runs, and the executor can take what they send at once.
 
     Args:
         deployment: The deployment.
@@ -135,18 +62,13 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
         if found is None:
             yield wrong("queues", f"{name} does not exist", deployment.deploy("queues"))
             continue
-        limits, retry = found.get("rateLimits", {}), found.get("retryConfig", {})
+        limits = found.get("rateLimits", {})
         together += int(limits.get("maxConcurrentDispatches", 0))
         if found.get("state", "RUNNING") != "RUNNING":
             mend = f"gcloud tasks queues resume {name} --location={deployment.region}"
             yield wrong("queues", f"{name} is {found['state']}", mend)
-        elif 0 < int(retry.get("maxAttempts", 0)) < MIN_ATTEMPTS:
-            what = f"{name} gives up after {retry.get('maxAttempts')} attempts"
-            yield wrong("queues", what, deployment.deploy("queues"))
-        elif not 0 < float(limits.get("maxDispatchesPerSecond", 0)) <= MAX_RATE:
-            yield wrong("queues", f"{name} dispatches nothing", deployment.deploy("queues"))
         else:
-            rate = float(limits["maxDispatchesPerSecond"])
+            rate = float(limits.get("maxDispatchesPerSecond", 0))
             yield ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
     if capacity is not None and together > capacity:
         what = f"they send up to {together} dispatches at once, and the executor takes {capacity}"
@@ -157,7 +79,7 @@ def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterato
     """Return whether each function is there, ready, and serves, and whether their secrets fit together."""
     for function in (*FUNCTIONS, LINKS):
         name, found = f"{deployment.name}-{function}", services[function]
-        if found is None and function == LINKS and not leads_links_to(name, services["api"]):
+        if found is None and function == LINKS and not _leads_links_to(name, services["api"]):
             continue
         if found is None:
             yield wrong("functions", f"{name} does not exist", deployment.deploy("functions"))
@@ -173,7 +95,7 @@ def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterato
             yield ok("functions", f"{name} serves {status.get('latestReadyRevisionName')}")
 
 
-def leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
+def _leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
     """Return whether links in mails lead to the function of this name."""
     url = next(
         (each.get("value", "") for each in environment(api or {}) if each["name"] == "CLOUDSCHED_PUBLIC_URL"), ""
@@ -183,11 +105,12 @@ def leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
 
 def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
     """Return whether what each function signs with is enabled, and accepted by the executor."""
+    secret = f"{deployment.name}-dispatch"
     listed = deployment.gcloud.lines(
-        "secrets", "versions", "list", deployment.secret, "--filter=state=ENABLED", "--format=value(name.basename())"
+        "secrets", "versions", "list", secret, "--filter=state=ENABLED", "--format=value(name.basename())"
     )
     if listed is None:
-        yield wrong("secret", f"there is no secret {deployment.secret}", deployment.deploy("secret"))
+        yield wrong("secret", f"there is no secret {secret}", deployment.deploy("secret"))
         return
     enabled = {line.strip() for line in listed}
     mounts = {name: _mounted(found) for name, found in services.items() if found is not None and name != LINKS}
@@ -204,7 +127,7 @@ def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
     for problem in problems:
         yield wrong("secret", problem, "infra/upgrade.sh")
     if not problems:
-        yield ok("secret", f"{deployment.secret} has {len(enabled)} enabled, and the functions agree")
+        yield ok("secret", f"{secret} has {len(enabled)} enabled, and the functions agree")
 
 
 def _mounted(service: dict[str, Any]) -> dict[str, str]:
@@ -269,26 +192,38 @@ def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
         yield ok("sweep", f"the last one began {age.total_seconds():.0f} s ago, and succeeded")
 
 
-MAX_BACKUP_AGE = timedelta(hours=30)
-"""The greatest age of the last backup of a database that is backed up each day: Firestore chooses the time of day."""
+def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
+    """Return whether everybody may call what only accounts may.
 
-
-def check_backups(deployment: Deployment, now: datetime) -> Iterator[Finding]:
-    """Return whether the database is protected, was backed up lately, and when a restore was last tried."""
-    gcloud, database = deployment.gcloud, f"--database={deployment.database}"
-    found = gcloud.resource("firestore", "databases", "describe", database)
-    if found is None:
-        return  # which is said elsewhere
-    mend = deployment.deploy("database")
-    if found.get("deleteProtectionState") != "DELETE_PROTECTION_ENABLED":
-        yield wrong("backups", f"{deployment.database} may be deleted by mistake: no delete protection", mend)
-    if found.get("pointInTimeRecoveryEnablement") != "POINT_IN_TIME_RECOVERY_ENABLED":
-        yield wrong("backups", f"{deployment.database} has no point-in-time recovery", mend)
-    schedules = gcloud.resource("firestore", "backups", "schedules", "list", database) or []
-    if not schedules:
-        yield wrong("backups", f"{deployment.database} is never backed up: it has no schedule", mend)
-    else:
-        yield _check_age(deployment, schedules, now)
+    An API that believes Cloud Run is among that: it accepts tokens without a signature.
+    """
+    trusts = any(
+        each["name"] == "CLOUDSCHED_TRUST_CLOUD_RUN" and each.get("value") == "on"
+        for each in environment(services["api"] or {})
+    )
+    is_open = False
+    for function in ("execute", "sweep", *(["api"] if trusts else [])):
+        name = f"{deployment.name}-{function}"
+        place = (name, f"--region={deployment.region}")
+        annotations = (services[function] or {}).get("metadata", {}).get("annotations", {})
+        try:
+            found = deployment.gcloud.bindings("run", "services", "get-iam-policy", *place) or set()
+        except Unavailable as error:
+            mend = f"ask an owner for roles/iam.securityReviewer on {deployment.gcloud.project}"
+            yield unknown("iam", f"{name}: its policy cannot be read: {error.reason}", mend)
+            continue
+        mends = [
+            f"gcloud run services remove-iam-policy-binding {' '.join(place)} --member={member} --role={_INVOKER}"
+            for member in _EVERYBODY
+            if (_INVOKER, member) in found
+        ]
+        if annotations.get(_UNCHECKED) == "true":
+            mends.append(f"gcloud run services update {' '.join(place)} --invoker-iam-check")
+        for mend in mends:
+            is_open = True
+            yield wrong("iam", f"everybody may call {name}", mend)
+    if not is_open:
+        yield ok("iam", "not everybody may call what only accounts may")
 
 
 def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> Finding:

@@ -66,19 +66,13 @@ class SuggestingGroup(click.Group):
 
     def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
         message = f"No such command {name!r}."
-        commands = self.list_commands(ctx)
-        if (meant := self._synonyms.get(name.lower())) is not None:
-            close = [meant if meant.startswith("cloudsched ") else f"{ctx.command_path} {meant}"]
-        else:
-            matches = get_close_matches(name.lower(), [*commands, *self._synonyms], n=3)
-            close = list(dict.fromkeys(self._full_name(ctx, match) for match in matches))
+        known = [*self.list_commands(ctx), *self._synonyms]
+        close = [name.lower()] if name.lower() in self._synonyms else get_close_matches(name.lower(), known, n=3)
         if close:
-            message += f" Did you mean {' or '.join(close)}?"
+            meant = [self._synonyms.get(each, each) for each in close]
+            full = [each if each.startswith("cloudsched ") else f"{ctx.command_path} {each}" for each in meant]
+            message += f" Did you mean {' or '.join(dict.fromkeys(full))}?"
         raise click.UsageError(message, ctx)
-
-    def _full_name(self, ctx: click.Context, name: str) -> str:
-        meant = self._synonyms.get(name, name)
-        return meant if meant.startswith("cloudsched ") else f"{ctx.command_path} {meant}"
 
 
 _COMMANDS = {

@@ -83,7 +83,7 @@ _COLOURS = {
     **complete_table(
         TaskStatus,
         {
-            TaskStatus.ACTIVE: "green",
+            TaskStatus.ACTIVE: "cyan",
             TaskStatus.PAUSED: "yellow",
             TaskStatus.COMPLETED: "green",
             TaskStatus.FAILED: "red",
@@ -143,15 +143,6 @@ class Printer:
             table.add_row(f"[bold]{name}[/]", _format_cell(text))
         self._console.print(table)
 
-    def print_change(self, task: TaskView) -> None:
-        """Print one task on one line."""
-        if self._as_json:
-            click.echo(to_json_line(_to_json(task)))
-            return
-        at, due = _format_instant(task.updated_at), _format_instant(task.next_execution_time)
-        cells = (at, task.id, task.status, f"next {due}", task.title, task.message)
-        self._console.print("  ".join(map(_format_cell, filter(None, cells))), soft_wrap=True)
-
     def print_tasks(self, tasks: Iterable[TaskView]) -> None:
         """Print a list of tasks."""
         if self._as_json:
@@ -183,13 +174,8 @@ class Printer:
             click.echo(to_json_line(execution.to_wire()))
             return
         attempts = f"attempt {execution.attempt_count}" if execution.attempts else ""
-        head = Text.from_markup(
-            "  ".join(
-                part
-                for part in (_format_instant(execution.scheduled_for), _format_cell(execution.status), attempts)
-                if part
-            )
-        )
+        cells = (_format_instant(execution.scheduled_for), _format_cell(execution.status), attempts)
+        head = Text.from_markup("  ".join(filter(None, cells)))
         detail = _status_reason(execution) or (
             "" if execution.content is None else json.dumps(execution.content, ensure_ascii=False)
         )
@@ -240,79 +226,47 @@ def _format_cell(text: object) -> str:
 
 MAX_TASKS_WITH_DETAILS = 50
 """The number of tasks of a tree that are drawn with progress and steps."""
-_STYLES = complete_table(
-    TaskStatus,
-    {
-        TaskStatus.ACTIVE: "cyan",
-        TaskStatus.PAUSED: "yellow",
-        TaskStatus.COMPLETED: "green",
-        TaskStatus.FAILED: "red",
-        TaskStatus.CANCELLED: "dim",
-        TaskStatus.EXPIRED: "magenta",
-    },
-)
 
 
 def draw_tree(client: Client, view: TreeView, execution: str | None) -> Drawing:
-    """Return the drawing of a tree.
+    """Return the drawing of a tree, with the details of its first tasks, which take two requests each.
 
     Args:
         client: The client to ask for executions with.
         view: The tree.
         execution: The execution to which its first calls belong, None for all.
     """
-    details = _Details(client, execution)
-    drawing = Drawing(details.label(view.task))
-    details.draw(view, drawing, "" if execution else f"cloudsched tasks tree {view.task.id} --execution ID")
-    return drawing
+    left = MAX_TASKS_WITH_DETAILS
 
-
-class _Details:
-    """Draws tasks with what happened in their latest executions, which takes two requests for each task.
-
-    Args:
-        client: The client to ask with.
-        execution: The execution to show of the first task, None for its latest.
-    """
-
-    def __init__(self, client: Client, execution: str | None) -> None:
-        self._client = client
-        self._execution = execution
-        self._left = MAX_TASKS_WITH_DETAILS
-
-    def label(self, task: TaskView) -> RenderableType:
-        """Return a task with the progress and the steps of its latest execution."""
-        if self._left == 0:
-            return _make_label(task)
-        self._left -= 1
-        lines = (
-            [Padding(line, (0, 0, 0, 2), expand=False) for line in detail_lines(execution)]
-            if (execution := self._load(task))
-            else []
+    def label(task: TaskView, execution_id: str | None = None) -> RenderableType:
+        nonlocal left
+        head = Text.assemble(
+            (f"{task.status:<9}", _COLOURS[task.status]),
+            f" {to_printable(task.handler)}  ",
+            (to_printable(task.id), "dim"),
         )
-        return Group(_make_label(task), *lines)
+        left -= 1
+        shown = _load_latest(client, task.id, execution_id) if left >= 0 else None
+        lines = () if shown is None else detail_lines(shown)
+        return Group(head, *(Padding(line, (0, 0, 0, 2), expand=False) for line in lines))
 
-    def draw(self, tree: TreeView, drawing: Drawing, hint: str) -> None:
-        """Add a node's descendants. `hint` is the command that shows the omitted ones."""
+    def draw(tree: TreeView, drawing: Drawing, hint: str) -> None:
         for child in tree.children:
-            self.draw(child, drawing.add(self.label(child.task)), f"cloudsched tasks tree {child.task.id}")
+            draw(child, drawing.add(label(child.task)), f"cloudsched tasks tree {child.task.id}")
         if tree.omitted_children:
             drawing.add(Text(f"… {tree.omitted_children} more{hint and f', see {hint}'}", "dim"))
 
-    def _load(self, task: TaskView) -> Execution | None:
-        execution_id, self._execution = self._execution, None
-        with suppress(NotFound):  # removed meanwhile
-            if execution_id is None:
-                latest = next(self._client.executions(task.id), None)
-                execution_id = latest.id if latest is not None else None
-            return None if execution_id is None else self._client.execution(task.id, execution_id)
-        return None
+    drawing = Drawing(label(view.task, execution))
+    draw(view, drawing, "" if execution else f"cloudsched tasks tree {view.task.id} --execution ID")
+    return drawing
 
 
-def _make_label(task: TaskView) -> Text:
-    return Text.assemble(
-        (f"{task.status:<9}", _STYLES[task.status]), f" {to_printable(task.handler)}  ", (to_printable(task.id), "dim")
-    )
+def _load_latest(client: Client, task_id: str, execution_id: str | None) -> Execution | None:
+    with suppress(NotFound):  # removed meanwhile
+        if execution_id is None:
+            execution_id = next((each.id for each in client.executions(task_id)), None)
+        return None if execution_id is None else client.execution(task_id, execution_id)
+    return None
 
 
 _LEVEL_COLOURS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}

@@ -7,18 +7,18 @@ Scheduler, ``gcloud scheduler jobs list --format=json`` is read.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.recurrence.cron import is_cron
@@ -74,7 +74,11 @@ class ReadFile:
 
 _VARIABLE = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*)\Z""", re.DOTALL)
 _PERCENT = re.compile(r"(\\?)%")
-_MAIL = {"MAILTO", "MAILFROM"}
+_LEFT_OUT = {
+    "MAILTO": "MAILTO is left out: a handler sends its own mail, and on_failure tells you of failures.",
+    "MAILFROM": "MAILFROM is left out: a handler sends its own mail.",
+    "RANDOM_DELAY": "RANDOM_DELAY is left out: give the tasks a jitter instead.",
+}
 _TITLE_LENGTH = 200
 
 
@@ -85,10 +89,10 @@ class _Reader:
     zone: str
     has_user: bool
     prefix: str
+    default_zone: str
     environment: dict[str, str] = field(default_factory=dict)
     seen: Counter[str] = field(default_factory=Counter)
     notes: dict[str, None] = field(default_factory=dict)
-    default_zone: str = "UTC"
 
 
 def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix: str) -> ReadFile:
@@ -107,9 +111,11 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refusal(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
-    reader = _Reader(timezone or "UTC", has_user, prefix, default_zone=timezone or "UTC")
+    reader = _Reader(timezone or "UTC", has_user, prefix, timezone or "UTC")
     jobs, refusals = list[Job](), list[str]()
-    for number, line in _lines(text):
+    for number, line in enumerate(map(str.strip, text.split("\n")), 1):
+        if not line or line.startswith("#"):
+            continue
         try:
             job = _read_line(reader, line, f"line {number}")
         except Refusal as refusal:
@@ -121,21 +127,12 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
     return ReadFile(jobs, refusals, list(reader.notes))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.strip(" \t\r")
-        if stripped and not stripped.startswith("#"):
-            yield number, stripped
-
-
 def _read_line(reader: _Reader, line: str, place: str) -> Job | None:
-    if "\0" in line:
-        raise Refusal("it has a NUL character: this is no crontab")
     if variable := _VARIABLE.match(line):
         double, single, plain, value = variable.groups()
-        _set_variable(reader, double or single or plain or "", _unquote(value))
+        _set_variable(reader, double or single or plain or "", value)
         return None
-    timing, rest = _split_timing(line.removeprefix("-").lstrip())
+    timing, rest = _split_timing(line)
     user = None
     if reader.has_user:
         user, rest = [*re.split(r"[ \t]+", rest, maxsplit=1), ""][:2]
@@ -154,20 +151,15 @@ def _read_line(reader: _Reader, line: str, place: str) -> Job | None:
 
 
 def _set_variable(reader: _Reader, name: str, value: str) -> None:
+    value = value.strip()
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
     if name == "CRON_TZ":
         reader.zone = value.lstrip(":") or reader.default_zone
-    elif name in _MAIL:
-        reader.notes[f"{name} is left out: a handler sends its own mail, and on_failure tells you of failures."] = None
-    elif name == "RANDOM_DELAY":
-        reader.notes["RANDOM_DELAY is left out: give the tasks a jitter instead."] = None
+    elif note := _LEFT_OUT.get(name):
+        reader.notes[note] = None
     else:
         reader.environment[name] = value
-
-
-def _unquote(value: str) -> str:
-    value = value.strip()
-    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    return value[1:-1] if is_quoted else value
 
 
 def _split_timing(line: str) -> tuple[str, str]:
@@ -216,12 +208,55 @@ def _make_id(reader: _Reader, user: str | None, command: str) -> str:
     return name if reader.seen[name] == 1 else f"{name}-{reader.seen[name]}"
 
 
-_JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/jobs/([A-Za-z0-9_-]{1,500})\Z")
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s\Z")
 _SECRET_HEADERS = {"authorization", "proxy-authorization", "cookie", "x-api-key"}
 _OWN_HEADERS = {"user-agent"}
 """The headers that Cloud Scheduler itself sets."""
-_TARGETS = ("httpTarget", "pubsubTarget", "appEngineHttpTarget")
+_Seconds = Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?s$")]
+
+
+class _Printed(BaseModel):
+    """What gcloud prints of a job. Other fields are of no interest."""
+
+    model_config = ConfigDict(alias_generator=to_camel, strict=True)
+
+
+class _HttpTarget(_Printed):
+    uri: str
+    http_method: str = "POST"
+    headers: dict[str, str] = {}
+    body: str = ""
+
+
+class _PubsubTarget(_Printed):
+    topic_name: str
+    attributes: dict[str, str] = {}
+    data: str = ""
+
+
+class _AppEngineTarget(_Printed):
+    relative_uri: str = "/"
+    http_method: str = "POST"
+    headers: dict[str, str] = {}
+    body: str = ""
+    app_engine_routing: dict[str, str] = {}
+
+
+class _RetryConfig(_Printed):
+    retry_count: int = 0
+    min_backoff_duration: _Seconds = "5s"
+    max_backoff_duration: _Seconds = "3600s"
+
+
+class _SchedulerJob(_Printed):
+    name: Annotated[str, Field(pattern=r"^projects/[^/]+/locations/[^/]+/jobs/[A-Za-z0-9_-]+$")]
+    schedule: str
+    time_zone: str = "Etc/UTC"
+    description: str = ""
+    state: str = "ENABLED"
+    http_target: _HttpTarget | None = None
+    pubsub_target: _PubsubTarget | None = None
+    app_engine_http_target: _AppEngineTarget | None = None
+    retry_config: _RetryConfig = _RetryConfig()
 
 
 def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
@@ -234,93 +269,74 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
     Raises:
         Refusal: The file is no list of jobs.
     """
+    expected = "expected is what `gcloud scheduler jobs list --format=json` prints"
+    try:
+        listed = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise Refusal(f"it is no JSON ({error}); {expected}") from None
+    if not isinstance(listed, list):
+        raise Refusal(f"it is no list of jobs; {expected}")
     jobs: dict[str, Job] = {}
     refusals: list[str] = []
-    for number, each in enumerate(_parse_list(content), 1):
+    for number, each in enumerate(listed, 1):
         place = f"job {number}"
         try:
-            fields = _as_dict(each, "it")
-            name = _JOB_NAME.match(_text(fields, "name"))
-            if name is None:
-                raise Refusal(f"its name {fields['name'][:80]!r} is not projects/…/locations/…/jobs/NAME")  # noqa: TRY301
-            place = f"job {name.group(1)}"
-            job = _read_job(fields, name.group(1), place, prefix)
+            printed = _SchedulerJob.model_validate(each)
+            place = f"job {printed.name.rpartition('/')[2]}"
+            job = _read_job(printed, place, prefix)
             if job.id in jobs:
-                hint = "give the list of each location a --name of its own"
-                raise Refusal(f"there are two jobs of this name: {hint}")  # noqa: TRY301
-        except Refusal as refusal:
+                refusals.append(f"{place}: there are two jobs of this name: give each location's list its own --name")
+            jobs.setdefault(job.id, job)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            refusals.append(f"{place}: {'.'.join(map(str, first['loc']))}: {first['msg']}")
+        except (InvalidSchedule, Refusal) as refusal:
             refusals.append(f"{place}: {refusal}")
-        else:
-            jobs[job.id] = job
     return ReadFile([*jobs.values()], refusals, [])
 
 
-def _parse_list(content: bytes) -> list[Any]:
-    expected = "expected is what `gcloud scheduler jobs list --format=json` prints"
-    try:
-        data = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise Refusal(f"it is no JSON ({error}); {expected}") from None
-    if isinstance(data, dict):
-        data = data.get("jobs", [data])
-    if not isinstance(data, list):
-        raise Refusal(f"it is no list of jobs; {expected}")
-    return data
-
-
-def _read_job(fields: dict[str, Any], name: str, place: str, prefix: str) -> Job:
-    schedule, zone = _text(fields, "schedule"), _text(fields, "timeZone", "Etc/UTC") or "Etc/UTC"
-    targets = [each for each in _TARGETS if fields.get(each) is not None]
+def _read_job(printed: _SchedulerJob, place: str, prefix: str) -> Job:
+    name, schedule, zone = printed.name.rpartition("/")[2], printed.schedule, printed.time_zone
+    targets = [each for each in (printed.http_target, printed.pubsub_target, printed.app_engine_http_target) if each]
     if len(targets) != 1:
-        raise Refusal(f"it has {len(targets)} targets; one of {', '.join(_TARGETS)} is expected")
-    target = _as_dict(fields[targets[0]], targets[0])
-    content = _decode(_text(target, "data" if targets[0] == "pubsubTarget" else "body", ""))
-    whole, left_out = _describe_target(targets[0], target, content)
+        raise Refusal(f"it has {len(targets)} targets; one of HTTP, Pub/Sub and App Engine is expected")
+    (target,) = targets
+    content = _decode(target.data if isinstance(target, _PubsubTarget) else target.body)
+    whole, left_out = _describe_target(target, content)
     task_id = f"{prefix}{name}"
     if len(task_id) > 128:  # noqa: PLR2004 - the longest id of a task
         raise Refusal("its name is too long for a task's id, which has at most 128 characters")
+    load_zone(zone)
     return Job(
         id=task_id,
         name=name,
         place=place,
-        title=(_text(fields, "description", "").strip() or name)[:500],
-        schedule=_read_schedule(schedule, zone),
+        title=(printed.description.strip() or name)[:500],
+        schedule=Schedule.parse(schedule, timezone=zone) if is_cron(schedule) else schedule,
         timezone=None if is_cron(schedule) else zone,
         payload=whole,
         body=content if isinstance(content, dict) else {} if content is None else None,
         left_out=left_out,
-        more=_read_retry(_as_dict(fields.get("retryConfig") or {}, "retryConfig")),
-        is_paused=_text(fields, "state", "ENABLED") in {"PAUSED", "DISABLED"},
+        more=_read_retry(printed.retry_config),
+        is_paused=printed.state in {"PAUSED", "DISABLED"},
     )
 
 
-def _read_schedule(text: str, zone: str) -> Schedule | str:
-    """Return cron as a schedule, and App Engine's words ("every 12 hours") as they are, to be read as plain words."""
-    try:
-        load_zone(zone)
-        return Schedule.parse(text, timezone=zone) if is_cron(text) else text
-    except InvalidSchedule as error:
-        raise Refusal(str(error)) from None
-
-
-def _describe_target(kind: str, target: dict[str, Any], content: Any) -> tuple[dict[str, Any], tuple[str, ...]]:  # noqa: ANN401 - any JSON
+def _describe_target(
+    target: _HttpTarget | _PubsubTarget | _AppEngineTarget,
+    content: Any,  # noqa: ANN401 - any JSON
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the target as JSON, without what holds secrets, and what is left out."""
     body = {} if content is None else {"body": content}
-    if kind == "pubsubTarget":
-        attributes = _as_dict(target.get("attributes") or {}, "attributes")
-        described = {"topic": _text(target, "topicName"), **body}
-        return described | ({"attributes": attributes} if attributes else {}), ()
-    headers = _as_dict(target.get("headers") or {}, "headers")
-    left_out = tuple(f"the header {name}" for name in headers if name.lower() in _SECRET_HEADERS)
-    kept = {name: value for name, value in headers.items() if name.lower() not in _SECRET_HEADERS | _OWN_HEADERS}
-    method = _text(target, "httpMethod", "POST")
-    if kind == "httpTarget":
-        described = {"url": _text(target, "uri"), "method": method}
-    else:
-        routing = _as_dict(target.get("appEngineRouting") or {}, "appEngineRouting")
-        described = {"path": _text(target, "relativeUri", "/"), "method": method}
-        described |= {"service": _text(routing, "service")} if routing.get("service") else {}
-    return {**described, **({"headers": kept} if kept else {}), **body}, left_out
+    if isinstance(target, _PubsubTarget):
+        attributes = {"attributes": target.attributes} if target.attributes else {}
+        return {"topic": target.topic_name, **attributes, **body}, ()
+    left_out = tuple(f"the header {name}" for name in target.headers if name.lower() in _SECRET_HEADERS)
+    kept = {name: value for name, value in target.headers.items() if name.lower() not in _SECRET_HEADERS | _OWN_HEADERS}
+    described = {"url": target.uri} if isinstance(target, _HttpTarget) else {"path": target.relative_uri}
+    if isinstance(target, _AppEngineTarget) and "service" in target.app_engine_routing:
+        described["service"] = target.app_engine_routing["service"]
+    return {**described, "method": target.http_method, **({"headers": kept} if kept else {}), **body}, left_out
 
 
 def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
@@ -329,7 +345,7 @@ def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
         return None
     try:
         content = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise Refusal("its body is not base64, as gcloud writes it") from None
     try:
         text = content.decode()
@@ -341,47 +357,17 @@ def _decode(encoded: str) -> Any:  # noqa: ANN401 - any JSON
         return text
 
 
-def _read_retry(config: dict[str, Any]) -> dict[str, Any]:
+def _read_retry(config: _RetryConfig) -> dict[str, Any]:
     """Return the retry policy of a job that has one. A job without retries leaves it to the handler."""
-    count = config.get("retryCount", 0)
-    if not count:
+    if not config.retry_count:
         return {}
-    shortest = _seconds(config, "minBackoffDuration", 5)
-    try:
-        policy = RetryPolicy(
-            max_retries=count,
-            first_delay=shortest,
-            base=shortest * 2,
-            factor=2.0,
-            cap=_seconds(config, "maxBackoffDuration", 3600),
-        )
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise Refusal(f"its retryConfig is not valid: {first['loc'][0]}: {first['msg']}") from None
+    shortest, longest = (
+        timedelta(seconds=float(each[:-1])) for each in (config.min_backoff_duration, config.max_backoff_duration)
+    )
+    policy = RetryPolicy(
+        max_retries=config.retry_count, first_delay=shortest, base=shortest * 2, factor=2.0, cap=longest
+    )
     return {"retry": policy}
-
-
-def _seconds(config: dict[str, Any], field: str, default: int) -> timedelta:
-    text = _text(config, field, f"{default}s")
-    found = _DURATION.match(text)
-    if found is None:
-        raise Refusal(f"its {field} is {text[:40]!r}, not a number of seconds such as 5s")
-    return timedelta(seconds=float(found.group(1)))
-
-
-def _text(fields: dict[str, Any], name: str, default: str | None = None) -> str:
-    value = fields.get(name, default)
-    if value is None and default is None:
-        raise Refusal(f"it has no {name}")
-    if not isinstance(value, str):
-        raise Refusal(f"its {name} is no text")
-    return value
-
-
-def _as_dict(value: object, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Refusal(f"{what} is no object")
-    return value
 
 
 @dataclass(frozen=True, slots=True)

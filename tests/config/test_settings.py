@@ -16,12 +16,9 @@ from cloudsched import Settings
 from cloudsched.config.access import Access
 from cloudsched.config.settings import (
     AssistantSettings,
-    DraftSettings,
-    MetricSettings,
     ModelSettings,
     Prices,
     Sandbox,
-    SweepAlarmSettings,
 )
 from cloudsched.config.variables import Setting, list_settings
 from cloudsched.errors import Misconfigured
@@ -149,11 +146,8 @@ def test_the_page_of_settings_is_made_of_the_declarations() -> None:
         Access,
         Sandbox,
         Prices,
-        DraftSettings,
         ModelSettings,
         AssistantSettings,
-        MetricSettings,
-        SweepAlarmSettings,
     )
     assert sorted(rows) == sorted(_render_table(*sections))
 

@@ -11,9 +11,7 @@ from tests.drafts.conftest import MakeDraft
 from tests.drafts_app import make_app
 from tests.instants import about
 
-from cloudsched import Settings
 from cloudsched.config.access import Access
-from cloudsched.config.settings import DraftSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import SourceModel
@@ -200,7 +198,7 @@ def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft:
 def test_how_soon_words_without_a_time_run_may_be_set(seconds: int) -> None:
     """Never sooner than a draft of a single run may be."""
     lead = timedelta(seconds=seconds)
-    with Simulation(make_app(), default_lead=lead, drafts=DraftSettings(least_lead=timedelta(seconds=30))) as sim:
+    with Simulation(make_app(), default_lead=lead, draft_least_lead=timedelta(seconds=30)) as sim:
         drafted = sim.app.draft("remind me to drink", timezone="UTC", owner="ada")
         assert drafted.draft_token is not None
         assert [each.utc for each in drafted.next] == [about(sim.now + max(lead, timedelta(seconds=30)))]
@@ -239,8 +237,7 @@ def test_how_often_may_be_set(minutes: int, code: str | None) -> None:
 @pytest.mark.parametrize(("minutes", "code"), [(10, None), (11, "too-soon")])
 def test_how_soon_may_be_set(minutes: int, code: str | None) -> None:
     """Just as soon as is allowed passes, sooner is refused."""
-    limits = DraftSettings(least_lead=timedelta(minutes=minutes))
-    with Simulation(make_app(), drafts=limits) as sim:
+    with Simulation(make_app(), draft_least_lead=timedelta(minutes=minutes)) as sim:
         drafted = sim.app.draft("remind me to drink in 10 minutes", timezone="UTC", owner="ada")
     assert [each.code for each in drafted.missing] == ([code] if code else [])
 
@@ -284,12 +281,6 @@ def test_without_an_open_handler_the_draft_says_what_to_do() -> None:
         drafted = sim.app.draft("remind me to walk every weekday at 9:00", timezone="UTC", owner="ada")
     assert [(each.field, each.code) for each in drafted.missing] == [("handler", "none-open")]
     assert drafted.description == "every weekday at 09:00, UTC"
-
-
-def test_the_settings_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits come from the environment."""
-    monkeypatch.setenv("CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS", "90")
-    assert Settings.from_environment().drafts.least_lead == timedelta(seconds=90)
 
 
 def test_channels_that_nobody_named_are_the_owners_own() -> None:

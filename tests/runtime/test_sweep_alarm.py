@@ -16,14 +16,11 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.delivery import switch as switch_calls
 from cloudsched.adapters.delivery.switch import SwitchCaller, list_reachable
 from cloudsched.adapters.safe_http import make_session
-from cloudsched.config.settings import SweepAlarmSettings
 from cloudsched.engine.tasks.sweeper import Sweep
 from cloudsched.errors import Misconfigured, StoreUnavailable
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.runtime.many_tasks import SweepAlarm
 from cloudsched.testing import START, Simulation
-
-MINUTES_10 = timedelta(minutes=10)
 
 
 class Switch:
@@ -64,7 +61,7 @@ def make_caller(*, is_deployed: bool = False) -> SwitchCaller:
 
 
 def make_ping(*addresses: str, is_deployed: bool = False) -> SweepAlarm:
-    return SweepAlarm(addresses, MINUTES_10, make_caller(is_deployed=is_deployed))
+    return SweepAlarm(addresses, make_caller(is_deployed=is_deployed))
 
 
 def fail() -> Sweep:
@@ -144,7 +141,7 @@ def test_a_switch_that_does_not_answer_holds_up_no_sweep(
         may_end.wait(WAIT_SECONDS)
         raise TimeoutError
 
-    ping = SweepAlarm(("https://hc.example/id",), MINUTES_10, SwitchCaller(hang))  # type: ignore[arg-type]  # makes none
+    ping = SweepAlarm(("https://hc.example/id",), SwitchCaller(hang))  # type: ignore[arg-type]  # makes none
     ping.run(Sweep)
     ping.run(Sweep)
     assert "has not ended" in caplog.text
@@ -159,7 +156,7 @@ def test_the_app_tells_the_switch_how_long_work_has_been_due(switch: Switch) -> 
     app = App(Settings())
     app.handler("tick")(lambda: "tock")
     addresses = (f"{switch.url}/id", f"{switch.url}/id/fail")
-    with Simulation(app, sweep_alarm=SweepAlarmSettings(addresses=addresses, overdue=MINUTES_10)) as sim:
+    with Simulation(app, sweep_ping=addresses) as sim:
         app.create(handler="tick", schedule=Schedule.once(START + timedelta(minutes=1)))
         sim.queue.purge()
         sweep = partial(app.container.many_tasks.sweep, app.sweep)
@@ -175,7 +172,7 @@ def test_settings_hide_the_addresses() -> None:
     """Whoever knows one can silence the alarm: no repr shows it."""
     address = "https://hc.example/secret-id"
     settings = Settings.from_environment({"CLOUDSCHED_SWEEP_PING": f"{address} {address}/fail"})
-    assert settings.sweep_alarm.addresses == (address, f"{address}/fail")
+    assert settings.sweep_ping == (address, f"{address}/fail")
     assert "secret-id" not in repr(settings)
 
 

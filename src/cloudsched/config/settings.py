@@ -179,19 +179,6 @@ class ModelSettings(SettingsSection):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftSettings(SettingsSection):
-    """The shortest delay before a drafted task may run. `Access.least_interval` limits how often."""
-
-    least_lead: timedelta = setting(
-        "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
-        "the shortest time between a [draft](../how-to/drafts.md) of a single run and that run: people have to read "
-        "and confirm it",
-        seconds_between(0, 365 * 86_400),
-        default=timedelta(seconds=30),
-    )
-
-
 _MIB = 1024 * 1024
 _KIB = 1024
 
@@ -288,43 +275,8 @@ def _is_near(host: str) -> bool:
         return "." not in host  # localhost, or a container's name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepAlarmSettings(SettingsSection):
-    """The addresses that the sweep calls to show that it runs."""
-
-    addresses: tuple[str, ...] = setting(
-        "CLOUDSCHED_SWEEP_PING",
-        "the address of a [dead-man's switch](../how-to/alerts.md#a-dead-mans-switch) that is called after each good "
-        "sweep; after a space, the one for bad sweeps. Whoever knows them can silence the alarm: keep them secret",
-        Kind(_parse_addresses, " ".join),
-        default=(),
-        is_secret=True,
-    )
-    overdue: timedelta = setting(
-        "CLOUDSCHED_SWEEP_PING_OVERDUE_SECONDS",
-        "for how long work may have been due, at most, in a good sweep",
-        seconds_between(60, 86_400),
-        default=timedelta(minutes=10),
-    )
-
-
 MAX_LABEL_KEYS = 3
 """The number of keys that may be named. Each multiplies the number of time series."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricSettings(SettingsSection):
-    """The labels of tasks that metrics have."""
-
-    label_keys: tuple[str, ...] = setting(
-        "CLOUDSCHED_METRIC_LABELS",
-        "the keys of tasks' labels that [OpenTelemetry metrics](logs.md#traces-and-metrics) are broken down by, "
-        "at most 3, separated by spaces",
-        words_matching(r"[a-z][a-z0-9_.-]{0,62}", "each must be the key of a label, such as team", most=MAX_LABEL_KEYS),
-        default=(),
-    )
-
-
 EXECUTE_PATH = "/v1/tasks/execute"
 """The executor's path below its function's address."""
 
@@ -370,10 +322,8 @@ class Settings:
         access: The callers of the API, and their quotas.
         sandbox: The limits of one script.
         prices: The prices of operations.
-        drafts: The shortest delay and interval of drafted tasks.
         model: The language model that is used, and its parameters.
         assistant: The permission for that model to do tasks, and the limits of one execution.
-        sweep_alarm: The addresses that the sweep calls to show that it runs.
         is_deployed: True if this is a function or service in the cloud (``K_SERVICE`` is set).
         service: The name under which Error Reporting shows this program's errors.
         service_version: The version of that service.
@@ -495,12 +445,6 @@ class Settings:
         "the Firebase project whose apps get [pushes](../how-to/push.md); without one, there are none",
         default=None,
     )
-    fcm_url: str = setting(
-        "CLOUDSCHED_FCM_URL",
-        "where Firebase Cloud Messaging is; `http://` on this machine, for tests",
-        ADDRESS,
-        default="https://fcm.googleapis.com",
-    )
     apprise_urls: tuple[str, ...] = setting(
         "CLOUDSCHED_APPRISE_URLS",
         "your own channels for `OPERATOR`, as [Apprise](delivery.md) writes them, separated by spaces; needs "
@@ -528,6 +472,13 @@ class Settings:
         "the shortest time between a creation and its first run",
         SECONDS,
         default=timedelta(0),
+    )
+    draft_least_lead: timedelta = setting(
+        "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
+        "the shortest time between a [draft](../how-to/drafts.md) of a single run and that run: people have to read "
+        "and confirm it",
+        seconds_between(0, 365 * 86_400),
+        default=timedelta(seconds=30),
     )
     default_time: time = setting(
         "CLOUDSCHED_DEFAULT_TIME",
@@ -589,14 +540,26 @@ class Settings:
         choice_of(*get_args(LogLevel)),
         default="INFO",
     )
+    metric_labels: tuple[str, ...] = setting(
+        "CLOUDSCHED_METRIC_LABELS",
+        "the keys of tasks' labels that [OpenTelemetry metrics](logs.md#traces-and-metrics) are broken down by, "
+        "at most 3, separated by spaces",
+        words_matching(r"[a-z][a-z0-9_.-]{0,62}", "each must be the key of a label, such as team", most=MAX_LABEL_KEYS),
+        default=(),
+    )
+    sweep_ping: tuple[str, ...] = setting(
+        "CLOUDSCHED_SWEEP_PING",
+        "the address of a [dead-man's switch](../how-to/alerts.md#a-dead-mans-switch) that is called after each good "
+        "sweep; after a space, the one for bad sweeps. Whoever knows them can silence the alarm: keep them secret",
+        Kind(_parse_addresses, " ".join),
+        default=(),
+        is_secret=True,
+    )
     access: Access = field(default_factory=Access)
     sandbox: Sandbox = field(default_factory=Sandbox)
     prices: Prices = field(default_factory=Prices)
-    drafts: DraftSettings = field(default_factory=DraftSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     assistant: AssistantSettings = field(default_factory=AssistantSettings)
-    metrics: MetricSettings = field(default_factory=MetricSettings)
-    sweep_alarm: SweepAlarmSettings = field(default_factory=SweepAlarmSettings)
     is_deployed: bool = False
     service: str = "cloudsched"
     service_version: str = ""
@@ -676,11 +639,8 @@ _SECTIONS: Final[Mapping[str, type[SettingsSection]]] = {
     "access": Access,
     "sandbox": Sandbox,
     "prices": Prices,
-    "drafts": DraftSettings,
     "model": ModelSettings,
     "assistant": AssistantSettings,
-    "metrics": MetricSettings,
-    "sweep_alarm": SweepAlarmSettings,
 }
 
 

@@ -26,6 +26,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.google.cloud_tasks import list_queue_ids
+from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.app import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.task import TaskStatus
@@ -125,6 +126,8 @@ class Stack:
     """The app whose handlers run, connected to the stack's parts."""
     clock: MovableClock
     """The clock that all parts share."""
+    counts: Counts
+    """The reads, writes and dispatches of the app since the start."""
     emulator: CloudTasksEmulator
     """The local Cloud Tasks."""
     store: ChosenStore
@@ -170,6 +173,7 @@ def run_stack(
     base = dataclasses.replace(base, is_deployed=False, access=dataclasses.replace(base.access, open=True))
     authenticator_for(base)  # reports mistakes in the access settings before the stack starts
     clock = clock or MovableClock()
+    counts = Counts()
     with ExitStack() as parts:
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
@@ -197,8 +201,8 @@ def run_stack(
         parts.enter_context(
             app.override(
                 settings,
-                store=opened.container.store,
-                dispatcher=opened.container.dispatcher,
+                store=count_store(opened.container.store, counts),
+                dispatcher=count_dispatcher(opened.container.dispatcher, counts),
                 clock=clock,
             )
         )
@@ -213,7 +217,7 @@ def run_stack(
         parts.callback(web.stop)  # no request may arrive once the app has its own parts back
         parts.callback(emulator.stop)
         parts.enter_context(SweepTimer(app, clock))
-        yield Stack(app, clock, emulator, choice, settings, f"http://{web.address}", stack_clock)
+        yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}", stack_clock)
 
 
 def _with_pages(application: WSGIApplication, outbox: Outbox, settings: Settings) -> WSGIApplication:

@@ -345,7 +345,7 @@ class Container:
         """Does what concerns many tasks at once."""
         from cloudsched.runtime.many_tasks import ManyTasks  # noqa: PLC0415 - imported only when used
 
-        alarm = self.sweep_alarm if self.settings.sweep_alarm.addresses else None
+        alarm = self.sweep_alarm if self.settings.sweep_ping else None
         return ManyTasks(self.store, self.clock, lambda: self.scheduler, lambda: self.engine, alarm)
 
     @lazy_property
@@ -359,7 +359,7 @@ class Container:
         reachable = (*settings.access.reachable, *switch.list_reachable(is_deployed=settings.is_deployed))
         make = partial(make_session, reachable, max_seconds=switch.WAIT, for_one_call=True)
         caller = switch.SwitchCaller(partial(make, max_bytes=switch.MAX_ANSWER))
-        return SweepAlarm(settings.sweep_alarm.addresses, settings.sweep_alarm.overdue, caller)
+        return SweepAlarm(settings.sweep_ping, caller)
 
     @lazy_property
     def tracer(self) -> Tracer:
@@ -479,7 +479,7 @@ class Container:
         )
 
         settings = self.settings
-        limits = DraftLimits(max(settings.minimum_lead, settings.drafts.least_lead), settings.access.least_interval)
+        limits = DraftLimits(max(settings.minimum_lead, settings.draft_least_lead), settings.access.least_interval)
         options = ReadOptions(settings.default_time, settings.default_calendar, limits, settings.default_lead)
         if self.model is None:
             return Drafts(self.engine, options, self.draft_tokens)

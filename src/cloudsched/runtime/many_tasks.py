@@ -10,9 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
@@ -134,6 +133,10 @@ class ManyTasks:
         return BatchChangeRun(self._store, self._scheduler())
 
 
+MAX_OVERDUE_SECONDS: Final = 600.0
+"""The longest that work may have been due in a good sweep."""
+
+
 class Caller(Protocol):
     """Calls an address, and never raises (`adapters.delivery.switch`)."""
 
@@ -147,14 +150,12 @@ class SweepAlarm:
 
     Args:
         addresses: That of good sweeps, and that of bad ones if there is one.
-        overdue: The longest time that work may have been due in a good sweep.
         caller: Calls an address.
     """
 
-    def __init__(self, addresses: tuple[str, ...], overdue: timedelta, caller: Caller) -> None:
+    def __init__(self, addresses: tuple[str, ...], caller: Caller) -> None:
         self._good = addresses[0]
         self._bad = addresses[1] if len(addresses) > 1 else None
-        self._overdue = overdue.total_seconds()
         self._caller = caller
 
     def run(self, sweep: Callable[[], Sweep]) -> Sweep:
@@ -164,7 +165,7 @@ class SweepAlarm:
         except Exception as error:
             self._tell(self._bad, 0.0, f"the sweep failed: {type(error).__name__}")
             raise
-        is_good = found.overdue_seconds <= self._overdue and not found.failed
+        is_good = found.overdue_seconds <= MAX_OVERDUE_SECONDS and not found.failed
         counts = f"examined={found.examined} dispatched={found.dispatched} unsent={found.unsent} failed={found.failed}"
         text = f"overdueSeconds={found.overdue_seconds:.0f} {counts}"
         self._tell(self._good if is_good else self._bad, found.overdue_seconds, text)

@@ -67,7 +67,7 @@ def _find_maker(
             return None
         case DeliveryChannel.MOBILE:
             project = settings.fcm_project
-            return partial(_open_fcm, project, settings.fcm_url) if project else None
+            return partial(_open_fcm, project) if project else None
         case DeliveryChannel.WEBHOOK:
             return partial(open_webhooks, settings)
         case DeliveryChannel.OPERATOR:
@@ -87,11 +87,11 @@ def _open_smtp(settings: Settings, template: Callable[[], Template | None]) -> S
     )
 
 
-def _open_fcm(project: str, url: str) -> Sender:
+def _open_fcm(project: str) -> Sender:
     from cloudsched.adapters.delivery.fcm import FcmSender  # noqa: PLC0415 - see the module's docstring
     from cloudsched.adapters.safe_http import limit_session  # noqa: PLC0415 - the same
 
-    return FcmSender(project, url, limit_session)
+    return FcmSender(project, limit_session)
 
 
 def _open_apprise(urls: tuple[str, ...]) -> Sender:

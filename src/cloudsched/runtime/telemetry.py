@@ -101,7 +101,7 @@ def make_tracer(settings: Settings) -> Tracer:
     except Exception:  # no error here may keep tasks from running without telemetry
         logging.getLogger(__name__).exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
         return Tracer()
-    logging.getLogger("cloudsched").addHandler(Meter(label_keys=settings.metrics.label_keys))
+    logging.getLogger("cloudsched").addHandler(Meter(label_keys=settings.metric_labels))
     return OpenTelemetryTracer(export=export)
 
 

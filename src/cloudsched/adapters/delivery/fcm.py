@@ -21,12 +21,11 @@ import unicodedata
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from cloudsched.adapters.delivery.webhook import parse_retry_after
 from cloudsched.domain.documents.json_limits import truncate
-from cloudsched.domain.local_requests import is_loopback
-from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused, Misconfigured
+from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.sender import Message, Recipient
 
+URL: Final = "https://fcm.googleapis.com"
 TIMEOUT_SECONDS: Final = 15.0
 """The longest time of a whole request, to the end of its answer."""
 MAX_ANSWER: Final = 100_000
@@ -58,20 +58,12 @@ class FcmSender:
 
     Args:
         project: The Firebase project that the devices' apps belong to.
-        url: The API's address. On this machine (``http://127.0.0.1:9099``) no credentials are sent there.
         limit: Limits a session's requests to `TIMEOUT_SECONDS` in all, and its answers to `MAX_ANSWER` bytes.
-
-    Raises:
-        Misconfigured: The address would send credentials without TLS.
     """
 
-    def __init__(self, project: str, url: str, limit: LimitSession) -> None:
+    def __init__(self, project: str, limit: LimitSession) -> None:
         self._limit = limit
-        parts = urlsplit(url)
-        self._is_local = parts.scheme == "http" and is_loopback(parts.hostname)
-        if parts.scheme != "https" and not self._is_local:
-            raise Misconfigured("CLOUDSCHED_FCM_URL must begin with https://, or be on this machine.")
-        self._url = f"{url.rstrip('/')}/v1/projects/{quote(project, safe='')}/messages:send"
+        self._url = f"{URL}/v1/projects/{quote(project, safe='')}/messages:send"
 
     def send(self, message: Message, recipient: Recipient) -> str:
         """Push a message, and return the name that FCM gave it."""
@@ -95,12 +87,6 @@ class FcmSender:
 
     @cached_property
     def _session(self) -> requests.Session:
-        if self._is_local:
-            from requests import Session  # noqa: PLC0415 - see `send`
-
-            session = Session()
-            session.trust_env = False
-            return self._limit(session, max_seconds=TIMEOUT_SECONDS, max_bytes=MAX_ANSWER)
         import google.auth  # noqa: PLC0415 - see `send`
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - likewise
 

@@ -188,38 +188,6 @@ def test_a_forked_process_does_not_keep_the_folder_locked(app: App, tmp_path: Pa
         os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("is_in_file", [True, False])
-def test_it_says_so_if_another_app_runs_the_folder_s_tasks(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, app: App, *, is_in_file: bool
-) -> None:
-    """Whose handlers are unknown there, or are others; a process of the same app joins without a word."""
-    other, file = App(Settings()), tmp_path / "other.py"
-    file.write_text(PROGRAM)
-    program = [file] if is_in_file else ["-c", PROGRAM]
-    other.handler("water")(lambda: None)
-    same = ["has other functions for 'note'"] if is_in_file else []
-    lacks = "tasks of 'water' fail there; it has handlers that this one lacks: should it end, tasks of 'note' fail here"
-    with subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, *program, tmp_path / "data", "waits"], stdout=subprocess.PIPE, text=True
-    ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "runs\n"
-        try:
-            for each, says in (
-                (app, same),
-                (other, [lacks]),
-            ):
-                caplog.clear()
-                with cloudsched.embedded(each, tmp_path / "data"):
-                    told = [line.getMessage() for line in caplog.records if line.levelno >= logging.WARNING]
-                assert len(told) == len(says), told
-                assert all(
-                    f"Process {running.pid} " in line and word in line for line, word in zip(told, says, strict=True)
-                )
-        finally:
-            running.kill()
-
-
 def test_another_process_takes_over_when_the_one_that_runs_dies(app: App, ran: list[str], tmp_path: Path) -> None:
     """It creates meanwhile, and hands over; what waited in the dead process runs here."""
     with subprocess.Popen(  # noqa: S603 - our own program

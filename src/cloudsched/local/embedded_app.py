@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import inspect
 import logging
 import os
 import secrets
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,6 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.settings import Settings
-from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
@@ -204,23 +202,21 @@ class Embedded:
         role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)
         parts.callback(self._runs.clear)
         parts.callback(role.end)
-        handlers = _locate_handlers(app)
-        if runs and lock.acquire(handlers):
+        if runs and lock.acquire():
             require_sound_folder(lock)
             role.begin()
             self._runs.set()
         elif runs:
-            _report_foreign_app(lock, handlers)
-            waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role, handlers))
+            waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
             waiting.start()
             parts.callback(waiting.join)
             parts.callback(waiting.stop)
         atexit.register(self.stop)
         parts.callback(atexit.unregister, self.stop)
 
-    def _take_over(self, lock: FolderLock, role: _Role, handlers: Mapping[str, str]) -> float | None:
+    def _take_over(self, lock: FolderLock, role: _Role) -> float | None:
         """Take the place of the process that runs the tasks if it has ended. If not, look again in a while."""
-        if not lock.acquire(handlers):
+        if not lock.acquire():
             return TAKEOVER_SECONDS
         try:
             role.begin()
@@ -231,36 +227,6 @@ class Embedded:
         self._runs.set()
         log.info("This process runs the tasks now.", extra={"action": "taken_over"})
         return None
-
-
-def _locate_handlers(app: App) -> dict[str, str]:
-    """Return the app's own handlers, each with the file that its function is in, as far as that is known."""
-    own = [each for each in app.container.registry if not each.name.startswith(BUILT_IN_PREFIX)]
-    codes = {each.name: getattr(inspect.unwrap(each.function), "__code__", None) for each in own}
-    files = {name: "" if code is None else os.path.realpath(code.co_filename) for name, code in codes.items()}
-    return {name: file if Path(file).is_file() else "" for name, file in files.items()}
-
-
-def _report_foreign_app(lock: FolderLock, handlers: Mapping[str, str]) -> None:
-    """Log that the process which runs the tasks has other handlers than this one: it may be another app's."""
-    known = lock.find_handlers()
-    found = {
-        "lacks handlers of this one: tasks of %s fail there": [each for each in handlers if each not in known],
-        "has handlers that this one lacks: should it end, tasks of %s fail here": [
-            each for each in known if each not in handlers
-        ],
-        "has other functions for %s, in other files": [
-            name for name, file in handlers.items() if file and known.get(name) and known[name] != file
-        ],
-    }
-    differences = [what % ", ".join(map(repr, names)) for what, names in found.items() if names]
-    if known and differences:
-        log.warning(
-            "Process %s runs the tasks of %s. It %s. Give each app a folder of its own, or stop the process if it has "
-            "another version of this app.",
-            *(lock.find_owner(), lock.folder, "; it ".join(differences)),
-            extra={"action": "foreign_app"},
-        )
 
 
 class _Role:

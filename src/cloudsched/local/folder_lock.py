@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -31,7 +31,6 @@ try:
 except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
     fcntl = None  # type: ignore[assignment]
 
-_NONE: Final[Mapping[str, str]] = {}
 STORE_FILE_NAME = "tasks.db"
 """The store's file name in its folder."""
 MARK_FILE_NAME = "has-tasks"
@@ -39,8 +38,7 @@ MARK_FILE_NAME = "has-tasks"
 SECRET_FILE_NAME = "secret"  # noqa: S105 - a file's name
 """The file with the secret of a folder whose settings name none."""
 LOCK_FILE_NAME = "lock"
-"""The file, in the folder, that the process locks. It names the process, and the handlers that it has with the files
-that they are in, a line each."""
+"""The file, in the folder, that the process locks. It has the number of the process."""
 
 
 class FolderLock:
@@ -66,12 +64,8 @@ class FolderLock:
         """True if the last holder did not release the lock: it was killed, or the machine stopped."""
         self._is_held = False
 
-    def acquire(self, handlers: Mapping[str, str] = _NONE) -> bool:
-        """Lock the folder and return True. Return False if another process has locked it.
-
-        Args:
-            handlers: The handlers that this process has, each with the file that it is in, for others to know.
-        """
+    def acquire(self) -> bool:
+        """Lock the folder and return True. Return False if another process has locked it."""
         if fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,7 +74,7 @@ class FolderLock:
         self._is_held = True
         self.was_left_open = bool(self.find_owner())
         self._file.truncate(0)
-        self._file.write("".join(f"{each}\n" for each in (os.getpid(), *map("\t".join, handlers.items()))))
+        self._file.write(f"{os.getpid()}\n")
         self._file.flush()
         return True
 
@@ -99,15 +93,8 @@ class FolderLock:
 
     def find_owner(self) -> str:
         """Return the number of the process that has locked the folder, empty if it is not known."""
-        return next(iter(self._read_lines()), "")
-
-    def find_handlers(self) -> dict[str, str]:
-        """Return the handlers of the process that has locked the folder, with their files, if they are known."""
-        return {name: file for name, _, file in (each.partition("\t") for each in self._read_lines()[1:])}
-
-    def _read_lines(self) -> list[str]:
         self._file.seek(0)
-        return self._file.read().splitlines()
+        return self._file.read().strip()
 
     def release(self) -> None:
         """Release the lock, if this process has it."""

@@ -86,10 +86,7 @@ def _respond_with(found: SentMessage, form: str) -> Response:
         return _html(_render_message(found), _PAGE_POLICY)
     if form == "html" and found.mail is not None:
         return _html(_read_part(found.mail, "html"), _MAIL_POLICY)
-    if form == "eml" and found.mail is not None:
-        headers = {**_HEADERS, "Content-Disposition": f'attachment; filename="{found.number}.eml"'}
-        return Response(found.mail.as_bytes(), mimetype="message/rfc822", headers=headers)
-    return _text("Only a mail has .html and .eml, and nothing else.\n", 404)
+    return _text("Only a mail has .html, and nothing else.\n", 404)
 
 
 def _require_own_machine(request: Request) -> None:
@@ -178,7 +175,7 @@ def _render_message(sent: SentMessage) -> str:
     body = (
         f'<iframe sandbox="" title="The mail" src="{PATH}/{sent.number}.html"></iframe>'
         f"<h2>Text</h2><pre>{escape(_read_part(sent.mail, 'plain'))}</pre>"
-        f'<h2>Source (<a href="{PATH}/{sent.number}.eml">.eml</a>)</h2><pre>{escape(source)}</pre>'
+        f"<h2>Source</h2><pre>{escape(source)}</pre>"
     )
     return _wrap(_describe(sent), back + body)
 

@@ -99,19 +99,11 @@ _LINKS = (
 
 
 def render_index(request: Request) -> Response:
-    """Return the links, as HTML for browsers and as text for everything else."""
-    root = request.root_url.rstrip("/")
-    links = [(root + path, about) for path, about in _LINKS]
+    """Return the links, as HTML."""
+    root = escape(request.root_url.rstrip("/"))
+    rows = "".join(f'<li><a href="{root}{path}">{root}{path}</a>: {escape(about)}</li>\n' for path, about in _LINKS)
     headers = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Cache-Control": "no-store"}
-    if request.accept_mimetypes.best_match(["text/plain", "text/html"]) != "text/html":
-        width = max(len(url) for url, _ in links)
-        text = "".join(f"{url:<{width}}  {about}\n" for url, about in links)
-        return Response(f"cloudsched dev\n\n{text}", mimetype="text/plain", headers=headers)
-    rows = "".join(f'<li><a href="{escape(url)}">{escape(url)}</a>: {escape(about)}</li>' for url, about in links)
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>cloudsched dev</title>'
-        f"<h1>cloudsched dev</h1><ul>{rows}</ul><p>The terminal shows what runs.</p></html>"
-    )
+    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>cloudsched dev</title><ul>{rows}</ul></html>'
     return Response(page, mimetype="text/html", headers=headers)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.deployables.fake_databases import make_database
-from tests.deployables.fake_project import EMPTY, PROJECT, Cloud
+from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 
 STEPS = ["unused", "deploy", "doctor", "reminder", "hop", "rollback", "rotation", "purge", "restore", "teardown"]
@@ -87,18 +87,3 @@ def test_a_hop_that_cloud_tasks_would_refuse_fails_and_takes_access_back(cloud: 
     assert read_lines(report)["hop"][0] == "FAILED"
     assert cloud.state[f"account/cloudsched-smoke@{PROJECT}.iam.gserviceaccount.com"]["disabled"]
     assert f"user:{OPERATOR}" not in {member for _, member, _, _ in cloud.bindings()}
-
-
-def test_a_dry_run_shows_each_step_and_changes_nothing(tmp_path: Path) -> None:
-    """It needs no project."""
-    cloud = Cloud(tmp_path, EMPTY)
-    printed = cloud.ok("accept.sh", PROJECT, "--dry-run").out
-    assert cloud.changes == 0
-    for words in (
-        "run deploy",
-        "tasks queues purge",
-        "firestore export",
-        "firestore import",
-        "secrets versions disable",
-    ):
-        assert words in printed

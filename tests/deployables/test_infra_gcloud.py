@@ -8,9 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.deployables.fake_databases import make_database
@@ -20,16 +18,6 @@ from tests.deployables.fake_schedules import Schedules
 from tests.deployables.real_gcloud import Gcloud, find_gcloud
 from tests.deployables.test_doctor import HARMS
 
-from cloudsched.adapters.google.cloud_tasks import channel_queue_id, hop_queue_id, queue_id
-from cloudsched.domain.documents.policy import Priority
-from cloudsched.emulator import CloudTasksEmulator
-
-LOCATION = f"projects/{PROJECT}/locations/us-central1"
-QUEUES = [
-    *(queue_id("cloudsched", priority) for priority in Priority),
-    *(channel_queue_id("cloudsched", channel) for channel in ("EMAIL", "MOBILE", "WEBHOOK", "OPERATOR")),
-    hop_queue_id("cloudsched"),
-]
 WORDS = r"(?:[a-z][a-z-]+ )"
 
 
@@ -159,79 +147,3 @@ def test_gcloud_understands_every_command(gcloud: Gcloud, deployed: Cloud, tmp_p
     run = [" ".join(command) for command in commands]
     assert {words for words in written if not any(command.startswith(words + " ") for command in run)} == set()
     assert len(written) > 25
-
-
-@pytest.fixture
-def cloud_tasks() -> Iterator[CloudTasksEmulator]:
-    """A local Cloud Tasks emulator without queues."""
-    with CloudTasksEmulator() as running:
-        yield running
-
-
-def test_queues_are_created_in_the_emulator(gcloud: Gcloud, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
-    """The real script and the real gcloud create the queues in the emulator, and update one that differs.
-
-    A second run recognizes the other three as correct and leaves them alone.
-    """
-    config = tmp_path / "config.sh"
-    config.write_text(f"PROJECT={PROJECT}\n", encoding="utf-8")
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    # The emulator has no projects and no secrets, so only `gcloud tasks` goes to the real gcloud.
-    answers = f'case "$1" in tasks) exec {shlex.join(gcloud.command)} "$@" ;; projects) echo 1 ;; esac'
-    stub = f'#!/bin/bash\n[[ "$1 $2" != "secrets describe" ]] || {{ echo NOT_FOUND >&2; exit 1; }}\n{answers}\n'
-    (commands / "gcloud").write_text(stub, encoding="utf-8")
-    (commands / "gcloud").chmod(0o755)
-    environment = os.environ | {
-        "PATH": f"{commands}:{os.environ['PATH']}",
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDTASKS": f"http://{cloud_tasks.address}/",
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "1",
-        "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
-    }
-
-    def deploy() -> tuple[int, str]:
-        done = subprocess.run(  # noqa: S603 - a script of this repository
-            [str(ROOT / "infra/deploy.sh"), f"--config={config}", "--step=queues"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    code, said = deploy()
-    assert code == 0, said
-    assert re.findall(r"(?m)^create queue (\S+)$", said) == QUEUES
-
-    config.write_text(f"PROJECT={PROJECT}\nQUEUE_LOW=25/8\n", encoding="utf-8")
-    code, said = deploy()
-    assert (code, re.findall(r"(?m)^((?:create|update) queue \S+)$", said)) == (0, ["update queue cloudsched-low"]), (
-        said
-    )
-    queue = _describe(gcloud, "cloudsched-low", environment)
-    assert queue["rateLimits"] | {"maxBurstSize": 0} == {
-        "maxDispatchesPerSecond": 25.0,
-        "maxConcurrentDispatches": 8,
-        "maxBurstSize": 0,
-    }
-    assert queue["retryConfig"] == {
-        "maxAttempts": 100,
-        "maxRetryDuration": "86400s",
-        "minBackoff": "1s",
-        "maxBackoff": "60s",
-        "maxDoublings": 6,
-    }
-
-
-def _describe(gcloud: Gcloud, queue: str, environment: dict[str, str]) -> dict[str, Any]:
-    done = subprocess.run(  # noqa: S603 - the gcloud on the PATH
-        [*gcloud.command, "tasks", "queues", "describe", f"{LOCATION}/queues/{queue}", "--format=json"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=200,
-    )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found

@@ -31,12 +31,6 @@ def configure_indexes(cloud: Cloud, content: dict[str, Any]) -> None:
     (cloud.checkout / "infra/firestore.indexes.json").write_text(json.dumps(content), encoding="utf-8")
 
 
-def request_indexes(cloud: Cloud) -> list[list[str]]:
-    """Return the last run's requests for composite and single-field indexes."""
-    verbs = (["composite", "create"], ["fields", "update"])
-    return [call for call in cloud.calls if call[1:3] == ["firestore", "indexes"] and call[3:5] in verbs]
-
-
 def list_states(cloud: Cloud) -> set[str]:
     """Return the states that the project's indexes have."""
     fields = cloud.state["fields"].values()
@@ -68,26 +62,6 @@ def test_contention_is_retried(bare: Cloud) -> None:
     assert len(cloud.state["indexes"]) == len(read_index_file(cloud)["indexes"])
     cloud.ok("deploy.sh", "--step=functions")
     assert list_states(cloud) == {"READY"}
-
-
-def test_contention_that_lasts_ends_the_run(bare: Cloud) -> None:
-    """After some minutes of contention the run fails with Firestore's error; the next run continues."""
-    cloud = bare
-    cloud.fake.contended = 1_000
-    result = cloud.run("deploy.sh")
-    assert result.code == 1
-    assert "cross-transaction contention" in result.err
-    assert len(request_indexes(cloud)) < 20
-    cloud.fake.contended = 0
-    cloud.ok("deploy.sh")
-    assert list_states(cloud) == {"READY"}
-
-
-def test_other_refusals_are_not_repeated(bare: Cloud) -> None:
-    """A request that fails for another reason fails the run at once."""
-    cloud = bare
-    result = cloud.run("deploy.sh", deny="firestore indexes composite create")
-    assert (result.code, "PERMISSION_DENIED" in result.err, len(request_indexes(cloud))) == (1, True, 1)
 
 
 def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> None:
@@ -136,23 +110,6 @@ def test_an_upgrade_creates_its_indexes_first(cloud: Cloud) -> None:
     for state in shifted:
         assert len(state["indexes"]) == len(content["indexes"])
         assert {index["state"] for index in state["indexes"]} == {"READY"}
-
-
-def test_an_upgrade_without_ready_indexes_moves_no_request(cloud: Cloud) -> None:
-    """If the indexes are not ready within an hour, the old revisions keep all requests; the next run continues."""
-    content = read_index_file(cloud)
-    content["indexes"].append(NEW)
-    configure_indexes(cloud, content)
-    cloud.configure(MEMORY="1Gi")
-    shorten_waiting(cloud)
-    cloud.fake.build_polls = 10_000
-    before = cloud.serving("api")
-    result = cloud.run("upgrade.sh")
-    assert (result.code, cloud.serving("api")) == (1, before), result.err
-    assert "still being built after an hour" in result.err
-    cloud.fake.build_polls = 1
-    cloud.ok("upgrade.sh")
-    assert cloud.serving("api") != before
 
 
 def test_indexes_of_the_old_version_outlive_the_upgrade(cloud: Cloud) -> None:

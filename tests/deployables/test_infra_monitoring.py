@@ -115,20 +115,6 @@ def test_policies_wait_until_their_metrics_are_known(tmp_path: Path) -> None:
     assert "Cloud Monitoring did not update policy late: 404" in result.err
 
 
-def test_a_dry_run_prints_each_and_off_creates_none(tmp_path: Path) -> None:
-    """A dry run shows every metric, policy and the dashboard and changes nothing; MONITORING=off leaves them out."""
-    cloud = new_cloud(tmp_path)
-    printed = apply(cloud, "--dry-run")
-    assert printed.count("metrics create") == len(METRICS)
-    posted = [line.rpartition("https://monitoring")[2] for line in printed.splitlines() if "--request POST" in line]
-    assert sum("/alertPolicies" in url for url in posted) == len(ALERTS)
-    assert sum("/dashboards" in url for url in posted) == 1
-    assert cloud.changes == 0
-    cloud.configure(MONITORING="off")
-    apply(cloud)
-    assert cloud.changes == 0
-
-
 def test_alerts_metrics_code_and_runbook_name_the_same() -> None:
     """Each alert has a runbook entry and each entry an alert; each metric is used, and the code logs what it counts."""
     assert set(re.findall(r"(?m)^### Alert: ([a-z-]+)$", ALERTS_PAGE)) == set(ALERTS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_schedules import Schedules
@@ -67,14 +65,3 @@ def test_code_without_schedules_needs_no_python(cloud: Cloud) -> None:
     cloud.ledger["schedules"] = "yes"
     cloud.ok("deploy.sh", "--step=apply")
     assert schedules.arguments.startswith("cloudsched apply")
-
-
-def test_a_dry_run_prints_the_command(tmp_path: Path) -> None:
-    """It runs nothing, and reads no secret."""
-    cloud = Cloud(tmp_path)
-    schedules = Schedules(cloud)
-    schedules.declare()
-    printed = cloud.ok("deploy.sh", "--dry-run").out
-    assert "-m cloudsched apply --handlers " in printed
-    assert "versions access" not in printed
-    assert schedules.arguments == ""

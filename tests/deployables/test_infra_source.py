@@ -9,46 +9,18 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from tests.harness import ROOT, free_port, process, request, wait_until
-
-from cloudsched import App
-from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.policy import Priority
-from cloudsched.emulator import CloudTasksEmulator
+from tests.harness import ROOT
 
 pytestmark = pytest.mark.timeout(400)
 """Installs seventy packages, the first time from the network."""
 
-SECRET = "a-secret-of-the-tests"  # noqa: S105 - a secret for tests
-THREADS = 10
 INSTALL = ("install", "--quiet", "--no-deps", "--no-compile")
-HANDLERS = '''
-"""A user's handlers: one that ends only when enough others run at the same time."""
-
-import threading
-
-from cloudsched import App
-
-app = App()
-together = threading.Barrier({threads}, timeout=60)
-
-
-@app.handler("meet")
-def meet() -> str:
-    """Wait until as many handlers run at the same time as there are threads."""
-    together.wait()
-    return "met"
-'''
 
 
 @dataclass(frozen=True)
@@ -71,7 +43,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     folder = tmp_path_factory.mktemp("deployed")
     functions, source, environment = folder / "functions", folder / "source", folder / "environment"
     shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns("__pycache__"))
-    (functions / "handlers.py").write_text(HANDLERS.format(threads=THREADS), encoding="utf-8")
     (functions / ".env").write_text("CLOUDSCHED_SECRET=not-for-the-cloud", encoding="utf-8")
     run = partial(subprocess.run, capture_output=True, text=True, check=False, timeout=300)
     names = frozenset[str]()
@@ -124,78 +95,3 @@ def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
     command = [built.command("python"), "-I", "-c", f"import sys; sys.path.insert(0, ''); {code}"]
     done = subprocess.run(command, cwd=built.source, capture_output=True, text=True, check=False, timeout=200)  # noqa: S603
     assert done.returncode == 0, done.stderr
-
-
-@pytest.fixture(scope="module")
-def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, dict[str, str]]]:
-    """Serve the functions as the buildpack does; yield an app that shares their store and queues."""
-    ports = {function: free_port() for function in ("api", "execute", "sweep")}
-    with CloudTasksEmulator(auto_create_queues=True) as emulator:
-        settings = Settings(
-            executor_url=f"http://127.0.0.1:{ports['execute']}",
-            secret=SECRET,
-            store="sqlite",
-            data=tmp_path_factory.mktemp("store") / "tasks.db",
-            tasks_emulator=emulator.address,
-            default_lead=timedelta(seconds=1),
-        )
-        app = App(settings)
-
-        @app.handler("meet")
-        def _meet() -> None:
-            """Only the executor runs this handler."""
-
-        environment = {
-            "PATH": f"{built.environment / 'bin'}:/usr/bin:/bin",
-            **settings.to_environment(),
-            "CLOUDSCHED_OPEN": "on",
-        }
-        # As google/buildpacks does (cmd/python/functions_framework): no arguments, only environment variables.
-        command = built.command("functions-framework")
-        with (
-            process(command, env=_function_environment(environment, "api", ports), cwd=built.source) as api,
-            process(command, env=_function_environment(environment, "execute", ports), cwd=built.source) as execute,
-            process(command, env=_function_environment(environment, "sweep", ports), cwd=built.source) as sweep,
-        ):
-            for one, (name, port) in zip((api, execute, sweep), ports.items(), strict=True):
-                wait_until(partial(_is_serving, port), f"{name}: {one.output}")
-            yield app, {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
-        app.close()
-
-
-def _function_environment(environment: dict[str, str], function: str, ports: dict[str, int]) -> dict[str, str]:
-    own = {"FUNCTION_TARGET": function, "FUNCTION_SIGNATURE_TYPE": "http", "PORT": str(ports[function])}
-    return environment | own | {"THREADS": str(THREADS)}
-
-
-def _is_serving(port: int) -> bool:
-    try:
-        request(f"http://127.0.0.1:{port}", "GET", "/")
-    except OSError:
-        return False
-    return True
-
-
-def test_tasks_run_in_the_built_source(served: tuple[App, dict[str, str]]) -> None:
-    """The function runs as many handlers at the same time as it has threads, from any queue."""
-    app, _ = served
-    priorities = list(Priority)
-    ids = [f"task-{number}" for number in range(THREADS)]
-    for number, task_id in enumerate(ids):
-        priority = priorities[number % len(priorities)]
-        app.create(id=task_id, owner="ada", title="Meet", handler="meet", priority=priority)
-
-    def states() -> set[str]:
-        with ThreadPoolExecutor(4) as pool:
-            return {str(task.status) for task in pool.map(app.get, ids)}
-
-    wait_until(lambda: states() == {"COMPLETED"}, "all of them met")
-
-
-def test_each_function_responds(served: tuple[App, dict[str, str]]) -> None:
-    """`api` answers with problem documents, `execute` refuses requests without a token, `sweep` reports what it did."""
-    _, urls = served
-    assert request(urls["api"], "GET", "/v1/nothing").headers["Content-Type"].startswith("application/problem+json")
-    assert request(urls["execute"], "POST", "/v1/tasks/execute", {}).status == 401
-    swept: Any = request(urls["sweep"], "POST", "/", {})
-    assert (swept.status, swept.body["dispatched"]) == (200, 0)

@@ -77,23 +77,6 @@ def test_the_workflows_hold_no_key(project: Path) -> None:
     assert set(auth["with"]) == {"workload_identity_provider", "service_account"}
 
 
-def test_the_jobs_follow_each_other(project: Path) -> None:
-    """Tests, then the plan, then staging, then production; a rollback is asked for by hand, and runs alone."""
-    jobs = load(project, "deploy")["jobs"]
-    assert [jobs[name].get("needs") for name in ("plan", "staging", "production")] == ["test", "plan", "staging"]
-    assert {name: job["with"]["step"] for name, job in jobs.items() if "uses" in job} == {
-        "plan": "plan",
-        "staging": "deploy",
-        "production": "deploy",
-        "roll-back": "roll-back",
-    }
-    assert "push" in jobs["test"]["if"]
-    assert "workflow_dispatch" in jobs["roll-back"]["if"]
-    assert "needs" not in jobs["roll-back"]
-    for job in jobs.values():
-        assert "uses" not in job or (project / job["uses"]).is_file()
-
-
 def test_no_input_is_part_of_a_command(project: Path) -> None:
     """What somebody types into the form reaches the shell as a variable, never as text of the script."""
     steps = [

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
-import secrets
 import subprocess
 import sys
 import tempfile
-import uuid
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.run import changed, dates, emulator, leftovers, second_look, tiers
-from tests.run import shards as shards_of_a_run
-from tests.run.ids import draw_ids
-from tests.run.order import shuffle
-from tests.run.report import describe_run
+from tests.run import dates, emulator, leftovers, second_look, tiers
 
 from cloudsched.adapters.firestore.emulator import FirestoreEmulator
 
@@ -92,56 +84,6 @@ def test_files_are_found(before: leftovers.Before, tmp_path: Path) -> None:
     assert before.list_leftovers() == expected
 
 
-def test_the_environment_is_as_it_was_after_a_run(before: leftovers.Before) -> None:
-    """The folder is gone, and the variables have the values of before."""
-    mark = before.mark.partition("=")[2]
-    assert os.environ[leftovers.MARK] == mark
-    assert Path(tempfile.gettempdir()) == before.temporary
-    before.close()
-    assert os.environ.get(leftovers.MARK) != mark
-    assert not before.temporary.exists()
-    before.temporary.mkdir()  # for the fixture's own end
-
-
-def test_the_table_counts_each_test_once_and_sums_its_phases() -> None:
-    """Set-up and tear-down belong to their test; the histories that tests record are added up."""
-
-    def report(name: str, when: str, seconds: float, histories: int = 0) -> pytest.TestReport:
-        recorded: list[tuple[str, object]] = [("histories", histories)] if histories else []
-        where = (name, None, name)
-        return pytest.TestReport(name, where, {}, "passed", None, when, duration=seconds, user_properties=recorded)  # type: ignore[arg-type]
-
-    reports = [report(f"t{number}", "call", number, 40) for number in range(12)]
-    reports += [report("t0", "setup", 100, 40), report("t0", "teardown", 1)]
-    lines = describe_run(reports, 60, 1500, "--order 7")
-    assert [line.split(maxsplit=1) for line in lines[:5]] == [
-        ["tests", "12"],
-        ["histories", "480"],
-        ["seconds", "60, of tests 167"],
-        ["memory", "1,500 MB in the largest process"],
-        ["order", "--order 7"],
-    ]
-    assert [line.split() for line in lines[6:]] == [["101.0", "t0"], *([f"{n}.0", f"t{n}"] for n in range(11, 2, -1))]
-
-
-def test_an_order_keeps_modules_together_and_is_repeatable(request: pytest.FixtureRequest) -> None:
-    """Every test comes once; another seed gives another order."""
-    items = request.session.items
-    shuffled = shuffle(items, 7)
-    assert sorted(map(id, shuffled)) == sorted(map(id, items))
-    assert shuffled == shuffle(items, 7)
-    if len(items) > 5:
-        assert shuffled != shuffle(items, 8)
-    paths = [item.path for item in shuffled]
-    assert len(list(groupby(paths))) == len(set(paths))
-
-
-def test_the_garbage_collector_spares_what_was_there_before_the_first_test() -> None:
-    """It looks at what the tests make."""
-    assert gc.isenabled()
-    assert gc.get_freeze_count() > 10_000
-
-
 class _Emulator(FirestoreEmulator):
     """One that only counts how often it is started."""
 
@@ -174,47 +116,12 @@ def test_the_processes_of_a_run_share_one_emulator(monkeypatch: pytest.MonkeyPat
     assert emulator.find_address() is None, "the run has ended"
 
 
-def test_each_file_belongs_to_one_process_and_always_to_the_same() -> None:
-    """However many there are; none has more than the others and its longest file."""
-    files = [TESTS / f"room/test_{number}.py" for number in range(40)]
-    for processes in (1, 2, 3, 7):
-        shards = shards_of_a_run.deal(files, processes)
-        assert sorted(file for shard in shards for file in shard) == sorted(files)
-        assert shards == shards_of_a_run.deal(reversed(files), processes)
-        assert max(map(len, shards)) - min(map(len, shards)) <= 1, "all take as long"
-
-
 @pytest.mark.parametrize("row", [*tiers.CHECK, *tiers.ALL, *tiers.KEPT])
 def test_what_does_not_run_each_time_exists(row: str) -> None:
     """A test that is renamed does not come back into the five minutes unnoticed, nor is a row about nothing."""
     path, _, start = row.partition("::")
     assert (TESTS / path).exists()
     assert not start or f"def {start.partition('[')[0]}" in (TESTS / path).read_text("utf-8")
-
-
-def test_what_is_named_runs_and_all_runs_with_all() -> None:
-    """A row holds for whole runs and for runs of a folder above it."""
-    row = "stories/test_tutorial.py"
-    assert row in tiers.ALL
-    file = TESTS / row
-
-    def is_left_out(*arguments: str, everything: bool = False) -> bool:
-        config = SimpleNamespace(args=arguments, getoption=lambda name: everything and name == "--all")
-        return tiers.is_left_out(file, config)  # type: ignore[arg-type]
-
-    assert is_left_out(str(TESTS))
-    assert not is_left_out(str(TESTS), everything=True)
-    assert not is_left_out(str(file))
-    assert not is_left_out(f"{file}::test_it")
-
-
-def test_changes_choose_the_tests_nearest_to_them_first() -> None:
-    """A changed test, then the module's own, then its room's; nothing is chosen for a file that has no tests."""
-    found = changed.order_tests(["src/cloudsched/engine/ports/queue.py", "tests/run/test_run.py", "LICENSE"])
-    names = [each.relative_to(TESTS).as_posix() for each in found]
-    assert names[0] == "run/test_run.py"
-    assert "contract/test_dispatcher.py" in names, "each adapter of a port is tried"
-    assert changed.order_tests(["LICENSE"]) == []
 
 
 @pytest.mark.parametrize(("passes", "rows", "ends"), [(True, 0, "flaky"), (True, 2, "failed"), (False, 0, "failed")])
@@ -311,19 +218,6 @@ def test_a_module_that_leaves_something_behind_fails_and_the_next_one_does_not(t
         assert said.startswith(expected)
     assert done.stdout.splitlines()[-1].startswith(f"{2 * len(LEFTOVERS) + 3} passed, {len(LEFTOVERS)} errors")
     assert "a secret" not in done.stdout
-
-
-def test_ids_are_those_of_the_test() -> None:
-    """They are the same in each run, differ from those of other tests, and do not ascend."""
-
-    def draw(name: str) -> list[str]:
-        with draw_ids(name):
-            return [each for _ in range(9) for each in (str(uuid.uuid4()), secrets.token_hex(8))]
-
-    assert draw("one") == draw("one")
-    assert len({*draw("one"), *draw("other")}) == 36
-    assert draw("one")[::2] != sorted(draw("one")[::2])
-    assert uuid.uuid4().version == 4
 
 
 def test_a_run_is_on_the_day_that_was_asked_for(tmp_path: Path) -> None:

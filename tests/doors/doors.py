@@ -387,7 +387,6 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     ],
     "upcoming": lambda _, t: ["tasks", "upcoming", t.task_id, "--json"],
     "list_executions": lambda _, t: ["tasks", "logs", t.task_id, "--json"],
-    "get_execution_logs": lambda _, t: ["tasks", "logs", t.task_id, "--execution", t.execution_id, "--json"],
     "list_tasks": lambda a, t: ["tasks", "list", "--json", *_owner(a, t)],
     "put_calendar": lambda a, t: ["calendars", "set", "cal", "--weekdays", "TU", *_owner(a, t)],
     "get_calendar": lambda a, t: ["calendars", "show", "cal", "--json", *_owner(a, t)],

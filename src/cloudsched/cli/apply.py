@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.main import SuggestingGroup
 from cloudsched.cli.options import json_option
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.local.untrusted_text import to_json_line, to_printable
@@ -126,7 +125,7 @@ def _with_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.group(name="import", cls=SuggestingGroup)
+@click.group(name="import")
 def import_jobs() -> None:
     """Make tasks of the jobs of another scheduler.
 

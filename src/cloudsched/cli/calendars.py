@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,16 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.client.views import CalendarView
 
 
-_SYNONYMS: Final = {
-    "get": "show",
-    "ls": "list",
-    "rm": "delete",
-    "remove": "delete",
-    **dict.fromkeys(("put", "create", "edit", "update"), "set"),
-}
-
-
-@click.group(cls=ApiGroup, synonyms=_SYNONYMS)
+@click.group(cls=ApiGroup)
 @api_options
 def calendars() -> None:
     """Show and change calendars: holidays and other days that schedules respect."""

@@ -47,7 +47,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "tasks get": ("tasks get ID --json",),
     "tasks history": ("tasks history ID",),
     "tasks list": ("tasks list --owner ada --status active", "tasks list --soonest --limit 5 --json"),
-    "tasks logs": ("tasks logs ID --follow", "tasks logs ID --execution 20270104T080000Z --json"),
+    "tasks logs": ("tasks logs ID --follow",),
     "tasks pause": ("tasks pause ID",),
     "tasks resume": ("tasks resume ID --quiet",),
     "tasks retry": ("tasks retry ID 20270104T080000Z", "tasks retry ID --from-step 3"),

@@ -1,17 +1,14 @@
 """The entry point of the ``cloudsched`` command, the table of its subcommands, and its exit codes.
 
-Each subcommand is a module of its own, imported when it is used. A group answers a mistyped command or a misplaced
-option with what was probably meant.
+Each subcommand is a module of its own, imported when it is used.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from difflib import get_close_matches
 from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -31,48 +28,6 @@ from cloudsched.local.untrusted_text import print_error, to_json_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-
-class SuggestingGroup(click.Group):
-    """A group whose refusals name the command that was probably meant.
-
-    Args:
-        synonyms: The words that people type, and the commands that they mean, with their groups if these are others.
-    """
-
-    def __init__(self, *args: Any, synonyms: Mapping[str, str] | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._synonyms = synonyms or {}
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named first. Raises UsageError with a suggestion if there is none."""
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
-            self._refuse(ctx, name)
-        return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Run the command. Refuse an option of this group that stands behind the command, and name its place."""
-        try:
-            return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            options = {name for param in self.params if isinstance(param, click.Option) for name in param.opts}
-            if error.option_name not in options or error.ctx is None or error.ctx is ctx:
-                raise
-            place = f"{ctx.command_path} {error.option_name} … {error.ctx.info_name}"
-            raise click.UsageError(f"{error.option_name} goes before the command: {place}", error.ctx) from error
-
-    def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
-        message = f"No such command {name!r}."
-        known = [*self.list_commands(ctx), *self._synonyms]
-        close = [name.lower()] if name.lower() in self._synonyms else get_close_matches(name.lower(), known, n=3)
-        if close:
-            meant = [self._synonyms.get(each, each) for each in close]
-            full = [each if each.startswith("cloudsched ") else f"{ctx.command_path} {each}" for each in meant]
-            message += f" Did you mean {' or '.join(dict.fromkeys(full))}?"
-        raise click.UsageError(message, ctx)
 
 
 _COMMANDS = {
@@ -114,7 +69,7 @@ NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY
 """The error when the API answers 401 and no credential was given."""
 
 
-class _Commands(SuggestingGroup):
+class _Commands(click.Group):
     """A group that imports a command when it is used."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -129,6 +84,15 @@ class _Commands(SuggestingGroup):
         assert isinstance(command, click.Command)  # noqa: S101 - as the table above says
         add_examples(command, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named first. Raises NoSuchCommand with the closest ones if there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:  # which knows no command that is not imported
+            raise click.NoSuchCommand(error.command_name, possibilities=_COMMANDS, ctx=ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands and options that fit, from the table, without importing any command."""
@@ -152,26 +116,7 @@ class _Commands(SuggestingGroup):
             formatter.write_dl([(name, about) for name, (_, about) in sorted(_COMMANDS.items())])
 
 
-_SYNONYMS = {
-    **{
-        name: f"cloudsched tasks {name}"
-        for name in ("backfill", "cancel", "create", "delete", "get", "list", "logs", "pause", "resume", "retry")
-    },
-    **{name: f"cloudsched tasks {name}" for name in ("send", "tree", "trigger", "upcoming", "update")},
-    "start": "dev",
-    "up": "dev",
-    "check": "doctor",
-    "status": "doctor",
-    "task": "tasks",
-    "key": "keys",
-    "preview": "next",
-    "calendar": "calendars",
-    "holidays": "calendars",
-}
-"""The words that people type without their group, or by another name."""
-
-
-@click.group(cls=_Commands, synonyms=_SYNONYMS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cloudsched", prog_name="cloudsched")
 def cloudsched() -> None:
     """Durable scheduled tasks for Google Cloud. Here is everything that runs on your own machine."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from cloudsched.cli.main import NO_CREDENTIALS, SuggestingGroup
+from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.config.imports import pause_collection
 from cloudsched.emulator.model.names import parse_time
 from cloudsched.errors import InvalidSchedule, Unauthenticated, Unavailable
@@ -167,8 +167,19 @@ class _ExplainsErrors(click.Command):
             return super().invoke(ctx)
 
 
-class ApiGroup(_ExplainsErrors, SuggestingGroup):
+class ApiGroup(_ExplainsErrors, click.Group):
     """A group whose commands use the API."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command. Refuse an option of this group that stands behind the command, and name its place."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            options = {name for param in self.params if isinstance(param, click.Option) for name in param.opts}
+            if error.option_name not in options or error.ctx is None or error.ctx is ctx:
+                raise
+            place = f"{ctx.command_path} {error.option_name} … {error.ctx.info_name}"
+            raise click.UsageError(f"{error.option_name} goes before the command: {place}", error.ctx) from error
 
 
 class ApiCommand(_ExplainsErrors):

@@ -48,27 +48,7 @@ def _make_printer(*, as_json: bool) -> Printer:
     return Printer(as_json=as_json)
 
 
-_SYNONYMS = {
-    "ls": "list",
-    "show": "get",
-    "describe": "get",
-    "add": "create",
-    "new": "create",
-    "edit": "update",
-    "rm": "delete",
-    "remove": "delete",
-    "run": "trigger",
-    "stop": "cancel",
-    "executions": "logs",
-    "log": "logs",
-    "event": "send",
-    "next": "upcoming",
-    "explain": "why",
-    "changes": "history",
-}
-
-
-@click.group(cls=ApiGroup, synonyms=_SYNONYMS)
+@click.group(cls=ApiGroup)
 @api_options
 def tasks() -> None:
     """Show and change tasks through the API."""
@@ -247,17 +227,12 @@ def retry(
 @_task_id_argument
 @click.option("--follow", "-f", is_flag=True, help="Keep printing until the task has ended, or Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
-@click.option("--execution", metavar="ID", help="Only what this execution has logged; with --follow until it ends.")
 @json_option
 @pass_client
-def logs(client: Client, task_id: str, *, follow: bool, limit: int, execution: str | None, as_json: bool) -> None:
+def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
     """Show a task's executions, earliest first, with progress, steps, what they logged, and an error's traceback."""
-    from cloudsched.cli.output import print_execution_log, print_log_of  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.output import print_log_of  # noqa: PLC0415 - not needed for --help
 
-    if execution is not None:
-        seconds = POLL_SECONDS
-        print_execution_log(client, task_id, execution, follow=follow, as_json=as_json, poll_seconds=seconds)
-        return
     printer = _make_printer(as_json=as_json)
     shown = 0
     try:

@@ -66,12 +66,3 @@ def test_help_imports_nothing_that_runs_commands(command: str) -> None:
     assert not [name for name in imported if f"{name}.".startswith(banned)]
     libraries = {"click", *DOCUMENTS} if command in MEMBERS else {"click"}
     assert find_declared(imported) <= libraries
-
-
-@pytest.mark.parametrize("arguments", [["tasks"], ["tasks", "get"], ["tasks", "create"], ["keys"]], ids=" ".join)
-def test_only_a_list_of_members_imports_them(arguments: list[str]) -> None:
-    """The help of the other commands of such a group imports no document."""
-    code = f"import sys; from cloudsched.cli.main import cloudsched as c\ntry: c({[*arguments, '--help']})\n"
-    code += "except SystemExit: print(*[name for name in sys.modules if name.startswith('cloudsched.domain')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
-    assert done.stdout.splitlines()[-1] == ""

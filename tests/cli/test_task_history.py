@@ -40,35 +40,6 @@ def film(app: App) -> Iterator[None]:
     app.container.registry.registrations.handlers.pop("film")  # the app is shared by the module
 
 
-@pytest.fixture
-def hedge(app: App) -> Iterator[None]:
-    """A durable handler that lets two calls race, of which the second is the faster."""
-
-    @app.handler("nap")
-    def nap(ctx: Context) -> None:
-        ctx.sleep(timedelta(days=1))
-
-    @app.handler("hedge")
-    def hedge(ctx: Context) -> None:
-        ctx.race(ctx.call(nap), ctx.call("greet", payload={"name": "Grace"}))
-
-    yield
-    for name in ("nap", "hedge"):
-        app.container.registry.registrations.handlers.pop(name)  # the app is shared by the module
-
-
-@pytest.mark.usefixtures("hedge")
-def test_a_race_says_which_call_won(tasks: Tasks, sim: Simulation) -> None:
-    """In the steps of the task that ran it; its loser is shown as cancelled, and by what."""
-    sim.app.create(owner="ada", title="Hedge", handler="hedge", schedule=Schedule.once(sim.now), id="h")
-    sim.advance(timedelta(minutes=1))
-    for command in ("logs", "tree"):
-        shown = tasks(command, "h").out
-        assert "3. race  SUCCEEDED  won by 2" in shown
-        assert re.search(r"1\. call nap  FAILED  Another call won the race\.", shown)
-    assert "CANCELLED nap" in tasks("tree", "h").out
-
-
 @pytest.mark.usefixtures("film")
 @pytest.mark.parametrize("command", ["logs", "tree"])
 def test_steps_and_progress_are_shown(command: str, tasks: Tasks, sim: Simulation) -> None:

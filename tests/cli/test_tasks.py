@@ -179,12 +179,6 @@ def test_an_event_that_nobody_awaits_is_refused_or_kept(tasks: Tasks, sim: Simul
     assert [each.name for each in sim.app.get("t").events] == ["approved"]
 
 
-def test_title_and_owner_may_be_left_out(tasks: Tasks) -> None:
-    """The handler's name is the title, and `system` the owner of what a server creates for itself."""
-    created = json.loads(tasks("create", "--handler", "greet", "--payload", '{"name": "Ada"}', "--json").out)
-    assert (created["title"], created["owner"]) == ("greet", "system")
-
-
 def test_missing_credential_explains_how_to_authenticate(
     run_command: Tasks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, simulate: Callable[..., Simulation]
 ) -> None:

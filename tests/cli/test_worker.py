@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import CommandResult
-from tests.harness import free_port
 
 Typed = Callable[..., CommandResult]
 
@@ -57,21 +56,6 @@ def test_a_worker_that_polls_once_announces_no_further_poll(run_command: Typed, 
     assert f"from the API at {url}, once, 1 at a time" in said.out
     assert "It ends when the waiting work has run.\nNothing waits in gpu that this worker may run: check" in said.out
     assert "polls every" not in said.out
-
-
-@pytest.mark.parametrize("key", [" csk_x", "csk_x "])
-def test_a_key_with_a_space_is_refused(run_command: Typed, url: str, key: str) -> None:
-    """It is not treated as an outage that may pass."""
-    said = run_command(*WORKER, "--url", url, "--key", key)
-    assert said.code == 2
-    assert "The key begins or ends with a space." in said.err
-
-
-def test_a_worker_without_a_stack_says_what_seems_to_be_missing(run_command: Typed) -> None:
-    """Before it keeps trying: nothing listens there, so `cloudsched dev` seems not to run."""
-    said = run_command(*WORKER, "--url", f"http://127.0.0.1:{free_port()}", "--once")
-    assert "cloudsched dev seems not to run" in said.err
-    assert said.err.index("seems not to run") < said.err.index("cannot be reached")
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Task
-from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation
 
 own = logging.getLogger("my.handlers")
@@ -52,26 +49,6 @@ def app(app: App) -> App:
         return Fail("sold out")
 
     return app
-
-
-@pytest.fixture
-def lines() -> Iterator[list[dict[str, Any]]]:
-    """Each line of the log, as Cloud Logging reads it."""
-    found: list[dict[str, Any]] = []
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(json.loads(self.format(record)))
-
-    handler = Collector()
-    handler.setFormatter(CloudFormatter("demo", "execute", "execute-00007"))
-    root = logging.getLogger()
-    before = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    yield found
-    root.removeHandler(handler)
-    root.setLevel(before)
 
 
 def run(sim: Simulation, handler: str, **fields: Any) -> Task:

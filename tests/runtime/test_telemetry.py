@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -23,7 +23,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters import opentelemetry
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
-from cloudsched.runtime.telemetry import CloudFormatter, configure_cloud_logging, make_tracer
+from cloudsched.runtime.telemetry import configure_cloud_logging, make_tracer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute
 
@@ -47,26 +47,6 @@ def app(app: App) -> App:
         raise ValueError("no")
 
     return app
-
-
-@pytest.fixture
-def lines() -> Iterator[list[dict[str, Any]]]:
-    """Each line of the log, as Cloud Logging reads it."""
-    found: list[dict[str, Any]] = []
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(json.loads(self.format(record)))
-
-    handler = Collector()
-    handler.setFormatter(CloudFormatter("demo"))
-    root = logging.getLogger()
-    before = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    yield found
-    root.removeHandler(handler)
-    root.setLevel(before)
 
 
 def create(sim: Simulation, **task: Any) -> str:
@@ -101,14 +81,6 @@ def test_each_change_of_state_is_one_line(app: App, sim: Simulation, lines: list
     started = next(line for line in lines if line.get("action") == "started")
     assert (started["severity"], started["attempt"]) == ("INFO", 1)
     assert 0 <= started["latenessSeconds"] < 1
-
-
-def test_a_failure_is_logged_with_its_class(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A retry and a failure have lines of their own, with the error's class in a field."""
-    create(sim, handler="fail")
-    sim.advance(timedelta(minutes=10))
-    assert actions(lines) == ["created", "started", "retrying", "started", "failed_task", "failed"]
-    assert {line["error"] for line in lines if "error" in line} == {"ValueError"}
 
 
 def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from cloudsched.engine.durable.step_attempt import Usage
 from cloudsched.errors import WorkflowError
@@ -33,6 +33,9 @@ class Recorded(NamedTuple):
     """The entries that are not committed yet."""
     calls_made: int
     """The entry number up to which all calls are known to have tasks."""
+
+
+NOTHING_RECORDED: Final = Recorded(Usage(), (), 0)
 
 
 class DurableRun:
@@ -147,7 +150,7 @@ class DurableRun:
     @property
     def recorded(self) -> Recorded:
         """The journal's part of the report of an attempt."""
-        return Recorded(Usage(), (), 0)
+        return NOTHING_RECORDED
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING, Concatenate
 
-from cloudsched.engine.durable.durable_run import DurableRun, P, Recorded, T
+from cloudsched.engine.durable.durable_run import NOTHING_RECORDED, DurableRun, P, Recorded, T
 from cloudsched.engine.durable.journal_cursor import HandlerThread, JournalCursor
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
 from cloudsched.engine.durable.waits import record_now
@@ -141,7 +141,7 @@ class Replay(DurableRun):
     def recorded(self) -> Recorded:
         cursor = self._opened
         if cursor is None:
-            return Recorded(Usage(), (), self._run.calls_made)
+            return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made)
         entries = tuple((cursor.entries or {}).values())
         usage = Usage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
         return Recorded(usage, tuple(cursor.pending.values()) if cursor.is_durable else (), cursor.calls.made)

@@ -196,7 +196,11 @@ class Executor:
 
     def _authenticate(self, body: bytes, token: str) -> Dispatch:
         self._keys.verify(body, token)
-        return _parse_dispatch(body)
+        try:
+            return Dispatch.from_wire(from_json(body))
+        except ValueError as error:
+            hint = "Only cloudsched creates dispatches."
+            raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
 
     def _claim(self, dispatch: Dispatch) -> Procedure[ClaimedRun | DeliveryResult]:
         token = secrets.token_hex(16)  # it is not needed: no report arrives from outside
@@ -496,13 +500,6 @@ class Executor:
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
             self._engine.locks.cancel(lock_key, task.id, dispatch.execution_id, now)
-
-
-def _parse_dispatch(body: bytes) -> Dispatch:
-    try:
-        return Dispatch.from_wire(from_json(body))
-    except ValueError as error:
-        raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched creates dispatches.") from error
 
 
 class AttemptEnd:

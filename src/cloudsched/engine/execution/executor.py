@@ -243,24 +243,20 @@ class Executor:
         self, dispatch: Dispatch, token_hash: str, loaded: tuple[VersionedTask | None, datetime]
     ) -> Commit | ClaimedRun | NotClaimed:
         """Return what to commit for a dispatch, or its run if the claim is committed already."""
-        with limit_search(DISPATCH_STEPS):
-            return self._decide_on_task(dispatch, token_hash, *loaded)
-
-    def _decide_on_task(
-        self, dispatch: Dispatch, token_hash: str, stored: VersionedTask | None, now: datetime
-    ) -> Commit | ClaimedRun | NotClaimed:
+        stored, now = loaded
         if stored is None:
             return NotClaimed(None, Drop("there is no such task"))
-        if stored.task.zone_plan is not None and can_replan(stored.task):
-            stored = self._engine.replan(stored)
-        # guard: own claim
-        known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
-        if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
-            return ClaimedRun(self._engine, stored, known)
-        decision = self._decide_on(stored.task, dispatch, now, token_hash)
-        if isinstance(decision, Claim):
-            return self._to_commit(dispatch, stored, decision, now)
-        return NotClaimed(stored, decision)
+        with limit_search(DISPATCH_STEPS):
+            if stored.task.zone_plan is not None and can_replan(stored.task):
+                stored = self._engine.replan(stored)
+            # guard: own claim
+            known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
+            if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
+                return ClaimedRun(self._engine, stored, known)
+            decision = self._decide_on(stored.task, dispatch, now, token_hash)
+            if isinstance(decision, Claim):
+                return self._to_commit(dispatch, stored, decision, now)
+            return NotClaimed(stored, decision)
 
     def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
         if self._holder is not None:

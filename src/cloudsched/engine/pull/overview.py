@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.documents.overview_responses import Queue
 from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
 from cloudsched.domain.documents.pull import MAX_SKILLS, OfferEntry, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 from cloudsched.domain.documents.record import Record
@@ -128,19 +129,6 @@ MAX_WAITERS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
-    """The work that waits under one queue key, and the number of workers that listen there."""
-
-    queue: str
-    skill: str | None
-    waiting: int
-    """At most `MAX_COUNT`."""
-    first_since: datetime | None
-    """The instant since which the first in the queue has been waiting."""
-    workers: int
-
-
-@dataclass(frozen=True, slots=True)
 class LockState:
     """A lock, its first waiters in order, and the tasks that hold it or wait."""
 
@@ -158,7 +146,7 @@ def list_workers(store: Store, owner: str | None) -> Sequence[WorkerPresence]:
     return store.records.list(WorkerPresence, owner, limit=MAX_WORKERS)
 
 
-def list_queues(store: Store, owner: str | None, now: datetime) -> list[QueueState]:
+def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, ...]:
     """Return each queue key where work of all owners or of one waits, and those where workers listen.
 
     Costs two reads for each key, one more for each 1,000 that wait, and one for each worker.
@@ -172,15 +160,15 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> list[QueueSta
         queue, _, skill = key.partition("/")
         first = store.list_offers((key,), owner, limit=1)
         states.append(
-            QueueState(
-                queue,
-                skill or None,
-                store.search.count_offers(key, owner, MAX_COUNT) if first else 0,
-                get_offered_since(first[0]) if first else None,
-                sum(may_serve(one, queue, skill, owner) for one in present),
+            Queue(
+                queue=queue,
+                skill=skill or None,
+                waiting=store.search.count_offers(key, owner, MAX_COUNT) if first else 0,
+                first_since=get_offered_since(first[0]) if first else None,
+                workers=sum(may_serve(one, queue, skill, owner) for one in present),
             )
         )
-    return states
+    return tuple(states)
 
 
 def list_queued_tasks(

@@ -29,6 +29,7 @@ from cloudsched.domain.documents.batch_change import (
 )
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
 from cloudsched.domain.documents.json_limits import json_size
+from cloudsched.domain.documents.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -39,6 +40,7 @@ from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.tasks.execution_search import ExecutionFilter, find_executions_with_tasks, list_failures
+from cloudsched.engine.tasks.overview import name_failure
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
@@ -274,15 +276,6 @@ _DURATION: Final = timedelta(minutes=10)
 _RETENTION: Final = timedelta(days=7)
 
 
-@dataclass(frozen=True, slots=True)
-class MatchingTasks:
-    """The number of tasks that a change concerns."""
-
-    count: int
-    is_at_least: bool = False
-    """True if there may be more: counting stopped at a bound."""
-
-
 class BatchChanges:
     """Counts what a batch change concerns, and starts it."""
 
@@ -291,7 +284,7 @@ class BatchChanges:
         self._clock = clock
         self._scheduler = scheduler
 
-    def count(self, change: BatchChange) -> MatchingTasks:
+    def count(self, change: BatchChange) -> TaskCount:
         """Return the number of tasks that a change concerns now.
 
         An index counts up to `MAX_COUNT`. If no index has all filters, and for tasks to retry, at most `MAX_READ` are
@@ -303,7 +296,7 @@ class BatchChanges:
         queries = to_queries(change)
         if change.action is not BatchAction.RETRY_FAILED and not any(query.looked_for for query in queries):
             count = sum(self._store.search.count_tasks(query, MAX_COUNT) for query in queries)
-            return MatchingTasks(min(MAX_COUNT, count), is_at_least=count >= MAX_COUNT)
+            return TaskCount(count=min(MAX_COUNT, count), is_at_least=count >= MAX_COUNT)
         return self._read_some(change, queries)
 
     def start(self, change: BatchChange, owner: str, key: str | None, caller: EventSender) -> Task:
@@ -314,9 +307,14 @@ class BatchChanges:
         to_queries(change)
         return self._start(f"Batch change: {change.action}", change.to_wire(), owner, key, caller)
 
-    def count_retries(self, chosen: RetryFilter) -> MatchingExecutions:
+    def count_retries(self, chosen: RetryFilter) -> RetryCount:
         """Return which failed executions a retry concerns now: a read each, up to a bound. Raises InvalidInput."""
-        return find_retries(self._store, chosen)
+        if chosen.ids is None:
+            query, only = to_query(chosen), to_filter(chosen)
+            found, is_cut = list_failures(self._store.search, query, only, MAX_RETRIES_READ)
+        else:
+            found, is_cut = _load_retryable(self._store, chosen, tuple(dict.fromkeys(chosen.ids))), False
+        return RetryCount(count=len(found), is_at_least=is_cut, first=tuple(map(name_failure, found[:NAMED])))
 
     def start_retry(self, retry: BatchRetry, owner: str, key: str | None, caller: EventSender) -> Task:
         """Create the task that retries failed executions, as `start` does for a change of tasks."""
@@ -342,50 +340,42 @@ class BatchChanges:
         by = replace(OWN_CODE, sender=caller)
         return self._scheduler().create(draft, mark=RequestMark.of_new_task(payload), lead=NO_LEAD, by=by)[0]
 
-    def _count_named(self, change: BatchChange, ids: Sequence[str]) -> MatchingTasks:
+    def _count_named(self, change: BatchChange, ids: Sequence[str]) -> TaskCount:
         """Count those of some tasks that a change concerns, the first ones that are not too large together."""
         now, count, size = self._clock.now(), 0, 0
         for begin in range(0, len(ids), _NAMED_SIZE):
             if size >= MAX_PAGE_BYTES:
-                return MatchingTasks(count, is_at_least=True)
+                return TaskCount(count=count, is_at_least=True)
             for each in self._store.load_many(ids[begin : begin + _NAMED_SIZE]):
                 count += each.task.deleted_at is None and change.concerns(each.task, now)
                 size += json_size(each.task.payload)
-        return MatchingTasks(count)
+        return TaskCount(count=count)
 
-    def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> MatchingTasks:
+    def _read_some(self, change: BatchChange, queries: Sequence[TaskQuery]) -> TaskCount:
         """Count the tasks that a change concerns by reading some of those that its filters find."""
         count, budget, size = 0, MAX_READ, 0
         for query in queries:
             token: str | None = None
             while True:
                 if budget <= 0 or size >= MAX_PAGE_BYTES:
-                    return MatchingTasks(count, is_at_least=True)
+                    return TaskCount(count=count, is_at_least=True)
                 page = self._store.list_tasks(query, limit=min(PAGE_SIZE, budget), page_token=token)
                 count += sum(change.action is not BatchAction.RETRY_FAILED or has_failed(task) for task in page.items)
                 budget, size = budget - page.read, size + page.size
                 token = page.next_page_token
                 if token is None:
                     break
-        return MatchingTasks(count)
+        return TaskCount(count=count)
 
 
 def _hash(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+NAMED: Final = 10
+"""The number of executions that a count of retries names, the latest."""
 MAX_RETRIES_READ: Final = 1_000
 """The number of failed executions after which counting stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class MatchingExecutions:
-    """The failed executions that a retry concerns."""
-
-    items: Sequence[Execution]
-    """The latest first."""
-    is_at_least: bool
-    """True if there may be more: looking stopped at a bound."""
 
 
 def to_query(chosen: RetryFilter) -> ExecutionQuery:
@@ -404,14 +394,6 @@ def to_filter(chosen: RetryFilter) -> ExecutionFilter:
         min_duration=chosen.min_duration,
         min_lateness=chosen.min_lateness,
     )
-
-
-def find_retries(store: Store, chosen: RetryFilter) -> MatchingExecutions:
-    """Return the failed executions that match, only the latest of them if there are many."""
-    if chosen.ids is None:
-        found, is_cut = list_failures(store.search, to_query(chosen), to_filter(chosen), MAX_RETRIES_READ)
-        return MatchingExecutions(found, is_cut)
-    return MatchingExecutions(_load_retryable(store, chosen, tuple(dict.fromkeys(chosen.ids))), is_at_least=False)
 
 
 def _load_retryable(store: Store, chosen: RetryFilter, named: Sequence[ExecutionName]) -> list[Execution]:

@@ -6,12 +6,11 @@ An open execution has no record yet: it is part of its task's document until it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
@@ -246,86 +245,7 @@ def _read_token(token: str | None, parts: int) -> tuple[int, str | None]:
     return int(matched[1]), matched[2] or None
 
 
-MAX_COUNT: Final = 10_000
-"""The most executions that are counted at a time, of failed ones and of all others: ten billed reads each."""
-MAX_DAYS: Final = 62
-"""The most days that are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class EndCounts:
-    """The counts of what was scheduled for a span of time, and has ended."""
-
-    start: datetime
-    failed: int
-    others: int
-
-
-def count_days(
-    search: SearchStore, query: ExecutionQuery, since: datetime, until: datetime, zone: ZoneInfo
-) -> Sequence[EndCounts]:
-    """Return the counts of each day from `since` to `until`, the earliest first. Both may lie within a day.
-
-    A count is a billed read for each 1,000 counted, or part of it. There are two a day. Raises InvalidInput.
-    """
-    parts = list(_split(since, until, zone))
-    if len(parts) > MAX_DAYS:
-        raise InvalidInput("until", f"is more than {MAX_DAYS} days after from", "Ask for some of them.")
-    return [count_ended(search, query, start, end) for start, end in parts]
-
-
-def _split(since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[tuple[datetime, datetime]]:
-    start = since
-    for _ in range(MAX_DAYS + 1):
-        if start >= until:
-            return
-        following = start.astimezone(zone).date() + timedelta(days=1)
-        midnight = datetime.combine(following, time(), zone).astimezone(UTC)
-        if midnight <= start:  # a day that the zone skips as a whole
-            midnight = datetime.combine(following + timedelta(days=1), time(), zone).astimezone(UTC)
-        end = min(midnight, until)
-        yield start, end
-        start = end
-
-
-def count_ended(search: SearchStore, query: ExecutionQuery, start: datetime, end: datetime) -> EndCounts:
-    """Return the counts of what was scheduled from one instant to before another. See `MAX_COUNT`."""
-    within = replace(query, since=start, until=end)
-    failed, others = (search.count_finished(within, is_failure=each, up_to=MAX_COUNT) for each in (True, False))
-    return EndCounts(start, failed, others)
-
-
-MAX_FAILURES: Final = 500
-"""The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
-MAX_GROUPS: Final = 50
-_COUNTED_AT_ONCE: Final = 100
-_FOLDERS: Final = re.compile(r"^.*[\\/]")
-_FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """Failures with the same type of error at the same place."""
-
-    type: str
-    place: str
-    """The innermost line of the traceback, as ``file.py:12 in name``, empty if there is none."""
-    latest: Execution
-    earliest: Execution
-    count: int
-    tasks: int
-    """The number of tasks that they are of."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailureSummary:
-    """The failures among the matching executions."""
-
-    count: int
-    is_at_least: bool
-    """True if there may be more: looking stopped at a bound."""
-    groups: Sequence[FailureGroup]
-    """Those with the most first."""
+_FAILURES_AT_ONCE: Final = 100
 
 
 def list_failures(
@@ -336,8 +256,8 @@ def list_failures(
         return [], False
     found: list[Execution] = []
     token: str | None = None
-    for _ in range(most // _COUNTED_AT_ONCE + 1):  # each reads at most some 1,000, however few of them match
-        page = find_executions_with_tasks(search, query, min(_COUNTED_AT_ONCE, most - len(found)), token, only)
+    for _ in range(most // _FAILURES_AT_ONCE + 1):  # each reads at most some 1,000, however few of them match
+        page = find_executions_with_tasks(search, query, min(_FAILURES_AT_ONCE, most - len(found)), token, only)
         failures = [each.execution for each in page.items if each.execution.status in FAILURE_STATUSES]
         found += failures
         token = page.next_page_token
@@ -346,29 +266,3 @@ def list_failures(
         if len(found) >= most:
             break
     return found, True
-
-
-def summarize_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> FailureSummary:
-    """Return the failures among the matching executions, in groups, only the latest of them if there are many."""
-    failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
-    return FailureSummary(len(failures), is_cut, list(_group(failures))[:MAX_GROUPS])
-
-
-def find_place(execution: Execution) -> str:
-    """Return where an execution failed, as ``file.py:12 in name``, empty if nothing says."""
-    error = execution.error
-    frames = [] if error is None or error.traceback is None else _FRAME.findall(error.traceback)
-    if not frames:
-        return ""
-    file, line, name = frames[-1]
-    return f"{_FOLDERS.sub('', file)}:{line} in {name}"
-
-
-def _group(failures: Sequence[Execution]) -> Iterator[FailureGroup]:
-    groups: dict[tuple[str, str], list[Execution]] = {}
-    for each in failures:
-        kind = each.status.value if each.error is None else each.error.type
-        groups.setdefault((kind, find_place(each)), []).append(each)
-    for (kind, place), members in sorted(groups.items(), key=lambda each: -len(each[1])):
-        ordered = sorted(members, key=lambda each: each.scheduled_for)
-        yield FailureGroup(kind, place, ordered[-1], ordered[0], len(members), len({each.task_id for each in members}))

@@ -1,21 +1,35 @@
-"""Counts of the tasks by status, of open work and of what ended in the last hours, and how late things start."""
+"""Counts of the tasks by status, of open work and of what ended, how late things start, and groups of failures."""
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cloudsched.domain.documents.execution import OPEN_STATUSES, ExecutionStatus, Trigger
-from cloudsched.domain.documents.overview_responses import NeedCause, NeedCount
+from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution, Trigger
+from cloudsched.domain.documents.overview_responses import (
+    DayCounts,
+    FailedExecution,
+    FailureGroup,
+    FailureSummary,
+    HourCounts,
+    NeedCause,
+    NeedCount,
+    OverviewCounts,
+    RecentStart,
+)
 from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
-from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.tasks.execution_search import EndCounts, count_ended
+from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
+from cloudsched.engine.tasks.execution_search import ExecutionFilter, list_failures
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.shard_sweeps import SweepNote, SweepNotes
@@ -40,40 +54,6 @@ _MAX_KEPT = 1000
 """The number of owners for whom counts are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The instant for which an occurrence of a schedule was due, and the delay of its start."""
-
-    scheduled_for: datetime
-    lateness: timedelta
-    """The delay with jitter, and with the wait for a lock or a worker."""
-
-
-@dataclass(frozen=True, slots=True)
-class OverviewCounts:
-    """The counts at one time. None is greater than `MAX_COUNT`."""
-
-    counted_at: datetime
-    tasks: Mapping[TaskStatus, int]
-    open: Mapping[ExecutionStatus, int]
-    """Tasks by the status of their most active open execution."""
-    hours: Sequence[EndCounts]
-    """The earliest hour first. The last one has just begun."""
-    due_soon: int
-    """Tasks whose next occurrence is within the next hour, or overdue."""
-    overdue_since: datetime | None
-    """The earliest next occurrence that is in the past and not claimed, and that no open run of its task holds back.
-
-    None if there is none, or if the first 111 that are due are all held back.
-    """
-    needs: Sequence[NeedCount]
-    """Each cause once."""
-    starts: Sequence[Start]
-    """Of the latest executions that ended, the earliest first."""
-    sweep: SweepNote | None
-    """The last sweep, None if none has been noted."""
-
-
 _Overdue: TypeAlias = tuple[Sequence[datetime], bool]
 """Since when work is due that no open run of its task holds back, and whether more is due than was looked at."""
 
@@ -91,13 +71,13 @@ class Overview:
         self._store = store
         self._clock = clock
         self._monotonic = monotonic
-        self._kept: dict[str | None, tuple[float, OverviewCounts]] = {}
+        self._kept: dict[str | None, tuple[float, OverviewCounts, SweepNote | None]] = {}
         self._marks: dict[str | None, str] = {}
         """The last change before the tasks that need somebody were counted, by owner."""
         self._lock = threading.Lock()
 
-    def count(self, owner: str | None) -> OverviewCounts:
-        """Return the counts of all tasks, or of those of an owner, at most `KEPT_SECONDS` old.
+    def count(self, owner: str | None) -> tuple[OverviewCounts, SweepNote | None]:
+        """Return the counts of all tasks, or of those of an owner, and the last sweep, at most `KEPT_SECONDS` old.
 
         The tasks that need somebody are counted anew once any task has changed. That check costs a read.
         """
@@ -108,11 +88,12 @@ class Overview:
                 if len(self._kept) >= _MAX_KEPT:
                     self._kept.clear()
                     self._marks.clear()
-                kept = self._monotonic(), self._count(owner)
+                kept = self._monotonic(), self._count(owner), self._sweeps.load()
             elif self._marks.get(owner) != mark:
-                kept = kept[0], replace(kept[1], needs=self._count_needs(owner, self._list_overdue(owner)))
+                needs = tuple(self._count_needs(owner, self._list_overdue(owner)))
+                kept = kept[0], kept[1].model_copy(update={"needs": needs}), kept[2]
             self._kept[owner], self._marks[owner] = kept, mark
-            return kept[1]
+            return kept[1], kept[2]
 
     def forget(self) -> None:
         """Count anew when somebody asks next, as after the clock was moved."""
@@ -137,12 +118,11 @@ class Overview:
             counted_at=now,
             tasks={status: search.count_tasks(TaskQuery(owner, status), MAX_COUNT) for status in TaskStatus},
             open={status: search.count_open(mine, status, MAX_COUNT) for status in OPEN_STATUSES},
-            hours=[count_ended(search, mine, start, start + timedelta(hours=1)) for start in starts],
+            hours=tuple(HourCounts(**count_ended(search, mine, each, each + timedelta(hours=1))) for each in starts),
             due_soon=search.count_tasks(TaskQuery(owner, due_until=now + timedelta(hours=1)), MAX_COUNT),
             overdue_since=next(iter(overdue[0]), None),
-            needs=self._count_needs(owner, overdue),
+            needs=tuple(self._count_needs(owner, overdue)),
             starts=self._list_starts(mine),
-            sweep=self._sweeps.load(),
         )
 
     def _list_overdue(self, owner: str | None) -> _Overdue:
@@ -172,11 +152,105 @@ class Overview:
             is_oldest_at_least=page.next_page_token is not None,
         )
 
-    def _list_starts(self, query: ExecutionQuery) -> Sequence[Start]:
+    def _list_starts(self, query: ExecutionQuery) -> tuple[RecentStart, ...]:
+        pages = [self._store.search.list_finished(query, is_failure=each, limit=RECENT) for each in (True, False)]
         found = [
-            Start(one.scheduled_for, max(timedelta(0), one.started_at - one.scheduled_for))
-            for is_failure in (True, False)
-            for one in self._store.search.list_finished(query, is_failure=is_failure, limit=RECENT).items
+            RecentStart(scheduled_for=at, lateness=max(0.0, (one.started_at - at).total_seconds()))
+            for page in pages
+            for one, at in ((each, each.scheduled_for) for each in page.items)
             if one.started_at is not None and one.trigger is Trigger.SCHEDULE
         ]
-        return sorted(found, key=lambda each: each.scheduled_for)[-RECENT:]
+        return tuple(sorted(found, key=lambda each: each.scheduled_for)[-RECENT:])
+
+
+MAX_DAYS: Final = 62
+"""The most days that are counted."""
+
+
+def count_days(
+    search: SearchStore, query: ExecutionQuery, since: datetime, until: datetime, zone: ZoneInfo
+) -> tuple[DayCounts, ...]:
+    """Return the counts of each day from `since` to `until`, the earliest first. Both may lie within a day.
+
+    A count is a billed read for each 1,000 counted, or part of it. There are two a day. Raises InvalidInput.
+    """
+    parts = list(_split(since, until, zone))
+    if len(parts) > MAX_DAYS:
+        raise InvalidInput("until", f"is more than {MAX_DAYS} days after from", "Ask for some of them.")
+    return tuple(DayCounts(**count_ended(search, query, start, end)) for start, end in parts)
+
+
+def _split(since: datetime, until: datetime, zone: ZoneInfo) -> Iterator[tuple[datetime, datetime]]:
+    start = since
+    for _ in range(MAX_DAYS + 1):
+        if start >= until:
+            return
+        following = start.astimezone(zone).date() + timedelta(days=1)
+        midnight = datetime.combine(following, time(), zone).astimezone(UTC)
+        if midnight <= start:  # a day that the zone skips as a whole
+            midnight = datetime.combine(following + timedelta(days=1), time(), zone).astimezone(UTC)
+        end = min(midnight, until)
+        yield start, end
+        start = end
+
+
+def count_ended(search: SearchStore, query: ExecutionQuery, start: datetime, end: datetime) -> dict[str, Any]:
+    """Return the counts of what was scheduled from one instant to before another, and has ended."""
+    within = replace(query, since=start, until=end)
+    failed, others = (search.count_finished(within, is_failure=each, up_to=MAX_COUNT) for each in (True, False))
+    return {"start": start, "failed": failed, "others": others}
+
+
+MAX_FAILURES: Final = 500
+"""The most failures that are looked at, the latest: a read for each, and for each that is passed over."""
+MAX_GROUPS: Final = 50
+_FOLDERS: Final = re.compile(r"^.*[\\/]")
+_FRAME: Final = re.compile(r'^\s*File "([^"\n]+)", line (\d+), in (\S+)', re.MULTILINE)
+
+
+def summarize_failures(search: SearchStore, query: ExecutionQuery, only: ExecutionFilter) -> FailureSummary:
+    """Return the failures among the matching executions, in groups, only the latest of them if there are many."""
+    failures, is_cut = list_failures(search, query, only, MAX_FAILURES)
+    groups = tuple(_group(failures))[:MAX_GROUPS]
+    return FailureSummary(count=len(failures), is_at_least=is_cut, groups=groups)
+
+
+def name_failure(execution: Execution) -> FailedExecution:
+    """Return an execution that failed as lists name it."""
+    error = execution.error
+    return FailedExecution(
+        task_id=execution.task_id,
+        execution_id=execution.id,
+        title=execution.title,
+        owner=execution.owner,
+        scheduled_for=execution.scheduled_for,
+        error=execution.status.value if error is None else f"{error.type}: {error.message}",
+    )
+
+
+def find_place(execution: Execution) -> str:
+    """Return where an execution failed, as ``file.py:12 in name``, empty if nothing says."""
+    error = execution.error
+    frames = [] if error is None or error.traceback is None else _FRAME.findall(error.traceback)
+    if not frames:
+        return ""
+    file, line, name = frames[-1]
+    return f"{_FOLDERS.sub('', file)}:{line} in {name}"
+
+
+def _group(failures: Sequence[Execution]) -> Iterator[FailureGroup]:
+    groups: dict[tuple[str, str], list[Execution]] = {}
+    for each in failures:
+        kind = each.status.value if each.error is None else each.error.type
+        groups.setdefault((kind, find_place(each)), []).append(each)
+    for (kind, place), members in sorted(groups.items(), key=lambda each: -len(each[1])):
+        ordered = sorted(members, key=lambda each: each.scheduled_for)
+        yield FailureGroup(
+            type=kind,
+            place=place,
+            count=len(members),
+            tasks=len({each.task_id for each in members}),
+            first=ordered[0].scheduled_for,
+            last=ordered[-1].scheduled_for,
+            sample=name_failure(ordered[-1]),
+        )

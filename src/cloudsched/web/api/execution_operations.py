@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
@@ -14,18 +14,16 @@ from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.tasks.execution_search import (
     FoundExecution,
-    count_days,
     find_executions_with_tasks,
     load_execution,
     load_sealed_log,
 )
 from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
-from cloudsched.engine.tasks.execution_search import (
-    summarize_failures as sum_up_failures,
-)
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery
 from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
+from cloudsched.engine.tasks.overview import count_days
+from cloudsched.engine.tasks.overview import summarize_failures as sum_up_failures
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.app import App
-    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
 
@@ -268,10 +265,7 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
     owner = call.caller.resolve_listed_owner(query.owner)
     zone = load_tzinfo(query.timezone)
     search = call.app.container.store.search
-    counts = count_days(search, query.to_execution_query(owner), query.since, query.until, zone)
-    days = tuple(
-        overview_responses.DayCounts(start=each.start, failed=each.failed, others=each.others) for each in counts
-    )
+    days = count_days(search, query.to_execution_query(owner), query.since, query.until, zone)
     return json_response(overview_responses.ExecutionCounts(days=days).to_wire())
 
 
@@ -291,20 +285,7 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
     owner = call.caller.resolve_listed_owner(query.owner)
     search = call.app.container.store.search
     found = sum_up_failures(search, query.to_execution_query(owner), query.to_execution_filter())
-    groups = tuple(
-        overview_responses.FailureGroup(
-            type=each.type,
-            place=each.place,
-            count=each.count,
-            tasks=each.tasks,
-            first=each.earliest.scheduled_for,
-            last=each.latest.scheduled_for,
-            sample=_name_failure(each.latest),
-        )
-        for each in found.groups
-    )
-    shown = overview_responses.FailureSummary(count=found.count, is_at_least=found.is_at_least, groups=groups)
-    return json_response(shown.to_wire())
+    return json_response(found.to_wire())
 
 
 @operation(
@@ -333,28 +314,10 @@ def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Res
         chosen = chosen.model_copy(update={"owner": call.caller.resolve_owner(chosen.owner)})
     changes, key = call.app.container.many_tasks.batch_changes, read_idempotency_key(call.request)
     if body.dry_run:
-        found = changes.count_retries(chosen)
-        first = tuple(map(_name_failure, found.items[:_NAMED]))
-        shown = overview_responses.RetryCount(count=len(found.items), is_at_least=found.is_at_least, first=first)
-        return json_response(shown.to_wire())
+        return json_response(changes.count_retries(chosen).to_wire())
     owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
     started = changes.start_retry(BatchRetry(executions=chosen), owner, key, call.authority.actor)
     return task_response(call, started, 202)
-
-
-_NAMED: Final = 10
-
-
-def _name_failure(execution: Execution) -> overview_responses.FailedExecution:
-    error = execution.error
-    return overview_responses.FailedExecution(
-        task_id=execution.task_id,
-        execution_id=execution.id,
-        title=execution.title,
-        owner=execution.owner,
-        scheduled_for=execution.scheduled_for,
-        error=execution.status.value if error is None else f"{error.type}: {error.message}",
-    )
 
 
 def _show_found(found: FoundExecution, allowed: AllowedVerbs) -> dict[str, Any]:

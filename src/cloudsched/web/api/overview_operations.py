@@ -41,13 +41,7 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     There is one entry for each queue and each skill that a waiting task requires. Users see their own.
     """
     container = call.app.container
-    states = overview.list_queues(container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now())
-    shown = tuple(
-        responses.Queue(
-            queue=one.queue, skill=one.skill, waiting=one.waiting, first_since=one.first_since, workers=one.workers
-        )
-        for one in states
-    )
+    shown = overview.list_queues(container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now())
     return json_response(responses.QueueList(queues=shown).to_wire())
 
 
@@ -111,24 +105,9 @@ def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
 
     The counts are kept for ten seconds. Each ends at 10,000. Users see those of their own tasks.
     """
-    counts = call.app.container.many_tasks.overview.count(call.caller.resolve_listed_owner(query.owner))
-    shown = responses.OverviewCounts(
-        counted_at=counts.counted_at,
-        tasks=dict(counts.tasks),
-        open=dict(counts.open),
-        hours=tuple(
-            responses.HourCounts(start=each.start, failed=each.failed, others=each.others) for each in counts.hours
-        ),
-        due_soon=counts.due_soon,
-        overdue_since=counts.overdue_since,
-        needs=tuple(counts.needs),
-        starts=tuple(
-            responses.RecentStart(scheduled_for=each.scheduled_for, lateness=each.lateness.total_seconds())
-            for each in counts.starts
-        ),
-        sweep=_make_sweep_state(call, counts.sweep),
-    )
-    return json_response(shown.to_wire())
+    owner = call.caller.resolve_listed_owner(query.owner)
+    counts, sweep = call.app.container.many_tasks.overview.count(owner)
+    return json_response(counts.model_copy(update={"sweep": _make_sweep_state(call, sweep)}).to_wire())
 
 
 @operation("GET", "/v1/changes", "Tasks", query=bodies.AnyOwnerQuery, response_schema="ChangeCursor")

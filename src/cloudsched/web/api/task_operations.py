@@ -33,7 +33,6 @@ from cloudsched.app import App, create_confirmed
 from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
-from cloudsched.domain.documents.overview_responses import TaskCount
 from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.planning import upcoming_occurrences
@@ -375,8 +374,7 @@ def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Respon
     changes = call.app.container.many_tasks.batch_changes
     key = read_idempotency_key(call.request)
     if body.dry_run:
-        found = changes.count(change)
-        return json_response(TaskCount(count=found.count, is_at_least=found.is_at_least).to_wire())
+        return json_response(changes.count(change).to_wire())
     owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
     return task_response(call, changes.start(change, owner, key, call.authority.actor), 202)
 

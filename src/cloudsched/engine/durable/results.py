@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -195,12 +196,11 @@ def with_call_outcomes(
     updated = {entry.number: entry for entry in entries}
     claim = f"{execution.attempt_count}-{secrets.token_hex(4)}"
     results = Results(blobs, f"{execution.task_id}/{execution.id}", claim)
+    finished_at = execution.finished_at or execution.scheduled_for
     waiting = (each for each in entries if each.status is StepStatus.WAITING and each.child is not None)
     for entry in islice(waiting, MAX_CALLS):
         try:
-            end = finished_call_fields(
-                entry, lambda *call: load_call_outcome(store, *call), results, _finish_time(execution)
-            )
+            end = finished_call_fields(entry, partial(load_call_outcome, store), results, finished_at)
         except Unavailable as error:
             log.warning(
                 "call result unavailable: %s",
@@ -213,10 +213,6 @@ def with_call_outcomes(
         if end is not None and _is_recordable(entry, end, execution):
             updated[entry.number] = entry.model_copy(update=end)
     return list(updated.values())
-
-
-def _finish_time(execution: Execution) -> datetime:
-    return execution.finished_at or execution.scheduled_for
 
 
 def _is_recordable(entry: JournalEntry, end: dict[str, Any], execution: Execution) -> bool:

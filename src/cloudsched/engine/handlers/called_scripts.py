@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import MAX_TREE_CALLS, ScriptTree, StoredScript, script_key
 from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import LimitExceeded, ScriptFailed
@@ -24,15 +22,6 @@ CALL_PREFIX: Final = "scripts."
 _COUNTED_FOR: Final = timedelta(days=400)
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedScript:
-    """A script as an execution runs it to its end, whatever becomes of the stored one."""
-
-    source: str
-    tools: tuple[str, ...] | None
-    defined_by: Requesters | None
-
-
 class CalledScripts:
     """Reads stored scripts for executions, and counts their calls of each other."""
 
@@ -46,7 +35,7 @@ class CalledScripts:
         return None if stored is None or stored.record.owner != owner else stored.record
 
     def load(self, owner: str, name: str) -> dict[str, Any]:
-        """Return what an execution records of a script: what `read_pinned` reads. Raises ScriptFailed."""
+        """Return what an execution records of a script, to run that to its end. Raises ScriptFailed."""
         script = self.find(owner, name)
         if script is None:
             raise ScriptFailed(f"There is no stored script {name!r}.")
@@ -66,14 +55,6 @@ class CalledScripts:
             )
 
         change_record(self._records(), ScriptTree, tree, count)
-
-
-def read_pinned(recorded: dict[str, Any]) -> PinnedScript:
-    """Return the script that an execution recorded when it began."""
-    tools, author = recorded["tools"], recorded["definedBy"]
-    return PinnedScript(
-        recorded["source"], None if tools is None else tuple(tools), None if author is None else Requesters(author)
-    )
 
 
 def find_tree(task: Task, execution_id: str) -> str:

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.task import MAX_NAME, Task
 from cloudsched.engine.durable.calls import called_handlers, end_round, start_call, start_round, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.durable.waits import sleep_until
-from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, CalledScripts, find_tree, read_pinned
+from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, CalledScripts, find_tree
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput, ScriptRequest, ScriptResponse
@@ -95,10 +95,11 @@ class ScriptHandler:
         source, author, narrowed = script.source or "", task.defined_by, [script.tools]
         if script.name is not None:
             load = partial(self._stored.load, task.owner, script.name)
-            pinned = read_pinned(context.durable_run.perform(_WHAT, pin_value, f"{CALL_PREFIX}{script.name}", load))
-            source, author = pinned.source, author or pinned.defined_by
-            narrowed.append(pinned.tools)
-            context.note_author(pinned.defined_by)
+            pinned = context.durable_run.perform(_WHAT, pin_value, f"{CALL_PREFIX}{script.name}", load)
+            pinned_by = None if pinned["definedBy"] is None else Requesters(pinned["definedBy"])
+            source, author = pinned["source"], author or pinned_by
+            narrowed.append(pinned["tools"])
+            context.note_author(pinned_by)
         tools = self._allowed_tools(author, *narrowed)
         now = context.now()
         called = context.durable_run.perform(_WHAT, called_handlers)

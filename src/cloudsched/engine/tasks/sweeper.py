@@ -32,6 +32,7 @@ from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
+from cloudsched.engine.tasks.zone_watch import replan_task
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ class Sweeper:
                 return
             result.purged += self._expire(task.id)
             return
-        if task.zone_plan is not None and can_replan(task) and self._replan(task.id):
+        if task.zone_plan is not None and can_replan(task) and replan_task(self._engine, task.id):
             result.replanned += 1
             return
         result.overdue_seconds = _measure_overdue(task, now)
@@ -282,16 +283,6 @@ class Sweeper:
             result.purged += self._child_tasks.remove(stored.task)
         elif stored.task.deferred:
             result.undeferred += self._child_tasks.complete_cancel(stored.task) is not None
-
-    def _replan(self, task_id: str) -> bool:
-        """Plan a task again with this process's time zone data, which are newer. Return whether it was."""
-        stored = self._engine.store.load(task_id)
-        if stored is None or not can_replan(stored.task):
-            return False
-        try:
-            return self._engine.replan(stored) is not stored
-        except VersionConflict:  # whoever changed it has dispatched it
-            return False
 
     def _expire(self, task_id: str) -> bool:
         """Remove a task whose retention has passed. One that was retried or recreated meanwhile stays."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -173,22 +174,22 @@ class ZoneWatch:
 
         A failure is logged and left to the next walk, and to the task's own dispatches.
         """
-
-        def load() -> VersionedTask | None:
-            return self._engine.store.load(task.id)
-
-        def change(stored: VersionedTask | None) -> bool:
-            if stored is None or not can_replan(stored.task):
-                return False
-            return self._engine.replan(stored) is not stored
-
         try:
-            return compare_and_set(f"task {task.id}", load, change)
+            return replan_task(self._engine, task.id)
         except StoreUnavailable:
             raise
         except CloudschedError as error:
             log.warning("unplanned: %s", error, extra={"action": "unplanned", "taskId": task.id})
             return False
+
+
+def replan_task(engine: EngineContext, task_id: str) -> bool:
+    """Plan a task again with this process's data, which may be newer. Return whether it was."""
+
+    def change(stored: VersionedTask | None) -> bool:
+        return stored is not None and can_replan(stored.task) and engine.replan(stored) is not stored
+
+    return compare_and_set(f"task {task_id}", partial(engine.store.load, task_id), change)
 
 
 def _format(data: time_zones.ZoneData) -> str:

@@ -230,13 +230,14 @@ class Budgets:
 
     def _mark(self, tasks: Iterable[Task]) -> None:
         """Let those of some tasks know of their owner's budget that may spend and do not know yet."""
+
+        def mark(stored: VersionedTask | None) -> None:
+            if stored is not None and not stored.task.has_budget:
+                self._store.commit(Commit(with_changes(stored.task, self._clock.now(), has_budget=True), stored))
+
         for task in tasks:
             if not (task.has_budget or task.has_ended or task.deleted_at is not None or _is_exempt(task)):
-                compare_and_set(f"task {task.id}", partial(self._store.load, task.id), self._mark_one)
-
-    def _mark_one(self, stored: VersionedTask | None) -> None:
-        if stored is not None and not stored.task.has_budget:
-            self._store.commit(Commit(with_changes(stored.task, self._clock.now(), has_budget=True), stored))
+                compare_and_set(f"task {task.id}", partial(self._store.load, task.id), mark)
 
     def _warn(self, budget: Budget, month: str) -> None:
         """Log once a month that most of a budget is used, or all of it."""

@@ -68,7 +68,8 @@ class UsageSummation:
         """
         key, now = front_id(owner), self._clock.now()
         stored = self._store.records.load(UsageFront, key)
-        front = _make_front(key, owner, self._clock) if stored is None else stored.record
+        new = UsageFront(id=key, owner=owner or SYSTEM_OWNER, created_at=now, updated_at=now)
+        front = new if stored is None else stored.record
         if front.page_token is None:
             if front.summed_at is not None and timedelta(0) <= now - front.summed_at < at_most_every:
                 return front
@@ -127,11 +128,6 @@ class UsageSummation:
 def front_id(owner: str | None) -> str:
     """Return the id of the front of an owner's tasks, or of all tasks."""
     return "all" if owner is None else hashlib.sha256(owner.encode()).hexdigest()[:32]
-
-
-def _make_front(key: str, owner: str | None, clock: Clock) -> UsageFront:
-    now = clock.now()
-    return UsageFront(id=key, owner=owner or SYSTEM_OWNER, created_at=now, updated_at=now)
 
 
 _TOKEN: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9a-f]{24}-[0-9]{3}")

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from tests.language.own_phrases import ask, occur, recur, refuse, update
-from tests.language.walk import FR, MO, SA, TU, WE, WORK, any_day, both, dom, month, walk, wd
+from tests.language.walk import FR, MO, TU, WE, any_day, both, dom, walk, wd
 
 BREADTH = [
     # the same days and times, in other orders and other words
-    recur("0830 on weekdays", walk(WORK, ["08:30"])),
     recur("at 1700 hours every Friday", walk(wd(FR), ["17:00"])),
     recur("17h every day", walk(any_day, ["17:00"])),
     recur("every mon/wed/fri at 9am", walk(wd(MO, WE, FR), ["09:00"])),
     recur("Mon, Wed and Fri at 6 a.m.", walk(wd(MO, WE, FR), ["06:00"])),
-    recur("M-F at 9am", walk(WORK, ["09:00"])),
-    recur("all days except Sunday at 8am", walk(wd(MO, TU, WE, 3, FR, SA), ["08:00"])),
-    recur("every day but Sunday at 8am", walk(wd(MO, TU, WE, 3, FR, SA), ["08:00"])),
-    recur("every day at 9 in the evening", walk(any_day, ["21:00"])),
     recur("every Friday at 1:30 in the afternoon", walk(wd(FR), ["13:30"])),
-    recur("every day around 9:30ish", walk(any_day, ["09:30"])),
-    recur("twice a day at 8am and 8pm", walk(any_day, ["08:00", "20:00"])),
     recur("mornings and evenings at 8", walk(any_day, ["08:00", "20:00"])),
     # days of the month
     recur("every Friday the 13th at 9am", walk(both(dom(13), wd(FR)), ["09:00"], count=6)),
     recur(
         "the first Monday on or after the 10th of each month at 9am", walk(both(wd(MO), dom(*range(10, 17))), ["09:00"])
     ),
-    recur("every month end at 5pm", walk(dom(-1), ["17:00"])),
-    recur("every Saturday at 9am skipping December", walk(both(wd(SA), month(*range(1, 12))), ["09:00"])),
     ask("month end at 5pm"),
     # one-off
     occur("in an hour and a half", "2026-11-20T11:47"),
-    occur("in 1h30m", "2026-11-20T11:47"),
     occur("in two and a half hours", "2026-11-20T12:47"),
     occur("8.30pm today", "2026-11-20T20:30"),
     occur("tonight around 7", "2026-11-20T19:00"),
@@ -42,7 +32,6 @@ BREADTH = [
     occur("Ash Wednesday at 9am", "2027-02-10T09:00"),
     occur("2027/sep/01 at 9am", "2027-09-01T09:00"),
     occur("the 27 at 9am", "2026-11-27T09:00"),
-    occur("at ten to nine tomorrow morning", "2026-11-21T08:50"),
     ask("next week at 9am"),
     ask("EOD every weekday"),
     ask("midnight on New Year's Eve"),

@@ -86,11 +86,6 @@ def both(*tests: On) -> On:
     return lambda day: all(test(day) for test in tests)
 
 
-def either(*tests: On) -> On:
-    """Any of these."""
-    return lambda day: any(test(day) for test in tests)
-
-
 def but(test: On) -> On:
     """All other days."""
     return lambda day: not test(day)

@@ -310,11 +310,7 @@ def find_pick(pick: Pick, start: date, end: date) -> date | None:
 
 
 def make_local_time(day: date, hour: int, minute: int, second: int = 0) -> datetime:
-    """Return a naive local time.
-
-    Raises:
-        Refused: The year is out of range.
-    """
+    """Return a naive local time."""
     if day.year > min(LAST_YEAR, MAXYEAR):
         raise Refused("never", hint="choose an earlier year")
     return datetime(day.year, day.month, day.day, hour, minute, second)  # noqa: DTZ001 -- local to the schedule's zone

@@ -46,9 +46,6 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
     """Return a schedule with the calendars that a plan names or implies, besides its own.
 
     Their days are not known here. The code that stores or previews the schedule supplies them.
-
-    Raises:
-        Refused: There is no default calendar, or no rule of calendars can express the phrase.
     """
     found: dict[str, str] = {}
     number: int | None = None

@@ -89,11 +89,7 @@ def _is_recurring(group: Group) -> bool:
 
 
 def build_plan(clauses: Sequence[Clause]) -> Plan:
-    """Sort the clauses of a phrase into groups.
-
-    Raises:
-        Refused: Two clauses contradict each other.
-    """
+    """Sort the clauses of a phrase into groups."""
     plan = Plan()
     joined = ""
     for clause in clauses:

@@ -42,12 +42,7 @@ from cloudsched.language.result import Option, Refused
 
 
 def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
-    """Return the schedule that the clauses mean.
-
-    Raises:
-        Refused: The clauses do not make a schedule.
-        Unclear: The clauses are ambiguous.
-    """
+    """Return the schedule that the clauses mean."""
     plan = build_plan(clauses)
     if plan.marks & {REPEATS, REGULARLY}:
         plan.groups = [_mark_repeated(group, is_daily=REPEATS in plan.marks) for group in plan.groups]
@@ -70,11 +65,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
 
 
 def _mark_repeated(group: Group, *, is_daily: bool) -> Group:
-    """Return a group that repeats because of a word such as "always": on its days, or every day.
-
-    Raises:
-        Refused: "Regularly" is no frequency, and there is no other.
-    """
+    """Return a group that repeats because of a word such as "always": on its days, or every day."""
     if group.days or group.repeat is not None:
         return replace(group, days=[replace(days, marked=True) for days in group.days])
     if group.relatives or (group.part is not None and group.part.each):
@@ -203,12 +194,7 @@ ONE_DAY = timedelta(days=1)
 
 
 def build_once(plan: Plan, context: Context) -> Schedule:
-    """Return the schedule of a phrase that names one or more single instants.
-
-    Raises:
-        Refused: There is no such schedule.
-        Unclear: The phrase is ambiguous.
-    """
+    """Return the schedule of a phrase that names one or more single instants."""
     if _is_now(plan):
         return Schedule.after(timedelta(0), timezone=context.timezone)
     if plan.ends or plan.exceptions:

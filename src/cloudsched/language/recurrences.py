@@ -85,12 +85,7 @@ _SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
 
 
 def build_recurring(plan: Plan, context: Context) -> Schedule:
-    """Return the schedule of a phrase that repeats.
-
-    Raises:
-        Refused: There is no such schedule.
-        Unclear: The phrase is ambiguous.
-    """
+    """Return the schedule of a phrase that repeats."""
     _check_times(plan)
     drafts = [draft for group in plan.groups for draft in build_rules(group, plan, context)]
     today = context.today
@@ -342,12 +337,7 @@ class Builder:
         self.plan, self.context, self.drafts, self.bounds = plan, context, drafts, bounds
 
     def build(self, exdates: list[str]) -> Schedule:
-        """Return the schedule.
-
-        Raises:
-            Refused: The schedule never runs, lies in the past, or no set of rules can express it.
-            Unclear: The phrase is ambiguous.
-        """
+        """Return the schedule."""
         for draft in self.drafts:
             self._fill_days(draft)
             if "skip-back" in self.plan.marks:

@@ -55,11 +55,7 @@ class Edit:
 
     @property
     def times(self) -> list[TimeOfDay]:
-        """Return the times of day that all rules share.
-
-        Raises:
-            Refused: The rules have different times.
-        """
+        """Return the times of day that all rules share."""
         first = self.drafts[0].times
         if any(draft.times != first for draft in self.drafts):
             raise Refused(
@@ -68,11 +64,7 @@ class Edit:
         return list(first)
 
     def build(self, plan: Plan, context: Context) -> Schedule:
-        """Build the edited schedule.
-
-        Raises:
-            Refused: No occurrence is left, or no rule can express the end.
-        """
+        """Build the edited schedule."""
         own_start = self.dtstart.isoformat() != BEGINNING
         begin = max(self.dtstart.date(), context.today) if own_start else context.today
         bounds = Bounds(begin, has_start=own_start and self.dtstart > context.local)
@@ -123,11 +115,7 @@ def find_start(plan: Plan, context: Context) -> date:
 
 
 def take_apart(current: Schedule, context: Context) -> Edit:
-    """Split a schedule into an `Edit`.
-
-    Raises:
-        Refused: The schedule has parts that no phrase can express.
-    """
+    """Split a schedule into an `Edit`."""
     if current.is_one_time:
         raise Refused("no-update", hint="it runs once only")
     anchored = current.anchored(context.now)

@@ -143,12 +143,10 @@ _SET: Final = _compile(r"(?P<verb>move|change|reschedule|shift|set|switch|make|p
 _DELAY: Final = _compile(r"(?P<verb>postpone|delay|push\s+back|push)\s+(?P<rest>.+)")
 _SKIP_NEXT: Final = _compile(r"skip\s+(?:(?:my|the)\s+)?next\s+(?P<what>.+)")
 _RENAME: Final = _compile(r"rename\s+(?P<rest>.+)")
-_DESCRIBE: Final = _compile(r"describe\s+(?P<rest>.+)")
 _FIELD_OF: Final = _compile(rf"{_EDIT}\s+(?:the\s+|my\s+)?{_FIELD}\s+(?:of|for)\s+(?P<rest>.+)")
 _OWN_FIELD: Final = _compile(rf"{_EDIT}\s+(?P<what>.+?)['\u2019]s?\s+{_FIELD}\s+(?:to|as|into)\s+(?P<value>.+)")
 _ITS_FIELD: Final = _compile(rf"{_EDIT}\s+(?:the\s+|its\s+)?{_FIELD}\s+(?:to|as|into)\s+(?P<value>.+)")
 _BECOMES: Final = re.compile(r"\s+(?:to|as|into)\s+", re.IGNORECASE)
-_LISTED: Final = _compile(rf"{_EDIT}\s+(?P<what>[^:,;]+?)\s*[:,;]\s*(?P<phrase>.+)")
 _SEND: Final = _compile(
     r"(?P<more>also\s+)?(?:send|deliver|e-?mail|mail|push)\s+(?:me\s+)?(?P<what>.+?)(?:\s+to\s+me)?"
     rf"(?P<too>\s+(?:too|as well|also|in addition))?{_FROM_NOW}"
@@ -158,7 +156,6 @@ _STOP_SENDING: Final = _compile(
     rf"(?:me\s+)?(?P<what>.+?)(?:\s+to\s+me)?{_ANYMORE}"
 )
 _STOP_BY: Final = re.compile(r"\b(?P<how>e-?mail|mail|push)(?:ing)?\b", re.IGNORECASE)
-_TO_WAY: Final = _compile(r"(?:move|change|switch|set|put|make)\s+(?P<what>.+)")
 _OTHER: Final = _compile(r"(?P<verb>cancel|stop|delete|remove|pause|resume|unpause|trigger|run|retry)\s+(?P<what>.+)")
 _OPERATIONS: Final = {"stop": "cancel", "remove": "delete", "unpause": "resume", "run": "trigger"}
 _AND: Final = re.compile(
@@ -201,10 +198,6 @@ def find_wishes(text: str) -> Iterator[Wish]:
         yield Wish(other["what"], operation=_OPERATIONS.get(verb, verb))
     for wish in _iter_schedules(delivery.rest):
         yield wish._replace(channels=delivery.channels)
-    if (listed := _LISTED.match(delivery.rest)) is not None:
-        yield Wish(listed["what"], listed["phrase"], channels=delivery.channels)
-    if delivery.channels and (to_way := _TO_WAY.match(delivery.rest)) is not None:
-        yield Wish(to_way["what"], channels=delivery.channels, is_exact=True)
     if (own := _ITS_FIELD.match(text)) is not None:
         yield Wish("it", field=own["field"], value=_strip(own["value"]))
 
@@ -220,7 +213,7 @@ def _iter_fields(text: str) -> Iterator[Wish]:
 
     In "set the city of my reminder to call mum to Oslo", the longest name of a task counts.
     """
-    for pattern, named in ((_RENAME, "title"), (_DESCRIBE, "description"), (_FIELD_OF, "")):
+    for pattern, named in ((_RENAME, "title"), (_FIELD_OF, "")):
         if (found := pattern.match(text)) is None:
             continue
         rest, field = found["rest"], named or found["field"]

@@ -23,7 +23,7 @@ from cloudsched.language.grammar_days import (
     parse_period,
     parse_week_start,
 )
-from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal
+from cloudsched.language.grammar_numbers import parse_list, parse_number, parse_ordinal
 from cloudsched.language.grammar_points import parse_shifted
 from cloudsched.language.languages import find_languages, says_how_often
 from cloudsched.language.lexicon import (
@@ -101,17 +101,15 @@ def _parse_counted(c: Cursor) -> NamedCalendars | None:
 
 
 def _parse_ids(c: Cursor) -> tuple[str, ...]:
-    ids: list[str] = []
-    while len(ids) < MOST_ITEMS:
-        before = c.at
-        if ids:
-            c.take("and", "comma")
-        if c.token is None or c.token.kind != QUOTE:
-            c.at = before
-            break
-        ids.append(c.token.text)
-        c.at += 1
-    return tuple(ids)
+    return tuple(parse_list(c, _take_quote, "and", "comma"))
+
+
+def _take_quote(c: Cursor) -> str | None:
+    token = c.token
+    if token is None or token.kind != QUOTE:
+        return None
+    c.at += 1
+    return token.text
 
 
 def parse_moved_days(c: Cursor) -> Days | None:

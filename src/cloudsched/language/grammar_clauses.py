@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
 from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months, parse_period
-from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_number, parse_ordinal
+from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_list, parse_number, parse_ordinal
 from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
 from cloudsched.language.nodes import (
     ANY,
@@ -483,19 +483,14 @@ def parse_added(c: Cursor) -> list[Clause] | None:
     start = c.at
     if c.take("added") is None:
         return None
-    dates: list[Date] = []
-    while len(dates) < MOST_ITEMS:
-        before = c.at
-        if dates:
-            c.skip("comma", "and")
-            c.take("added")
-        found = c.attempt(parse_point)
-        one = _parse_excepted_time(c, found) if isinstance(found, Date) else None
-        if one is None or one.clock is None:
-            c.at = before
-            break
-        dates.append(one)
+    dates = parse_list(c, _parse_added_date, "comma", "and", leads=("added",))
     return [Added(tuple(dates), c.span(start))] if dates else None
+
+
+def _parse_added_date(c: Cursor) -> Date | None:
+    found = c.attempt(parse_point)
+    one = _parse_excepted_time(c, found) if isinstance(found, Date) else None
+    return None if one is None or one.clock is None else one
 
 
 def parse_only_if(c: Cursor) -> OnlyIf | None:
@@ -503,19 +498,10 @@ def parse_only_if(c: Cursor) -> OnlyIf | None:
     start = c.at
     if c.take("if-day") is None:
         return None
-    days: list[int] = []
-    while len(days) < MOST_ITEMS:
-        before = c.at
-        if days:
-            c.skip("comma", "or")
-        c.take("article")
-        day = c.take("weekday")
-        if day is None:
-            c.at = before
-            break
-        days.append(day.value)
+    c.take("article")
+    days = parse_list(c, lambda c: c.take("weekday"), "comma", "or", leads=("article",))
     c.take("if-day-end")
-    return OnlyIf(tuple(dict.fromkeys(days)), c.span(start)) if days else None
+    return OnlyIf(tuple(dict.fromkeys(day.value for day in days)), c.span(start)) if days else None
 
 
 def parse_place(c: Cursor) -> list[Clause] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
+from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_numbers
 from cloudsched.language.lexicon import CLOCK, NUMBER, PAIR, Cursor
 from cloudsched.language.nodes import Clause, Clock, Grid, Part, Repeat, Times, Unit, Window
 from cloudsched.language.result import Refused
@@ -155,26 +155,6 @@ def _parse_minute(c: Cursor) -> int | None:
     if not (c.ended or c.sees("each", "the-hour", "adverb", "comma", "on", "daysets", "from", "between", "except")):
         return None
     return value if side.value > 0 else 60 - value
-
-
-def parse_numbers(c: Cursor) -> tuple[int, ...]:
-    """Parse numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
-    result: list[int] = []
-    while len(result) < MOST_ITEMS:
-        before = c.at
-        if result:
-            c.skip("comma", "and", "or")
-        value = parse_number(c)
-        if value is None:
-            c.at = before
-            break
-        middle = c.at
-        last = parse_number(c) if c.take("to", "dash") is not None else None
-        if last is None or not value < last < value + MOST_ITEMS:
-            c.at = middle
-            last = value
-        result += range(value, last + 1)
-    return tuple(result)
 
 
 def parse_part(c: Cursor) -> Part | None:

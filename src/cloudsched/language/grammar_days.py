@@ -11,6 +11,7 @@ from dataclasses import replace
 from cloudsched.language.grammar_numbers import (
     MOST_ITEMS,
     NOT_A_DAY,
+    parse_list,
     parse_number,
     parse_ordinal,
     parse_ordinals,
@@ -548,7 +549,6 @@ def parse_days_of_weeks(c: Cursor) -> Days | None:
 
 def _parse_weeks(c: Cursor) -> tuple[int, ...]:
     start = c.at
-    result: list[int] = []
     has_preposition = c.take("in", "of") is not None
     parity = c.take("parity") if has_preposition else None
     if parity is not None:
@@ -558,19 +558,15 @@ def _parse_weeks(c: Cursor) -> tuple[int, ...]:
             c.at = start
             return ()
         return tuple(range(parity.value, 54, 2))
-    if has_preposition and c.take("week-number") is not None:
-        while len(result) < MOST_ITEMS:
-            before = c.at
-            if result:
-                c.skip("comma", "and", "or")
-            value = parse_number(c)
-            if value is None or not 1 <= value <= 53:
-                c.at = before
-                break
-            result.append(value)
-    if not result:
+    weeks = parse_list(c, _parse_week, "comma", "and", "or") if has_preposition and c.take("week-number") else ()
+    if not weeks:
         c.at = start
-    return tuple(result)
+    return tuple(weeks)
+
+
+def _parse_week(c: Cursor) -> int | None:
+    value = parse_number(c)
+    return value if value is not None and 1 <= value <= 53 else None
 
 
 def _take_weeks(c: Cursor) -> bool:
@@ -579,19 +575,9 @@ def _take_weeks(c: Cursor) -> bool:
 
 
 def _parse_dates(c: Cursor) -> _Found | None:
-    result: list[Date] = []
-    while len(result) < MOST_ITEMS:
-        before = c.at
-        if result:
-            c.skip("comma", "and", "or", "also")
-            c.take("on")
-            c.take("each")
-        some = c.attempt(parse_dates)
-        if some is None:
-            c.at = before
-            break
-        result += some
-    return ((), tuple(result), None, False, ()) if result else None
+    found = parse_list(c, lambda c: c.attempt(parse_dates), "comma", "and", "or", "also", leads=("on", "each"))
+    dates = tuple(date for some in found for date in some)
+    return ((), dates, None, False, ()) if dates else None
 
 
 def list_weekdays(pick: Pick) -> tuple[int, ...]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
 from cloudsched.language.lexicon import CLOCK, PAIR, Cursor
 from cloudsched.language.nodes import Length, Unit
+
+T = TypeVar("T")
 
 MOST_ITEMS = 62
 NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")
@@ -60,28 +65,58 @@ def parse_ordinal(c: Cursor) -> int | None:
     return value
 
 
-def parse_ordinals(c: Cursor) -> list[int]:
-    """Parse a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
-    result: list[int] = []
+def parse_list(
+    c: Cursor, item: Callable[[Cursor], T | None], *joints: str, is_joined: bool = False, leads: Sequence[str] = ()
+) -> list[T]:
+    """Parse items with words of these classes between them.
+
+    Args:
+        c: The cursor.
+        item: Parses one of them.
+        joints: The classes of the words between two items.
+        is_joined: There has to be such a word.
+        leads: The classes of words of which one each may stand before an item but the first.
+    """
+    result: list[T] = []
     while len(result) < MOST_ITEMS:
         before = c.at
         if result:
-            if not c.skip("comma", "and", "or", "also"):
+            if not c.skip(*joints) and is_joined:
                 break
-            c.take("on")
-            c.take("article")
-        value = parse_ordinal(c)
-        if value is None:
+            for kind in leads:
+                c.take(kind)
+        one = item(c)
+        if one is None:
             c.at = before
             break
-        middle = c.at
-        last = parse_ordinal(c) if c.take("to", "dash") is not None else None
-        if last is not None and 0 < value < last <= 31:
-            result += range(value, last + 1)
-        else:
-            c.at = middle
-            result.append(value)
+        result.append(one)
     return result
+
+
+def parse_run(c: Cursor, parse: Callable[[Cursor], int | None], most: int) -> Sequence[int] | None:
+    """Parse one number, or a range up to `most`: ``9 to 12``."""
+    value = parse(c)
+    if value is None:
+        return None
+    middle = c.at
+    last = parse(c) if c.take("to", "dash") is not None else None
+    if last is not None and 0 <= value < last <= most:
+        return range(value, last + 1)
+    c.at = middle
+    return (value,)
+
+
+def parse_ordinals(c: Cursor) -> list[int]:
+    """Parse a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
+    joints = ("comma", "and", "or", "also")
+    runs = parse_list(c, lambda c: parse_run(c, parse_ordinal, 31), *joints, is_joined=True, leads=("on", "article"))
+    return [number for run in runs for number in run]
+
+
+def parse_numbers(c: Cursor) -> tuple[int, ...]:
+    """Parse numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
+    runs = parse_list(c, lambda c: parse_run(c, parse_number, MOST_ITEMS), "comma", "and", "or")
+    return tuple(number for run in runs for number in run)
 
 
 def parse_length(c: Cursor) -> Length | None:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import parse_clock
 from cloudsched.language.grammar_days import SETS, parse_dates, parse_days, parse_months, parse_period
-from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_list, parse_number, parse_ordinal
+from cloudsched.language.grammar_numbers import (
+    MONTHS,
+    MOST_ITEMS,
+    WEEKDAYS,
+    list_around,
+    parse_length,
+    parse_list,
+    parse_number,
+    parse_ordinal,
+)
 from cloudsched.language.grammar_points import parse_edge_noun, parse_point, parse_within
 from cloudsched.language.nodes import (
     ANY,
@@ -286,7 +295,7 @@ def _parse_weekday_range(c: Cursor) -> Days | None:
     last = c.take("weekday", "weekdays")
     if last is None:
         return None
-    chosen = tuple(Pick(0, (first.value + step) % 7) for step in range((last.value - first.value) % 7 + 1))
+    chosen = tuple(Pick(0, day) for day in list_around(first.value, last.value, WEEKDAYS))
     return Days(chosen, on=True, marked=True, plural=True, span=c.span(start))
 
 
@@ -301,8 +310,7 @@ def _parse_month_range(c: Cursor) -> Months | None:
     last = c.take("month")
     if last is None or c.sees("number", "ordinal", "tens"):
         return None
-    chosen = tuple((first.value - 1 + step) % 12 + 1 for step in range((last.value - first.value) % 12 + 1))
-    return Months(chosen, doubtful=True, span=c.span(start))
+    return Months(tuple(list_around(first.value, last.value, MONTHS)), doubtful=True, span=c.span(start))
 
 
 def parse_end(c: Cursor) -> list[Clause] | None:

@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cloudsched.language.grammar_numbers import (
+    MONTHS,
     MOST_ITEMS,
     NOT_A_DAY,
+    WEEKDAYS,
+    list_around,
     parse_list,
     parse_number,
     parse_ordinal,
     parse_ordinals,
+    parse_run,
     take_next,
 )
 from cloudsched.language.lexicon import DATE, NUMBER, ORDINAL, PAIR, Cursor
@@ -77,26 +81,22 @@ def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
 
 def parse_months(c: Cursor) -> tuple[int, ...]:
     """Parse names of months: lists, and ranges such as ``June to August``."""
-    result: list[int] = []
-    while len(result) < MOST_ITEMS:
-        before = c.at
-        if result:
-            if not c.skip("comma", "and", "or"):
-                break
-            c.take("in")
+    start = c.at
+
+    def parse_some(c: Cursor) -> list[int] | None:
+        is_first = c.at == start
         month = c.take("month")
-        if month is None or c.sees("ordinal") or (result and c.sees("number", "tens")):
-            c.at = before
-            break
+        if month is None or c.sees("ordinal") or (not is_first and c.sees("number", "tens")):
+            return None
         middle = c.at
-        if c.take("to", "dash") is not None:
-            last = c.take("month")
-            if last is not None and not c.sees("number", "ordinal", "tens"):
-                result += [(month.value - 1 + step) % 12 + 1 for step in range((last.value - month.value) % 12 + 1)]
-                continue
-            c.at = middle
-        result.append(month.value)
-    return tuple(dict.fromkeys(result))
+        last = c.take("month") if c.take("to", "dash") is not None else None
+        if last is not None and not c.sees("number", "ordinal", "tens"):
+            return list_around(month.value, last.value, MONTHS)
+        c.at = middle
+        return [month.value]
+
+    found = parse_list(c, parse_some, "comma", "and", "or", is_joined=True, leads=("in",))
+    return tuple(dict.fromkeys(month for some in found for month in some))
 
 
 def parse_year(c: Cursor) -> int | None:
@@ -141,10 +141,10 @@ def parse_dates(c: Cursor) -> list[Date] | None:
         return [Date(*divmod(feast.value, 100), year=year, weekday=of_weekday, span=c.span(start))]
     if token is not None and token.kind in {DATE, PAIR}:
         one = parse_numeric_date(c)
-        return None if one is None else [_add_weekday(one, of_weekday, c, start)]
+        return None if one is None else [replace(one, weekday=of_weekday, span=c.span(start))]
     named = c.attempt(_parse_named_date)
     if named is not None:
-        return [_add_weekday(named, of_weekday, c, start)]
+        return [replace(named, weekday=of_weekday, span=c.span(start))]
     c.take("article")
     month = c.take("month")
     result = _parse_days_after_month(c) if month is not None else None
@@ -194,10 +194,6 @@ def _parse_named_date(c: Cursor) -> Date | None:
     return Date(found["month"], found["day"], found.get("year"))
 
 
-def _add_weekday(date: Date, weekday: int | None, c: Cursor, start: int) -> Date:
-    return Date(date.month, date.day, date.year, weekday, date.swapped, span=c.span(start))
-
-
 def _parse_weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | None:
     c.at = start + 1
     c.take("comma")
@@ -216,73 +212,52 @@ def _parse_weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | 
     return [Date(day=value, weekday=weekday, span=c.span(start))]
 
 
-def _parse_days_after_month(c: Cursor) -> list[int] | None:
+def _parse_days_after_month(c: Cursor) -> list[int]:
     """Parse the days that follow a month's name: ``20 and 30``, ``the 15th``, ``on day 20``."""
-    result: list[int] = []
-    while len(result) < MOST_ITEMS:
-        before = c.at
-        if result and not c.skip("comma", "and", "or"):
-            break
-        c.take("on")
-        c.take("article")
-        c.take("day-number")
-        token = c.token
-        value = parse_ordinal(c)
-        if value is None:
-            value = parse_number(c)
-        wrong = c.sees(*NOT_A_DAY, "of", "month", "weekday", "weekdays", "dayset") or (
-            c.token is not None and c.token.glued and c.sees("halfday-short", "unit-short")
-        )
-        if value is None or value < 1 or (token is not None and token.kind == NUMBER and len(token.text) > 2) or wrong:
-            c.at = before
-            break
-        middle = c.at
-        last = (parse_ordinal(c) or parse_number(c)) if c.take("to", "dash") is not None else None
-        if last is not None and value < last <= 31 and not c.sees(*NOT_A_DAY):
-            result += range(value, last + 1)
-        else:
-            c.at = middle
-            result.append(value)
-    return result or None
+    runs = parse_list(
+        c, lambda c: parse_run(c, _parse_day_after_month, _LONGEST_MONTH), "comma", "and", "or", is_joined=True
+    )
+    return [day for run in runs for day in run]
 
 
-def _parse_days_before_month(c: Cursor) -> list[int] | None:
-    """Parse the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
-    result: list[int] = []
-    plain = True
-    while len(result) < MOST_ITEMS:
-        before = c.at
-        if result and not c.skip("comma", "and", "or"):
-            break
-        c.take("article")
-        token = c.token
-        value = parse_ordinal(c)
-        plain = plain and value is None
-        is_short = token is not None and token.kind == NUMBER and len(token.text) <= 2
-        if value is None and is_short:
-            value = parse_number(c)
-        if value is None or value < 1:
-            c.at = before
-            break
-        middle = c.at
-        last = None
-        if c.take("to", "dash") is not None:
-            c.take("article")
-            last = parse_ordinal(c) or parse_number(c)
-        if last is not None and value < last <= 31 and c.sees("month", "of"):
-            result += range(value, last + 1)
-            plain = False
-            continue
-        c.at = middle
-        result.append(value)
-    if not result:
+def _parse_day_after_month(c: Cursor) -> int | None:
+    for kind in ("on", "article", "day-number"):
+        c.take(kind)
+    token = c.token
+    value = parse_ordinal(c)
+    value = parse_number(c) if value is None else value
+    is_long = token is not None and token.kind == NUMBER and len(token.text) > 2
+    is_unit = c.token is not None and c.token.glued and c.sees("halfday-short", "unit-short")
+    if value is None or value < 1 or is_long or is_unit:
         return None
+    return None if c.sees(*NOT_A_DAY, "of", "month", "weekday", "weekdays", "dayset") else value
+
+
+def _parse_days_before_month(c: Cursor) -> list[int]:
+    """Parse the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
+    start = c.at
+    runs = parse_list(
+        c, lambda c: parse_run(c, _parse_day_before_month, _LONGEST_MONTH), "comma", "and", "or", is_joined=True
+    )
+    is_plain = not any("ordinal" in each or "ordinal-end" in each for each in c.matches[start : c.at])
     c.take("day-word")
     of = c.take("of") is not None
     c.take("article")
-    if of and plain and len(result) > 1:
-        return None  # "3,15 of January" names days of a month, as "3,15 of month" does
-    return result if c.sees("month") else None
+    if of and is_plain and len(runs) > 1 and all(len(run) == 1 for run in runs):
+        return []  # "3,15 of January" names days of a month, as "3,15 of month" does
+    return [day for run in runs for day in run] if c.sees("month") else []
+
+
+def _parse_day_before_month(c: Cursor) -> int | None:
+    c.take("article")
+    token = c.token
+    value = parse_ordinal(c)
+    if value is None and token is not None and token.kind == NUMBER and len(token.text) <= 2:
+        value = parse_number(c)
+    return value if value is not None and value > 0 else None
+
+
+_LONGEST_MONTH = 31
 
 
 def parse_numeric_date(c: Cursor) -> Date | None:
@@ -454,7 +429,7 @@ def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | N
                 c.at = middle
             else:
                 plural = True
-                picks += [Pick(0, (first + step) % 7) for step in range((last.value - first) % 7 + 1)]
+                picks += [Pick(0, day) for day in list_around(first, last.value, WEEKDAYS)]
                 continue
         picks.append(Pick(0, first))
     if picks:
@@ -473,28 +448,16 @@ def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | N
     """Parse days of the month as numbers: ``3, 15 and 30 of the month``, ``day 20``, ``every 2, 15``."""
     start = c.at
     is_numbered = c.take("day-number") is not None
-    result: list[int] = []
-    while len(result) < MOST_ITEMS:
-        before = c.at
-        if result:
-            c.skip("comma", "and", "or")
-            c.take("day-number")
-            if listed:
-                c.take("each")
+
+    def parse_day(c: Cursor) -> int | None:
         if c.token is None or (c.token.kind != NUMBER and not is_numbered):
-            c.at = before
-            break
+            return None
         value = parse_number(c)
-        if value is None or not 1 <= value <= 31 or c.sees(*NOT_A_DAY):
-            c.at = before
-            break
-        middle = c.at
-        last = parse_number(c) if c.take("to", "dash") is not None else None
-        if last is not None and value < last <= 31:
-            result += range(value, last + 1)
-        else:
-            c.at = middle
-            result.append(value)
+        return value if value is not None and 1 <= value <= _LONGEST_MONTH and not c.sees(*NOT_A_DAY) else None
+
+    leads = ("day-number", "each") if listed else ("day-number",)
+    runs = parse_list(c, lambda c: parse_run(c, parse_day, _LONGEST_MONTH), "comma", "and", "or", leads=leads)
+    result = [day for run in runs for day in run]
     token = c.token
     if not result and token is not None and token.kind == PAIR and "-" in token.text and len(token.value) == 2:
         first, last = token.value

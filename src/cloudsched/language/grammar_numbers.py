@@ -106,6 +106,14 @@ def parse_run(c: Cursor, parse: Callable[[Cursor], int | None], most: int) -> Se
     return (value,)
 
 
+def list_around(first: int, last: int, names: range) -> list[int]:
+    """Return the numbers from one to another, around the end of all: Saturday to Monday."""
+    return [names[(first - names[0] + step) % len(names)] for step in range((last - first) % len(names) + 1)]
+
+
+WEEKDAYS, MONTHS = range(7), range(1, 13)
+
+
 def parse_ordinals(c: Cursor) -> list[int]:
     """Parse a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
     joints = ("comma", "and", "or", "also")

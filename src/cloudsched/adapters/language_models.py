@@ -278,7 +278,7 @@ class GeminiModel:
         return parse_answer("".join(each for each in texts if isinstance(each, str)))
 
     def _count(self, usage: object) -> None:
-        written = sum(_whole(_get(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
+        written = sum(_to_count(_get(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
         record_usage(self._prices.count(_get(usage, "promptTokenCount"), written))
 
 
@@ -292,10 +292,6 @@ def _get(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON
         else:
             return None
     return value
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -337,15 +333,11 @@ class ChatCompletionsModel:
             },
             self._headers,
         )
-        usage = answer.get("usage")
-        counts = usage if isinstance(usage, dict) else {}
-        record_usage(self._prices.count(counts.get("prompt_tokens"), counts.get("completion_tokens")))
-        choices = answer.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        found = choice.get("message")
-        message: dict[str, Any] = found if isinstance(found, dict) else {}
-        if message.get("refusal") or choice.get("finish_reason") == "content_filter":
+        usage, choice = answer.get("usage"), _get(answer, "choices", 0)
+        record_usage(self._prices.count(_get(usage, "prompt_tokens"), _get(usage, "completion_tokens")))
+        reason = _get(choice, "finish_reason")
+        if _get(choice, "message", "refusal") or reason == "content_filter":
             raise UnusableAnswer("refused", "the model refuses")
-        if choice.get("finish_reason") == "length":
+        if reason == "length":
             raise UnusableAnswer("truncated", "it was cut off")
-        return parse_answer(message.get("content"))
+        return parse_answer(_get(choice, "message", "content"))

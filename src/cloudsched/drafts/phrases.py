@@ -39,45 +39,10 @@ _CATEGORIES: Final = (
     (Category.REPORT, r"reports?|summar(?:y|ies|i[sz]e)|digest|newsletter|overview|briefing"),
 )
 _STOPWORDS: Final = frozenset(
-    {
-        "a",
-        "an",
-        "and",
-        "at",
-        "by",
-        "every",
-        "for",
-        "from",
-        "in",
-        "into",
-        "it",
-        "its",
-        "me",
-        "my",
-        "of",
-        "on",
-        "one",
-        "or",
-        "our",
-        "please",
-        "so",
-        "task",
-        "tasks",
-        "that",
-        "the",
-        "them",
-        "this",
-        "those",
-        "to",
-        "up",
-        "with",
-        "sends",
-        "send",
-        "makes",
-        "make",
-        "your",
-        "job",
-    }
+    """
+    a an and at by every for from in into it its me my of on one or our please so task tasks that the them this
+    those to up with sends send makes make your job
+    """.split()  # noqa: SIM905 -- easier to read
 )
 _REMIND: Final = re.compile(r"^(?:please\s+)?remind\s+me\b", re.IGNORECASE)
 _ABOUT: Final = re.compile(r"(?:^|\s)(?:to|about|of|that)\s+", re.IGNORECASE)
@@ -210,17 +175,7 @@ def _are_related(one: str, other: str) -> bool:
 _VALUE: Final = r"""(?P<value>"[^"]*"|“[^”]*”|„[^“]*“|'[^']*'|[^\s,;]+)"""
 _LEAD: Final = r"(?:\s*[,;])?\s*(?:\b(?:with|and|where)\s+)?(?:\bthe\s+)?"
 _TEXT_FIELDS: Final = (
-    "text",
-    "message",
-    "what",
-    "topic",
-    "subject",
-    "task",
-    "title",
-    "question",
-    "query",
-    "prompt",
-    "body",
+    *("text", "message", "what", "topic", "subject", "task", "title", "question", "query", "prompt", "body"),
 )
 """The names of fields that have the subject of a task, in the order of preference."""
 

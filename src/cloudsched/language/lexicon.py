@@ -235,43 +235,14 @@ PLAIN = frozenset(
 """Classes of words for the subject of a title, in which they are as good as words outside the lexicon."""
 # Classes whose words may also be part of a title. Words of all other classes belong to a schedule.
 HARMLESS = PLAIN | frozenset(
-    {"article", "a", "on", "on-day", "in", "of", "at", "for", "to", "and", "or", "with", "then", "by", "from", "after"}
-    | {
-        "before",
-        "per",
-        "past",
-        "up",
-        "about",
-        "than",
-        "it",
-        "done",
-        "time",
-        "times",
-        "polite",
-        "intro",
-        "outro",
-        "only",
-    }
-    | {"number", "tens", "thousand", "ordinal", "fraction", "half", "halfday-short", "the-next", "clock-minute", "one"}
-    | {
-        "comma",
-        "dash",
-        "colon",
-        "open",
-        "close",
-        "stop",
-        "quote",
-        "day-word",
-        "unit-short",
-        "zone-time",
-        "also",
-        "hence",
-    }
-    | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
-    | {"for-after", "added", "if-day", "if-day-end", "on-or", "days-of", "moved", "moved-to", "not-on"}
-    | {"pair", "repeat-word", "slash", "the", "numbered", "that-one", "part-of", "parity", "ish", "about", "halves"}
-    | {"hour-mark", "and-half", "condition", "hour-point", "in-total", "zone-of", "remind"}
-    | {"relocate"}
+    """
+    article a on on-day in of at for to and or with then by from after before per past up about than it done
+    time times polite intro outro only number tens thousand ordinal fraction half halfday-short the-next
+    clock-minute one comma dash colon open close stop quote day-word unit-short zone-time also hence make
+    instead add-more skip no-more postpone shift same-time filler onward for-after added if-day if-day-end
+    on-or days-of moved moved-to not-on pair slash the numbered that-one part-of parity ish halves
+    hour-mark and-half condition hour-point in-total zone-of remind relocate
+    """.split()  # noqa: SIM905 -- easier to read
 )
 # Classes whose words may be part of a title if an unknown word follows: "start the backup".
 FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS

@@ -21,6 +21,8 @@ ALL_MONTHS = tuple(range(1, 13))
 _FINE = {Unit.SECOND: "SECONDLY", Unit.MINUTE: "MINUTELY", Unit.HOUR: "HOURLY"}
 _QUARTER = {1: (1, 4, 7, 10), 2: (2, 5, 8, 11), 3: (3, 6, 9, 12)}
 MAX_RULES = 20
+_LONGEST = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+"""The days that the shorter months have at most."""
 
 
 @dataclass
@@ -197,10 +199,9 @@ def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
 
 
 def _check_days(draft: Draft, group: Group, *, settled: bool) -> None:
-    longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
     span = group.days[0].span if group.days else None
     if draft.month_days and draft.months:
-        most = max(longest.get(month, 31) for month in draft.months)
+        most = max(_LONGEST.get(month, 31) for month in draft.months)
         if all(abs(day) > most for day in draft.month_days):
             raise Refused("never", span)
     if any(abs(day) > 31 or not day for day in draft.month_days):
@@ -218,8 +219,7 @@ def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
     late = max((day for day in draft.month_days if day > 28), default=0)
     if not late:
         return
-    longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
-    if draft.months and all(longest.get(month, 31) >= late for month in draft.months):
+    if draft.months and all(_LONGEST.get(month, 31) >= late for month in draft.months):
         return
     span = group.days[0].span if group.days else (0, 0)
     options = (

@@ -17,8 +17,8 @@ from cloudsched.language.task_fields import with_schedule
 NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
 
 
-def ask(text: str, locale: str | None = "en", titles: tuple[str, ...] | None = ()) -> Reading:
-    return read(text, now=NOW_AWARE, timezone=ZONE, locale=locale, titles=titles)
+def ask(text: str, locale: str | None = "en", *, has_title: bool = True) -> Reading:
+    return read(text, now=NOW_AWARE, timezone=ZONE, locale=locale, has_title=has_title)
 
 
 @try_each(
@@ -139,11 +139,10 @@ def test_the_language_is_found_out() -> None:
     assert not any("read as" in each for each in english.assumptions)
 
 
-def test_quotes_and_titles_of_tasks_allow_words_about_time() -> None:
-    """A title may have such words where it is quoted, or where a task is so titled."""
+def test_quotes_allow_words_about_time() -> None:
+    """A title may have such words where it is quoted."""
     assert ask('"Daily Sunset" every Monday at 9:00').title == "Daily Sunset"
     assert ask("Daily Sunset every Monday at 9:00").schedule is None
-    assert ask("daily sunset every Monday at 9:00", titles=("Daily Sunset",)).title == "daily sunset"
 
 
 def test_every_language_watches_over_the_others() -> None:
@@ -194,8 +193,8 @@ FRAMES = {
 def test_a_time_that_cannot_be_known_is_never_another(locale: str, phrase: str) -> None:
     """Neither the default time nor a title takes its place: of a new schedule, and of the change of one."""
     current = ask("every Friday at 17:00").schedule
-    for titles in ((), None):
-        assert ask(phrase, locale, titles).kind == "refusal"
+    for has_title in (True, False):
+        assert ask(phrase, locale, has_title=has_title).kind == "refusal"
     changed = read(phrase, now=NOW_AWARE, timezone=ZONE, locale=locale, current=current)
     assert changed.kind == "refusal"
 

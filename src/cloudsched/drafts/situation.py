@@ -129,17 +129,14 @@ class Situation:
                 return Reading("schedule", Schedule.parse(text, timezone=self.request.timezone, now=self.now))
             except InvalidSchedule as error:
                 return Reading("refusal", problems=(Problem((0, len(text)), "invalid", str(error)),))
-        found = self._read_words(text, current, locale or self.request.locale, ())
-        if any(problem.code in {"other-language", "not-understood", "half-known"} for problem in found.problems):
-            if locale is None and self.request.locale is not None:
-                english = self._read_words(text, current, "en", ())
-                found = english if english.kind != "refusal" else found
-            titles = [task.title for task in self.tasks] if current is None and found.kind == "refusal" else []
-            named = [each for each in titles if each.casefold() in text.casefold()]
-            found = self._read_words(text, current, locale or self.request.locale, named) if named else found
+        found = self._read_words(text, current, locale or self.request.locale)
+        is_unread = any(each.code in {"other-language", "not-understood", "half-known"} for each in found.problems)
+        if is_unread and locale is None and self.request.locale is not None:
+            english = self._read_words(text, current, "en")
+            return english if english.kind != "refusal" else found
         return found
 
-    def _read_words(self, text: str, current: Schedule | None, locale: str | None, titles: Sequence[str]) -> Reading:
+    def _read_words(self, text: str, current: Schedule | None, locale: str | None) -> Reading:
         return read(
             text,
             now=self.now,
@@ -148,7 +145,6 @@ class Situation:
             current=current,
             default_time=(self.default_time.hour, self.default_time.minute),
             default_calendar=self.default_calendar,
-            titles=titles,
         )
 
     def read_without_time(self, title: str | None = None) -> Reading:

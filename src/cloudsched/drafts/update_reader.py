@@ -49,11 +49,6 @@ class Changes(NamedTuple):
     assumptions: tuple[str, ...] = ()
 
 
-def is_schedule(field: str) -> bool:
-    """Return whether a name of people's for a field means the schedule, or a part of it."""
-    return " ".join(field.lower().split()) in _TIMES
-
-
 def change_field(task: Task, handler: Handler | None, name: str, value: str) -> Changes | None:
     """Return the change of one field, by the name that people use. None if the task has none of that name."""
     known = " ".join(name.lower().split())
@@ -408,8 +403,8 @@ def _refuse_operation(operation: str, task: Task | None) -> MissingField:
 def _read_wish(situation: Situation, wish: Wish) -> Proposal | None:
     is_exact = wish.is_exact or _CONNECTED.search(wish.what) is not None or _names_runs(wish.what)
     meant = [task for task in find_meant(situation.tasks, wish.what) if not is_exact or is_named(task, wish.what)]
-    if not meant or (wish.channels and not wish.phrase and _says_when(situation, wish.what)):
-        return None
+    if not meant or (wish.channels and not wish.phrase and situation.read(wish.what).kind != "refusal"):
+        return None  # "e-mail me the report every Monday" is a new task
     fitting = [(task, update) for task in meant[:_MOST_TRIED] if (update := _apply(situation, task, wish)) is not None]
     if len(fitting) > 1:
         return Proposal(decision=Decision.UPDATE, questions=(ask_which([task for task, _ in fitting]),))
@@ -430,11 +425,6 @@ def _names_runs(what: str) -> bool:
     return is_owned or counts or any(_RUNS & each.keys() for each in matches)
 
 
-def _says_when(situation: Situation, words: str) -> bool:
-    """Return whether words in place of a task's name name a time: "e-mail me the report every Monday" is a new task."""
-    return situation.read(words).kind != "refusal"
-
-
 def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     """Return the change of a task by a wish. None if it names no possible change."""
     handler, phrase, reading = situation.find_handler(task.handler), wish.phrase, None
@@ -442,7 +432,7 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     if wish.field:
         if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
             parts.append(changed)
-        elif is_schedule(wish.field):
+        elif " ".join(wish.field.lower().split()) in _TIMES:
             phrase = f"make it {wish.value}"
         else:
             return None
@@ -456,13 +446,10 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
             phrase = "" if filled.rest in {"move it", "make it", "postpone it"} else filled.rest
     if phrase:
         reading = situation.read(phrase, task.schedule)
-        if reading.kind == "refusal" and _is_unread(reading):
+        codes = {problem.code for problem in reading.problems}
+        if reading.kind == "refusal" and codes <= {"no-update", *UNREAD}:
             return None
     return _to_proposal(task, reading, parts, said) if parts or reading is not None else None
-
-
-def _is_unread(reading: Reading) -> bool:
-    return all(problem.code == "no-update" or problem.code in UNREAD for problem in reading.problems)
 
 
 def _to_proposal(task: Task, reading: Reading | None, parts: list[Changes], said: str) -> Proposal:

@@ -117,13 +117,12 @@ def resolve_date_order(node: Date, context: Context) -> Date:
     """Return a date whose day and month are decided. Ask if 3/4 can be either."""
     if node.swapped is None:
         return node
-    options = tuple(Option(_format_date(*order), order) for order in ((node.month or 1, node.day or 1), node.swapped))
+    options = tuple(
+        Option(f"{order[1]} {date(2000, order[0], 1):%B}", order)
+        for order in ((node.month or 1, node.day or 1), node.swapped)
+    )
     chosen = context.choices.pick("date-order", node.span, options)
     return replace(node, month=chosen[0], day=chosen[1], swapped=None)
-
-
-def _format_date(month: int, day: int) -> str:
-    return f"{day} {date(2000, month, 1):%B}"
 
 
 def _make_date(year: int, month: int, day: int) -> date | None:

@@ -65,7 +65,7 @@ def parse_each(c: Cursor) -> list[Clause] | None:
     if c.token is not None and c.token.text == "!":
         raise Refused("completion", c.span(start))
     return (
-        c.attempt(lambda c: _parse_each_edge(c, start))
+        _parse_each_edge(c, start)
         or c.attempt(lambda c: _parse_interval(c, start))
         or c.attempt(lambda c: _parse_each_month(c, start))
         or c.attempt(lambda c: _parse_each_part(c, start))

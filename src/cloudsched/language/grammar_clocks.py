@@ -191,7 +191,6 @@ def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
     about = c.take("about") is not None
     result = (
         _parse_named(c)
-        or _parse_day_end(c)
         or c.attempt(_parse_around)
         or c.attempt(lambda c: _parse_hour(c, bare=bare or about, last=last))
     )
@@ -208,13 +207,10 @@ def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
     return replace(result, about=about, span=c.span(start))
 
 
-def _parse_day_end(c: Cursor) -> Clock | None:
-    found = c.take("day-end")
-    return None if found is None else Clock(17, exact=True, named=True, day_end=found.value)
-
-
 def _parse_named(c: Cursor) -> Clock | None:
     start = c.at
+    if (end := c.take("day-end")) is not None:
+        return Clock(17, exact=True, named=True, day_end=end.value)
     if c.take("noon-mark") is not None:  # "midday at 12"
         if c.take("at") is not None:
             hour = c.attempt(lambda c: _parse_hour(c, bare=True, last=False))
@@ -222,9 +218,7 @@ def _parse_named(c: Cursor) -> Clock | None:
                 return replace(hour, part=4, exact=False)
         c.at = start
     named = c.take("named-time")
-    if named is not None:
-        return Clock(named.value // 60, named.value % 60, exact=True, named=True)
-    return None
+    return None if named is None else Clock(named.value // 60, named.value % 60, exact=True, named=True)
 
 
 def _parse_around(c: Cursor) -> Clock | None:
@@ -287,7 +281,7 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     if len(digits) in {3, 4}:
         result = Clock(hour_said // 100, hour_said % 100, exact=hour_said >= 1300 or digits[0] == "0")
         hours = c.take("hours-said") is not None
-        is_military = hours or (len(digits) == 4 and not _may_be_year(hour_said) and _is_time(result))
+        is_military = hours or (len(digits) == 4 and not 1900 <= hour_said < 2100 and _is_time(result))
         bare = (bare and (len(digits) == 4 or c.sees("in", "halfday"))) or is_military
         if hours:
             return replace(result, exact=True) if _is_time(result) else None
@@ -309,10 +303,6 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
 def _is_counted(c: Cursor) -> bool:
     """Return whether a number counts the words after it, and is no hour. "17 von Montag bis Freitag" is one."""
     return c.sees(*_NOT_AFTER_AN_HOUR) and not (c.sees("from") and c.sees("weekday", "weekdays", ahead=1))
-
-
-def _may_be_year(number: int) -> bool:
-    return 1900 <= number < 2100
 
 
 def _is_time(clock: Clock) -> bool:

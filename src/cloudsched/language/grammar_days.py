@@ -517,7 +517,7 @@ def _parse_weeks(c: Cursor) -> tuple[int, ...]:
     if parity is not None:
         c.take("dash")
         c.take("numbered")
-        if c.take("week-number") is None and not _take_weeks(c):
+        if c.take("week-number") is None:
             c.at = start
             return ()
         return tuple(range(parity.value, 54, 2))
@@ -530,11 +530,6 @@ def _parse_weeks(c: Cursor) -> tuple[int, ...]:
 def _parse_week(c: Cursor) -> int | None:
     value = parse_number(c)
     return value if value is not None and 1 <= value <= 53 else None
-
-
-def _take_weeks(c: Cursor) -> bool:
-    unit = c.take("unit")
-    return unit is not None and unit.value == Unit.WEEK
 
 
 def _parse_dates(c: Cursor) -> _Found | None:

@@ -240,17 +240,13 @@ def parse_edge_noun(c: Cursor) -> Days | None:
 def parse_within(c: Cursor) -> Within | None:
     """Parse ``next week``, ``this month``: the period within which the rest of the phrase happens."""
     start = c.at
-    found = c.attempt(_take_next_unit) if c.take("in", "for", "on") is not None else None
+    found = c.attempt(lambda c: take_next(c, "unit")) if c.take("in", "for", "on") is not None else None
     if found is None:
         c.at = start
         found = take_next(c, "unit")
     if found is None or found[1] not in (Unit.WEEK, Unit.MONTH, Unit.QUARTER):
         return None
     return Within(Unit(found[1]), found[0], c.span(start))
-
-
-def _take_next_unit(c: Cursor) -> tuple[int, int] | None:
-    return take_next(c, "unit")
 
 
 def parse_point(c: Cursor) -> Point | None:

@@ -2,7 +2,7 @@
 
 Words that mean a time or a frequency in some language are kept out of titles, and identify a phrase's language. A title
 is the rest of a phrase, so it would end with a word about time that the grammar does not know, and "varje måndag kl
-9:30" would run once. These words prevent that. They are allowed in quotes, or in the title of an existing task.
+9:30" would run once. These words prevent that. They are allowed in quotes.
 """
 
 from __future__ import annotations

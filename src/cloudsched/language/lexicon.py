@@ -58,15 +58,13 @@ class Token(NamedTuple):
     glued: bool = False
 
 
-def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[Token]:
+def tokenise(text: str, language: Language) -> list[Token]:
     """Return the tokens of a phrase.
 
     Args:
         text: The phrase.
         language: Decides whether a number with a full stop is an ordinal, and which words stand before a slash.
-        titles: Titles that count as quoted where they stand in the phrase.
     """
-    known = sorted((each.casefold() for each in titles if each.strip()), key=len, reverse=True)
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -78,11 +76,6 @@ def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[
         if end > at + 1:
             tokens.append(Token(QUOTE, text[at + 1 : end], at, end + 1))
             at = end + 1
-            continue
-        title = _find_title(text, at, known) if known else 0
-        if title:
-            tokens.append(Token(QUOTE, text[at : at + title], at, at + title))
-            at += title
             continue
         result = _PATTERN.match(text, at)
         if result is None:  # a lone combining character and the like
@@ -96,17 +89,6 @@ def tokenise(text: str, language: Language, titles: Iterable[str] = ()) -> list[
         elif token.text != ".":
             tokens.append(token)
     return _join_tokens(tokens, language)
-
-
-def _find_title(text: str, at: int, titles: Sequence[str]) -> int:
-    """Return the length of the longest title that begins here as a word of its own. 0 if there is none."""
-    if at and text[at - 1].isalnum():
-        return 0
-    for title in titles:
-        end = at + len(title)
-        if text[at:end].casefold() == title and not (end < len(text) and text[end].isalnum()):
-            return len(title)
-    return 0
 
 
 def _is_list(path: str, language: Language) -> bool:

@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.calendar import (
+    ONE_DAY,
     add_length,
     find_first_day,
     find_next_weekday,
@@ -188,9 +189,6 @@ _MANY_DATES = 3
 def _ask_repeat(days: Days, context: Context) -> bool:
     options = (Option("every time", True), Option("only the next time", False))
     return bool(context.choices.pick("once-or-repeat", days.span, options))
-
-
-ONE_DAY = timedelta(days=1)
 
 
 def build_once(plan: Plan, context: Context) -> Schedule:

@@ -186,7 +186,7 @@ def read(  # noqa: PLR0913 -- each is named
     current: Schedule | None = None,
     default_time: tuple[int, int] = (9, 0),
     default_calendar: str | None = None,
-    titles: Collection[str] | None = (),
+    has_title: bool = True,
 ) -> Reading:
     """Return the meaning of a phrase: a schedule, a question or a refusal. Every assumption is reported.
 
@@ -199,8 +199,7 @@ def read(  # noqa: PLR0913 -- each is named
         current: The schedule to change. With it, the phrase is an update such as "make it 10 instead".
         default_time: Hour and minute to use if the phrase gives no time.
         default_calendar: The id of the calendar that "except holidays" and "business days" mean. None if there is none.
-        titles: Titles that may stand in the phrase without quotes, even if their words name times. If it is None, the
-            phrase has no title, and is refused if a word belongs to no schedule.
+        has_title: The phrase may have a title. Without, it is refused if a word belongs to no schedule.
 
     Raises:
         InvalidSchedule: The time zone does not exist.
@@ -215,7 +214,7 @@ def read(  # noqa: PLR0913 -- each is named
         return _refuse(Refused("empty", (0, len(text))), text)
     context = Context(now, timezone, TimeOfDay(*default_time), calendar=default_calendar)
     languages = LANGUAGES.values() if locale is None else (find_language(locale),)
-    return _Reader(text, context, languages, current, titles).read()
+    return _Reader(text, context, languages, current, has_title=has_title).read()
 
 
 _LINKS = frozenset({"on", "at", "in", "of", "for", "from", "by", "article", "outro"})
@@ -245,26 +244,22 @@ class _Reader:
         context: Context,
         languages: Collection[Language],
         current: Schedule | None,
-        titles: Collection[str] | None,
+        *,
+        has_title: bool,
     ) -> None:
-        self._text, self._context, self._current = text, context, current
-        self._titles, self._allow_title = titles or (), titles is not None
+        self._text, self._context, self._current, self._allow_title = text, context, current, has_title
         self._languages = languages
         self._language = next(iter(languages))
 
     def read(self) -> Reading:
-        tokens = self._tokenise()
+        tokens = tokenise(self._text, self._language)
         guessed = guess_language(tokens, self._languages) if len(self._languages) > 1 else self._language
         if guessed is not self._language:
             self._language = guessed
-            tokens = self._tokenise()
-            reading = self._read_tokens(tokens)
+            reading = self._read_tokens(tokenise(self._text, guessed))
             note = f"The words were read as {guessed.name}."
             return replace(reading, assumptions=(note, *reading.assumptions)) if reading.schedule else reading
         return self._read_tokens(tokens)
-
-    def _tokenise(self) -> list[Token]:
-        return tokenise(self._text, self._language, self._titles)
 
     def _read_tokens(self, tokens: list[Token]) -> Reading:
         parser = Parser(tokens, self._language, allow_title=self._allow_title)
@@ -371,7 +366,7 @@ class _Reader:
         tokens = tokenise(title, self._language)
         matches = classify(tokens, self._language)
         titled = _Titled(is_there=True, is_yearly=any("yearly-event" in each for each in matches))
-        if title == typed and title.casefold() not in {each.casefold() for each in self._titles}:
+        if title == typed:
             order = find_order(title, Cursor(tokens, matches, self._language))
             if order is not None and (order.is_task or order.is_timing) and not phrase.is_asked:
                 return _refuse(Refused("no-new-task", phrase.title), self._text)

@@ -414,15 +414,15 @@ def _build_monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft
             freq = "WEEKLY" if interval == 1 and not any(nth for nth, _ in chosen) else "MONTHLY"
             drafts.append(Draft(freq, interval, list(chosen)))
             continue
-        if repeat.unit == Unit.QUARTER and repeat.interval == 1 and not _is_day_of_month(days):
+        if (
+            repeat.unit == Unit.QUARTER
+            and repeat.interval == 1
+            and not all(p.what == DAY and p.nth > 1 for p in days.picks)
+        ):
             drafts += _build_from_picks(days.picks, Period(Unit.QUARTER), 1, days)
         else:
             drafts += _build_from_picks(days.picks, Period(), interval, days)
     return drafts
-
-
-def _is_day_of_month(days: Days) -> bool:
-    return all(pick.what == DAY and pick.nth > 1 for pick in days.picks)
 
 
 def _build_yearly(group: Group, repeat: Repeat, months: list[int], context: Context) -> list[Draft]:

@@ -76,7 +76,7 @@ def read_schedule(  # noqa: PLR0913 -- each is named
             locale=locale,
             default_time=at,
             default_calendar=default_calendar,
-            titles=None if has_title else (),
+            has_title=not has_title,
         )
 
     reading = read_words(text)

@@ -21,10 +21,19 @@ def create(app: App, **fields: Any) -> Task:
     return app.create(**(usual | fields))
 
 
-def run(app: App, limit: timedelta = 400 * DAY, **settings: Any) -> Execution:
-    """Run the handler ``work`` once, and return its record."""
-    with Simulation(app, **settings) as sim:
-        task = create(app)
+def run(
+    app: App,
+    call: Callable[[Context], Any] | None = None,
+    *,
+    limit: timedelta = 400 * DAY,
+    replay: bool = False,
+    **fields: Any,
+) -> Execution:
+    """Run the handler ``work`` once, which is `call` if that is given, and return its record."""
+    if call is not None:
+        register_work_handler(app, call)
+    with Simulation(app, replay=replay) as sim:
+        task = create(app, **fields)
         sim.run_until_idle(limit)
         (execution,) = sim.executions(task.id)
         return app.execution(task.id, execution.id)

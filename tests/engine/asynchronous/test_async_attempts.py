@@ -156,39 +156,6 @@ def test_async_hooks_are_run(app: App, *, own: bool) -> None:
     assert seen == ["work FAILED"]
 
 
-def test_a_hook_that_fails_is_logged(app: App, caplog: pytest.LogCaptureFixture) -> None:
-    """And changes nothing, like a plain one."""
-
-    @app.on_failure
-    async def hook(*_: object) -> None:
-        await pause()
-        raise KeyError("hook")
-
-    @app.handler("work", retry=False)
-    def work() -> None:
-        raise ValueError("no")
-
-    assert run(app).error is not None
-    assert "The on_failure hook failed" in caplog.text
-
-
-def test_cancellation_is_told_by_the_heartbeat(app: App) -> None:
-    """As to a plain handler: it decides what to do about it."""
-
-    @app.handler("work")
-    async def work(ctx: AsyncContext) -> str:
-        before = await ctx.heartbeat()
-        await asyncio.to_thread(app.cancel, ctx.task.id)
-        after = await ctx.heartbeat()
-        return f"{before} {after}"
-
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        (execution,) = sim.executions(task.id)
-        assert execution.status == "CANCELLED" or execution.content == "True False"
-
-
 def test_a_context_annotation_is_enough(app: App) -> None:
     """An async handler gets an AsyncContext under either name, and its wrapped function counts as asynchronous."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import logging
 import sys
@@ -16,12 +15,8 @@ import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, create, run
 
-from cloudsched import App, AsyncContext, CallFailed, Context, Done, Retry, Snooze, StepFailed
+from cloudsched import App, AsyncContext, CallFailed, Context, Retry, StepFailed
 from cloudsched.testing import Simulation
-
-SETTING: contextvars.ContextVar[str] = contextvars.ContextVar("setting", default="none")
-FAST = timedelta(milliseconds=20)
-LONG = 3600.0
 
 
 class Row(BaseModel):
@@ -137,11 +132,10 @@ def test_a_plain_handler_may_have_async_steps(app: App) -> None:
             await pause()
             yield n
 
-    @app.handler("work")
     def work(ctx: Context) -> list[object]:
         return [ctx.step("a", fetch), ctx.step("b", lambda: one("x")), ctx.step("c", functools.partial(count))]
 
-    assert run(app).content == ["cloudsched-event-loop", "cloudsched-event-loop", [0, 1, 2]]
+    assert run(app, work).content == ["cloudsched-event-loop", "cloudsched-event-loop", [0, 1, 2]]
 
 
 @pytest.mark.parametrize("replay", [False, True])
@@ -228,17 +222,3 @@ def test_a_task_that_exits_does_not_end_the_loop(app: App, caplog: pytest.LogCap
     with caplog.at_level(logging.ERROR):
         assert run(app).content == "done"
     assert "tried to end the process" in caplog.text
-
-
-@pytest.mark.parametrize("outcome", [Done("x"), Snooze(DAY, "later"), Retry("again")])
-def test_outcomes_count_as_usual(app: App, outcome: Done | Snooze | Retry) -> None:
-    """The result of a coroutine is read like the result of a function."""
-    outcomes = [outcome, Done("x")]
-
-    @app.handler("work", retry=1)
-    async def work() -> object:
-        await pause()
-        return outcomes.pop(0)
-
-    assert run(app).content == "x"
-    assert len(outcomes) == (1 if outcome == Done("x") else 0)

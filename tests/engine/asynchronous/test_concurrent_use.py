@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import DAY, create, run
 
-from cloudsched import App, AsyncContext, Context
+from cloudsched import App, AsyncContext
 from cloudsched.errors import WorkflowError
 from cloudsched.testing import Simulation
 
@@ -44,9 +44,7 @@ async def ask(ctx: AsyncContext, name: str) -> None:
 @pytest.mark.parametrize("name", ASKS)
 def test_a_second_operation_at_the_same_time_is_refused(app: App, name: str, *, swallowed: bool, replay: bool) -> None:
     """By name, for good (no retry helps), and even if the handler swallows the refusal."""
-
-    @app.handler("child")
-    def child() -> None: ...
+    app.handler("child")(lambda: None)
 
     @app.handler("work", retry=3)
     async def work(ctx: AsyncContext) -> str:
@@ -136,10 +134,7 @@ def test_a_step_cancelled_from_outside_is_still_in_progress(app: App) -> None:
 
 def test_calls_may_be_started_side_by_side_but_awaited_by_gather(app: App) -> None:
     """Starting calls takes no time, so their order is certain; asyncio.gather over their results is refused."""
-
-    @app.handler("child")
-    def child() -> str:
-        return "x"
+    app.handler("child")(lambda: "x")
 
     @app.handler("work", retry=False)
     async def work(ctx: AsyncContext) -> object:
@@ -220,23 +215,3 @@ def test_a_suspended_handler_gets_no_more_results(app: App) -> None:
     execution = run(app)
     assert execution.error is not None
     assert "continued after it was suspended" in execution.error.message
-
-
-def test_a_plain_context_in_an_async_step_needs_no_awaiting(app: App) -> None:
-    """A plain handler's context is the plain one, in its asynchronous steps as well."""
-
-    @app.handler("work")
-    def work(ctx: Context) -> object:
-        async def inside() -> str:
-            ctx.used(tokens=3)
-            try:
-                ctx.step("inner", nothing)
-            except WorkflowError as error:
-                return str(error)
-            return "allowed"
-
-        return ctx.step("outer", inside)
-
-    execution = run(app)
-    assert "A step cannot contain other operations" in str(execution.content)
-    assert execution.tokens == 3

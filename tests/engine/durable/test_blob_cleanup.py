@@ -55,17 +55,6 @@ def test_large_results_are_removed_with_a_deleted_task(
     assert blob_names(folder) == ["two"]
 
 
-def test_large_results_are_removed_with_an_expired_task(
-    create: Callable[..., Task], sim: Simulation, folder: Path
-) -> None:
-    create(id="one", retention=DAY)
-    create(id="two")
-    sim.advance(DAY - MINUTE)
-    assert blob_names(folder) == ["one", "two"]
-    sim.advance(timedelta(hours=1))
-    assert blob_names(folder) == ["two"]
-
-
 def test_large_results_are_removed_with_an_expired_execution(
     app: App, create: Callable[..., Task], sim: Simulation, folder: Path
 ) -> None:

@@ -31,10 +31,7 @@ MISUSES: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("misuse", MISUSES)
 def test_misusing_a_call_as_its_result_names_the_result_method(app: App, sim: Simulation, misuse: str) -> None:
     """Every misuse raises an error that names `result`; as a handler's return value it stands for the result."""
-
-    @app.handler("one")
-    def one() -> int:
-        return 1
+    app.handler("one")(lambda: 1)
 
     @app.handler("use")
     def use(ctx: Context) -> object:
@@ -50,10 +47,7 @@ def test_misusing_a_call_as_its_result_names_the_result_method(app: App, sim: Si
 
 def test_calls_are_distinct_and_hashable(app: App, sim: Simulation) -> None:
     """They can be put into lists, sets and dicts, and their repr in a debugger identifies the call."""
-
-    @app.handler("one")
-    def one() -> int:
-        return 1
+    app.handler("one")(lambda: 1)
 
     @app.handler("use")
     def use(ctx: Context) -> object:

@@ -53,24 +53,6 @@ def test_a_manual_run_does_not_resolve_a_call(
     assert execution.content == "call"
 
 
-def test_a_cancelled_call_fails_despite_a_manual_run(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    @app.handler("c")
-    def c(ctx: Context) -> str:
-        if not ctx.execution_id.endswith("manual"):
-            ctx.sleep(30 * DAY)
-        return "by hand"
-
-    register_parent_and_child(app)
-    parent = create()
-    sim.advance(MINUTE)
-    app.trigger(call_id(app, parent))
-    sim.advance(MINUTE)
-    app.cancel(call_id(app, parent))
-    sim.run_until_idle()
-    (execution,) = sim.executions(parent.id)
-    assert execution.content == ["CANCELLED", "Cancelled by its owner."]
-
-
 def test_a_call_that_is_cancelled_before_it_ran_fails_despite_a_manual_run(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:

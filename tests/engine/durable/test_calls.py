@@ -12,7 +12,6 @@ from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Task
 from cloudsched.domain.documents import journal as limits
-from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.ports.procedure import Procedure
 from cloudsched.engine.ports.store import Committed
@@ -26,38 +25,16 @@ def test_calls_run_in_parallel_and_gather_keeps_their_order(app: App) -> None:
         ctx.sleep(timedelta(hours=10 - row.n))
         return row
 
-    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(5)]))
-    execution = run(app)
+    execution = run(app, lambda ctx: ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(5)]))
     assert execution.content == [{"n": n} for n in range(5)]
     assert execution.finished_at == START + timedelta(hours=10)
-
-
-def test_only_the_last_call_of_many_wakes_its_parent(app: App) -> None:
-    @app.handler("nap")
-    def nap(ctx: Context, row: Row) -> int:
-        ctx.sleep(row.n * timedelta(seconds=1))
-        return row.n
-
-    replays = list[object]()
-
-    def call(ctx: Context) -> int:
-        replays.append(None)
-        return sum(ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(1, 31)]))
-
-    register_work_handler(app, call)
-    assert run(app).content == 465
-    assert len(replays) == 2
 
 
 def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The notification comes while the parent holds its lease; the parent does not wait for its poll a minute later."""
-
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
-
+    app.handler("fine")(lambda: "fine")
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
     task = create()
     finish = ClaimedRun.finish
@@ -71,28 +48,6 @@ def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START)
-
-
-def test_a_dispatch_of_an_earlier_suspension_runs_nothing(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """An event brings a run forward; the dispatch for its timeout is dropped, however often that happens."""
-
-    def call(ctx: Context) -> int:
-        return sum(ctx.wait_for("more", timeout=timedelta(hours=1)) for _ in range(10))
-
-    register_work_handler(app, call)
-    task = create()
-    sim.advance(MINUTE)
-    for _ in range(10):
-        app.send_event(task.id, "more", 1)
-        sim.advance(timedelta(seconds=1))
-    assert sim.executions(task.id)[0].content == 10
-    before = len(sim.queue.deliveries)
-    sim.advance(DAY)
-    late = [each.result.reason for each in sim.queue.deliveries[before:] if each.result]
-    assert len(late) == 10
-    assert set(late) == {"the task is COMPLETED"}
 
 
 def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(
@@ -122,11 +77,7 @@ def test_a_user_task_with_the_id_of_a_call_is_not_taken_for_the_call(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """The ids of calls can be worked out; a task that has one already is not taken for the call."""
-
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
-
+    app.handler("fine")(lambda: "fine")
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
     task = create(id="parent")
     taken = limits.call_id("parent", "20270101T000000Z", 1, 1)
@@ -142,10 +93,7 @@ def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
     def broken() -> None:
         raise KeyError("no such account")
 
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
-
+    app.handler("fine")(lambda: "fine")
     caught = list[CallFailed]()
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - a list or more
@@ -157,8 +105,7 @@ def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
         ctx.sleep(DAY)
         return [str(each) for each in ctx.gather(*calls, return_failures=True)]
 
-    register_work_handler(app, call)
-    content = run(app).content
+    content = run(app, call).content
     assert content[0] == "fine"
     assert {str(failure) for failure in caught} == {content[1]}
     assert (caught[0].handler, caught[0].status, caught[0].type) == ("broken", "FAILED", "KeyError")
@@ -261,30 +208,10 @@ def test_cancelling_a_task_cancels_its_descendants(app: App, sim: Simulation, cr
     assert verdicts == {"dropped"}
 
 
-def test_the_sweep_finishes_an_interrupted_cancel(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @app.handler("leaf")
-    def leaf(ctx: Context) -> None:
-        ctx.sleep(DAY)
-
-    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("leaf") for _ in range(2)]))
-    task = create()
-    sim.advance(MINUTE)
-    with monkeypatch.context() as patch:
-        patch.setattr("cloudsched.engine.child_tasks.ChildTasks.cancel_descendants", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            app.cancel(task.id)
-    sim.advance(2 * MINUTE)
-    assert {branch.task.status.value for branch in app.tree(task.id).children} == {"CANCELLED"}
-
-
 def test_the_journal_moves_into_the_record_when_the_execution_ends(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
+    app.handler("fine")(lambda: "fine")
 
     def call(ctx: Context) -> str:
         ctx.step("first", lambda: 1)
@@ -303,28 +230,6 @@ def test_the_journal_moves_into_the_record_when_the_execution_ends(
     assert app.container.store.load_journal(task.id, execution.id) == []
     assert [(step.kind, step.result) for step in ended.steps] == [("STEP", 1), ("CALL", "fine"), ("SLEEP", None)]
     assert open_steps[:2] == ended.steps[:2]
-
-
-@pytest.mark.parametrize("retry", [5, 0, False, True, RetryPolicy(max_retries=5, base=DAY), None])
-def test_a_call_accepts_retries_in_the_same_forms_as_a_handler(
-    app: App,
-    sim: Simulation,
-    create: Callable[..., Task],
-    retry: RetryPolicy | int | bool | None,  # noqa: FBT001 - a case
-) -> None:
-    """By a number, by yes or no, or by a policy; None leaves it to the handler that is called."""
-
-    @app.handler("flaky", retry=2)
-    def flaky() -> None:
-        raise ConnectionError("no line")
-
-    register_work_handler(app, lambda ctx: ctx.call("flaky", retry=retry).result())
-    task = create()
-    sim.run_until_idle()
-    (call,) = app.tree(task.id).children
-    expected = RetryPolicy(max_retries=2) if retry is None else to_retry_policy(retry)
-    assert call.task.retry == expected
-    assert len(sim.executions(call.task.id)[0].attempts) == expected.max_retries + 1
 
 
 @pytest.mark.parametrize(
@@ -349,8 +254,7 @@ def test_a_call_refuses_fields_that_it_cannot_have(app: App, fields: dict[str, A
         except InvalidInput as error:
             refused.append(error.field)
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert {field.split(".")[0] for field in refused} == {to_camel(name) for name in fields}
     assert (execution.status, [step.child for step in execution.steps]) == ("SUCCEEDED", [None])
 
@@ -372,8 +276,7 @@ def test_a_call_that_is_refused_is_refused_in_every_replay(app: App, *, replay: 
                 results.append(error.field)
         return results
 
-    register_work_handler(app, call)
-    execution = run(app, replay=replay)
+    execution = run(app, call, replay=replay)
     assert execution.content == ["payload.n", 1, "payload.n", 2]
     assert [step.status for step in execution.steps] == ["FAILED", "SUCCEEDED"] * 2
     assert execution.steps[0].error

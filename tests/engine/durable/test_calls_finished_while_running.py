@@ -40,10 +40,7 @@ def app() -> App:
     """Return an app with calls that a worker runs when the test requests it."""
     made = App(Settings())
 
-    @made.handler("part", pull="w")
-    def part() -> int:
-        return 1
-
+    made.handler("part", pull="w")(lambda: 1)
     return made
 
 

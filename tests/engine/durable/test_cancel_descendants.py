@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, register_work_handler
+from tests.engine.harness import DAY, register_work_handler
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -96,23 +96,3 @@ def test_a_call_is_cancelled_even_if_the_commit_that_recorded_it_failed_before(
     (below,) = app.tree(task.id).children
     getattr(app, verb)(task.id)
     assert app.get(below.task.id).status == "CANCELLED"
-
-
-def test_cancelling_a_task_without_calls_lists_no_descendants(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """Steps and sleeps create no tasks, so no query looks for descendants; a deletion reads its month's usage."""
-
-    def call(ctx: Context) -> None:
-        ctx.step("one", lambda: 1)
-        ctx.sleep(DAY)
-
-    register_work_handler(app, call)
-    costs = []
-    for verb in ("cancel", "delete"):
-        task = create(schedule=Schedule.once(sim.now))
-        sim.advance(MINUTE)
-        before = sim.counts.copy()
-        getattr(app, verb)(task.id)
-        costs.append(sim.counts.since(before).reads)
-    assert costs == [3, 2]

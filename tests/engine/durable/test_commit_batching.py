@@ -61,9 +61,7 @@ def app() -> App:
     """Return an app with calls that return as much as an entry keeps, and one that takes its time."""
     made = App(Settings())
 
-    @made.handler("page")
-    def page() -> str:
-        return LARGE
+    made.handler("page")(lambda: LARGE)
 
     @made.handler("nap")
     def nap(ctx: Context) -> None:
@@ -174,9 +172,7 @@ def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
 
     Finalizers of other tests' garbage are not counted.
     """
-
-    @app.handler("fine")
-    def fine() -> None: ...
+    app.handler("fine")(lambda: None)
 
     def call(ctx: Context) -> list[int]:
         ctx.call("fine")
@@ -196,6 +192,5 @@ def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
                 ctx.call("fine")
         return spent
 
-    register_work_handler(app, call)
-    few, many = run(app).content
+    few, many = run(app, call).content
     assert many < few * 1.1

@@ -101,11 +101,7 @@ def test_a_manual_retry_makes_a_call_that_was_only_recorded(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not mistaken for a call whose task was deleted."""
-
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
-
+    app.handler("fine")(lambda: "fine")
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
     task = create(retry={"maxRetries": 0})
     with monkeypatch.context() as patch:
@@ -122,11 +118,7 @@ def test_a_call_that_ended_before_it_was_made_again_is_not_awaited(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parent died after making the call; the next attempt finds it finished, and continues at once."""
-
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
-
+    app.handler("fine")(lambda: "fine")
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
     task = create(expected_duration=timedelta(minutes=30))
     with monkeypatch.context() as patch:
@@ -179,28 +171,6 @@ def test_a_call_made_while_its_task_is_cancelled_or_deleted_is_cancelled(
     stored = app.container.store.load(task.id)
     assert (stored is None) == (verb == "delete")
     assert stored is None or not stored.task.deferred
-
-
-def test_an_interrupted_deletion_still_cancels_descendants(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sweep that removes the task ends its calls first."""
-
-    @app.handler("nap")
-    def nap(ctx: Context) -> None:
-        ctx.sleep(30 * DAY)
-
-    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("nap") for _ in range(2)]))
-    task = create()
-    sim.advance(MINUTE)
-    calls = [branch.task.id for branch in app.tree(task.id).children]
-    with monkeypatch.context() as patch:
-        patch.setattr(ChildTasks, "cancel_descendants", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            app.delete(task.id)
-    sim.advance(2 * MINUTE)
-    assert [app.get(call).status for call in calls] == ["CANCELLED", "CANCELLED"]
-    assert app.container.store.load(task.id) is None
 
 
 def test_a_handler_whose_journal_is_gone_repeats_nothing(

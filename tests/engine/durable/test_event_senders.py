@@ -123,17 +123,6 @@ def test_events_that_do_not_count_shut_out_none_that_does(
     assert sim.executions(task.id)[0].content == "yes"
 
 
-def test_a_replay_receives_the_same_sender(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    """The sender is recorded with the event, so a handler that resumes a day later still knows it."""
-    task = create(handler="named")
-    sim.advance(timedelta(minutes=1))
-    app.send_event(task.id, "approved", {"by": "ada"}, sender=OWNER)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
-    assert execution.content == ["ada", "owner", "user:ada"]
-    assert app.execution(task.id, execution.id).steps[0].sender == OWNER
-
-
 @pytest.mark.parametrize("by", ["owner", [], ["stranger"], 7, None])
 def test_unknown_senders_are_refused(sim: Simulation, create: Callable[..., Task], by: object) -> None:
     """A single string is a mistake, too: it would be read letter by letter."""

@@ -72,21 +72,6 @@ def contents(sim: Simulation, task: Task) -> list[object]:
     return [each.content for each in sim.executions(task.id)]
 
 
-def test_an_awaited_event_is_accepted_when_the_task_is_full_of_others(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """Twenty events with a name that no handler awaits do not keep out the one that a handler awaits."""
-    task = create()
-    sim.advance(MINUTE)
-    for number in range(MAX_EVENTS):
-        app.send_event(task.id, "aproved", number, early=True)
-    app.send_event(task.id, "approved", "yes")
-    with pytest.raises(NotAllowed, match="full of 20 events"):
-        app.send_event(task.id, "aproved", "one more", early=True)
-    sim.run_until_idle(timedelta(days=366))
-    assert contents(sim, task) == ["yes"]
-
-
 def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
@@ -257,18 +242,6 @@ def fail_as_unavailable(*_: object, **__: object) -> None:
     raise StoreUnavailable("The store", "down")
 
 
-def test_an_early_event_names_its_execution_if_several_are_open(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    task = create(**TWO_AT_ONCE)
-    sim.advance(DAY + MINUTE)
-    with pytest.raises(NotAwaited, match="2 executions may be meant: name one"):
-        app.send_event(task.id, "other", early=True)
-    first, _ = (run.execution_id for run in app.get(task.id).runs)
-    app.send_event(task.id, "other", early=True, execution_id=first)
-    assert [each.execution_id for each in app.get(task.id).events] == [first]
-
-
 def test_an_answer_like_last_month_s_is_refused_when_it_is_late(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
@@ -392,24 +365,3 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_for_again(app: App, sim
     app.send_event(task.id, "decision", {"approved": False})
     sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["False"]
-
-
-def test_a_handler_can_ask_somebody_else(app: App, sim: Simulation) -> None:
-    """A call that names another owner is theirs: they have the message, and the caller's owner has not."""
-
-    @app.handler("ask")
-    def ask(ctx: Context) -> None:
-        ctx.notify("Please approve", "It is ready.")
-
-    @app.handler("asking")
-    def asking(ctx: Context) -> object:
-        ctx.call("ask", owner="grace").result()
-        return ctx.wait_for("approved")
-
-    task = app.create(owner="ada", handler="asking")
-    sim.advance(MINUTE)
-    assert [each.title for each in sim.inbox("grace")] == ["Please approve"]
-    assert sim.inbox("ada") == []
-    app.send_event(task.id, "approved", "by grace")
-    sim.run_until_idle(timedelta(days=366))
-    assert contents(sim, task) == ["by grace"]

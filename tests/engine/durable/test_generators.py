@@ -51,25 +51,10 @@ def test_the_items_of_a_generator_belong_to_its_step(
         ctx.sleep(DAY)
         return pages
 
-    register_work_handler(app, call)
-    execution = run(app, replay=replay)
+    execution = run(app, call, replay=replay)
     assert (execution.content, tries) == ([0, 1, 2], [0, 1, 0, 1, 2])
     assert [(step.kind, step.attempts) for step in execution.steps] == [("STEP", 2), ("SLEEP", 0)]
     assert execution.tokens == 25
-
-
-def test_a_generator_that_exceeds_the_step_timeout_is_abandoned(app: App) -> None:
-    def call(ctx: Context) -> Any:  # noqa: ANN401 - as the step returns it
-        def pages() -> Iterator[int]:
-            while True:  # until it is refused the time
-                ctx.now()
-                yield 1
-
-        return ctx.step("pages", pages, retry=False, timeout=timedelta(milliseconds=50))
-
-    register_work_handler(app, call)
-    execution = run(app)
-    assert (execution.status, execution.steps[0].status) == ("FAILED", "TIMED_OUT")
 
 
 def test_nested_generators_in_a_result_are_read_inside_the_step(app: App) -> None:
@@ -99,28 +84,11 @@ def test_a_returned_generator_may_use_durable_operations(
         ctx.step("first", done.append, "first")
         return wrap(rows())
 
-    register_work_handler(app, call)
-    execution = run(app, replay=replay)
+    execution = run(app, call, replay=replay)
     assert execution.status == "SUCCEEDED", execution.error
     assert execution.content == wrap([None, 3])
     assert done == ["first", "second"]
     assert [step.kind for step in execution.steps] == ["STEP", "STEP", "SLEEP"]
-
-
-def test_a_handler_whose_returned_generator_fails_is_retried(app: App) -> None:
-    tries = list[None]()
-
-    def call(ctx: Context) -> object:
-        def rows() -> Iterator[int]:
-            tries.append(None)
-            if len(tries) == 1:
-                raise ConnectionError("no line")
-            yield ctx.attempt
-
-        return rows()
-
-    register_work_handler(app, call)
-    assert run(app).content == [2]
 
 
 def test_a_replay_that_ends_earlier_than_before_is_a_mismatch_also_in_what_is_returned(app: App) -> None:
@@ -136,7 +104,6 @@ def test_a_replay_that_ends_earlier_than_before_is_a_mismatch_also_in_what_is_re
 
         return rows()
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert execution.error
     assert execution.error.type == "JournalMismatch"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, create, run
 
 from cloudsched import App, Context, Execution, Fail, Settings, Task
 from cloudsched.adapters.blobs import FileBlobs
@@ -124,9 +124,7 @@ def test_an_outage_while_a_handler_runs_is_not_its_failure(first: str) -> None:
         assert (calls, asking.effects) == (2, ["effect"])
 
 
-def test_a_large_step_result_survives_an_outage_of_the_blob_storage(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_step_result_survives_an_outage_of_the_blob_storage(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes into its journal entry if it fits there; otherwise the step is repeated, and costs no attempt."""
     done = list[str]()
     is_away = iter([True] * 8)
@@ -146,10 +144,7 @@ def test_a_large_step_result_survives_an_outage_of_the_blob_storage(
     def call(ctx: Context) -> list[int]:
         return [len(ctx.step("make", make, size, retry=False)) for size in (40_000, 600_000)]
 
-    register_work_handler(app, call)
-    task = create(retry={"maxRetries": 0})
-    sim.run_until_idle(timedelta(days=366))
-    (execution,) = sim.executions(task.id)
+    execution = run(app, call, retry={"maxRetries": 0})
     assert (execution.content, len(execution.attempts)) == ([40_000, 600_000], 1), execution.error
     assert [step.reference is None for step in execution.steps] == [True, False]
     assert done == ["40000", "600000", "600000"]
@@ -198,22 +193,3 @@ def test_a_handler_keeps_its_outcome_through_an_outage_of_the_blob_storage(
     assert until <= execution.finished_at < until + MINUTE
     assert len(whole.steps) == 30
     assert len(announced) == fails
-
-
-def test_archiving_steps_is_tried_three_times(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So a brief outage does not delay the end of an execution."""
-    blinks, stored = [True] * 2, FileBlobs.put
-
-    def put(blobs: FileBlobs, key: str, content: bytes) -> None:
-        if blinks:
-            blinks.pop()
-            raise BlobsUnavailable("Cloud Storage", "503")
-        stored(blobs, key, content)
-
-    monkeypatch.setattr(FileBlobs, "put", put)
-    register_work_handler(app, lambda ctx: len([ctx.step(f"{number}", lambda: "x" * 12_000) for number in range(30)]))
-    task = create()
-    sim.queue.deliver_due()
-    assert (app.get(task.id).status, blinks) == ("COMPLETED", [])

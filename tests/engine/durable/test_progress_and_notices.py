@@ -46,30 +46,6 @@ def test_progress_is_recorded_once_and_costs_a_replay_nothing(app: App, *, repla
     assert message_texts(run(app, replay=replay)) == ["begins", "inside", *days, "ends"]
 
 
-def test_a_replay_does_not_write_recorded_progress_again(app: App, create: Callable[..., Task]) -> None:
-    """It costs what that of a handler costs that says nothing."""
-    costs = list[tuple[int, int]]()
-
-    def call(ctx: Context) -> None:
-        for number in range(10):
-            if not costs:
-                ctx.progress(f"step {number}")
-            ctx.step("s", lambda: None)
-        ctx.sleep(DAY)
-
-    register_work_handler(app, call)
-    for _ in range(2):
-        with Simulation(app) as sim:
-            task = create()
-            sim.advance(MINUTE)
-            before = sim.counts.copy()
-            sim.run_until_idle()
-            assert len(message_texts(sim.executions(task.id)[0])) == (0 if costs else 10)
-        spent = sim.counts.since(before)
-        costs.append((spent.commits, spent.writes))
-    assert costs[0] == costs[1]
-
-
 def test_progress_in_a_replay_renews_a_lease_that_is_half_over(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
 ) -> None:
@@ -121,8 +97,7 @@ def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, r
         ctx.sleep(DAY)
         ctx.used(queries=10)
 
-    register_work_handler(app, call)
-    execution = run(app, replay=replay)
+    execution = run(app, call, replay=replay)
     assert execution.status == "SUCCEEDED", execution.error
     assert (execution.queries, execution.tokens) == (3 + 5 + 10, 3000 + 50 + 3 * len(replays))
     assert [(step.queries, step.tokens) for step in execution.steps if step.kind == "STEP"] == [
@@ -130,17 +105,6 @@ def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, r
         (None, 50),
         (5, None),
     ]
-
-
-def test_a_failed_execution_reports_the_usage_of_its_steps(app: App) -> None:
-    def call(ctx: Context) -> None:
-        ctx.step("ask", ctx.used, tokens=7)
-        ctx.sleep(DAY)
-        raise KeyError("k")
-
-    register_work_handler(app, call)
-    execution = run(app)
-    assert (execution.status, execution.tokens) == ("FAILED", 7)
 
 
 @pytest.mark.parametrize("replay", [False, True])
@@ -165,28 +129,6 @@ def test_a_notice_inside_a_step_is_refused_and_one_beside_it_is_sent_once(
     assert [message.title for message in sim.inbox("ada")] == ["Beside"]
     refusal = "A step cannot contain other operations: move ctx.notify out of it, into the handler."
     assert set(messages) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
-
-
-def test_time_left_is_that_of_the_lease(
-    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
-) -> None:
-    """Each step renews it."""
-    left = list[timedelta]()
-
-    def call(ctx: Context) -> None:
-        for _ in range(4):
-            ctx.step("slow", lambda: sim.clock.advance(4 * MINUTE))
-            (lease,) = [each.lease for each in app.get(ctx.task.id).runs]
-            assert lease
-            assert ctx.time_left() == lease.until - sim.now
-            left.append(ctx.time_left())
-
-    register_work_handler(app, call)
-    sim = simulate(time_limit=DAY / 24)
-    task = create()
-    sim.run_until_idle()
-    assert app.get(task.id).status == "COMPLETED"
-    assert left == [5 * MINUTE] * 4
 
 
 @pytest.mark.parametrize("why", ["paused", "tried again", "waits", "the store"])

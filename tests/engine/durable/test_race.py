@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 from tests.engine.harness import MINUTE, Row, register_work_handler, run
 
-from cloudsched import App, AsyncContext, Context, Schedule, Task
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
-from cloudsched.domain.documents.journal import FailureCause, StepKind, StepRecord, StepStatus
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched import App, AsyncContext, Context, Task
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.durable.results import CallOutcome, load_call_outcome
 from cloudsched.engine.execution import durable_services
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -51,8 +48,7 @@ def statuses(sim: Simulation, task: Task) -> list[str]:
 
 
 def test_the_first_to_end_wins_and_resumes_its_caller_at_once(app: App) -> None:
-    register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1, 2))
-    execution = run(app)
+    execution = run(app, lambda ctx: race_naps(ctx, 3, 1, 2))
     assert execution.content == [1, 1]
     assert execution.finished_at == START + timedelta(hours=1)
 
@@ -76,8 +72,7 @@ def test_the_first_to_end_wins_by_its_record_whoever_is_seen_first(app: App) -> 
         ctx.sleep(timedelta(hours=10))
         return int(ctx.race(slow, fast).result)
 
-    register_work_handler(app, late)
-    assert run(app).content == 1
+    assert run(app, late).content == 1
 
 
 def test_a_replay_has_the_same_winner_after_the_loser_has_ended(app: App) -> None:
@@ -87,8 +82,7 @@ def test_a_replay_has_the_same_winner_after_the_loser_has_ended(app: App) -> Non
         winners.append(race_naps(ctx, 2, 1, cancel_losers=False))
         ctx.sleep(timedelta(hours=9))
 
-    register_work_handler(app, race)
-    run(app)
+    run(app, race)
     assert len(winners) > 1
     assert all(each == [1, 1] for each in winners)
 
@@ -107,8 +101,7 @@ def test_a_failure_that_ends_first_raises_and_cancels_the_others(
 
 
 def test_a_failure_that_ends_later_does_not_matter(app: App) -> None:
-    register_work_handler(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=1)), ctx.call("bad", Row(n=2))).result)
-    assert run(app).content == 1
+    assert run(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=1)), ctx.call("bad", Row(n=2))).result).content == 1
 
 
 def test_a_cancelled_loser_has_a_result_that_says_so(app: App) -> None:
@@ -119,8 +112,7 @@ def test_a_cancelled_loser_has_a_result_that_says_so(app: App) -> None:
             slow.result()
         return caught.value.status
 
-    register_work_handler(app, race)
-    assert run(app).content == "CANCELLED"
+    assert run(app, race).content == "CANCELLED"
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
@@ -148,7 +140,7 @@ def test_a_process_that_dies_while_it_decides_decides_alike_afterwards(
 
 
 def test_a_loser_that_was_cancelled_by_a_clock_that_is_behind_does_not_win(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its process died before it recorded the winner, and its clock said that the loser ended first."""
     cancel, tries, ends = ChildTasks.cancel_call, list[str](), dict[str, Any]()
@@ -167,10 +159,7 @@ def test_a_loser_that_was_cancelled_by_a_clock_that_is_behind_does_not_win(
         return found and found._replace(finished_at=ends.get(task_id, START + MINUTE))
 
     monkeypatch.setattr(durable_services, "load_call_outcome", load_by_that_clock)
-    register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1))
-    task = create()
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
+    execution = run(app, lambda ctx: race_naps(ctx, 3, 1))
     assert execution.content == [1, 1]
     assert len(tries) == 1
 
@@ -190,17 +179,6 @@ def test_no_loser_goes_on_when_the_execution_ends_before_the_winner_is_recorded(
     task = create()
     sim.run_until_idle()
     assert statuses(sim, task) == ["CANCELLED", "COMPLETED"]
-
-
-def test_what_is_below_a_loser_is_cancelled_too(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    @app.handler("mid")
-    def mid(ctx: Context) -> object:
-        return ctx.call("nap", Row(n=8)).result()
-
-    register_work_handler(app, lambda ctx: ctx.race(ctx.call("mid"), ctx.call("nap", Row(n=1))).result)
-    create()
-    sim.run_until_idle()
-    assert not [each for each in app.container.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
 
 
 def test_what_is_below_a_loser_is_cancelled_though_the_process_dies_before(
@@ -273,8 +251,7 @@ def test_a_race_of_what_cannot_race_is_refused(app: App, misuse: str) -> None:
         with pytest.raises(InvalidInput):
             ctx.race(*wrong.get(misuse, (call,)), **({"cancel_losers": "no"} if misuse == "flag" else {}))  # type: ignore[arg-type]
 
-    register_work_handler(app, race)
-    assert run(app).status == "SUCCEEDED"
+    assert run(app, race).status == "SUCCEEDED"
 
 
 def test_a_call_of_an_earlier_attempt_cannot_race(app: App) -> None:
@@ -289,41 +266,5 @@ def test_a_call_of_an_earlier_attempt_cannot_race(app: App) -> None:
                 ctx.race(kept[0], call)
         ctx.race(call)
 
-    register_work_handler(app, race)
-    assert run(app).status == "SUCCEEDED"
+    assert run(app, race).status == "SUCCEEDED"
     assert len(kept) > 1
-
-
-@pytest.mark.usefixtures("sim")
-@pytest.mark.parametrize(("status", "is_called_again"), [("CANCELLED", True), ("ACTIVE", False)])
-def test_a_cancelled_loser_whose_attempt_still_runs_is_called_again_by_a_retry(
-    app: App, create: Callable[..., Task], status: str, *, is_called_again: bool
-) -> None:
-    """A call that made a race fail is awaited by a retry only if it was itself retried; cancelled, it is made anew."""
-    register_work_handler(app, lambda ctx: ctx.sleep(MINUTE))
-    parent, child = create(), create(schedule=Schedule.once(START + timedelta(days=1)))
-    store = app.container.store
-    stored = store.load(child.id)
-    assert stored is not None
-    lease = Lease(token_hash="0", started_at=START, until=START + MINUTE)  # noqa: S106 - no password
-    run_of_call = Run(execution_id="run", scheduled_for=START, due_at=START, lease=lease)
-    changes = {"status": TaskStatus(status), "next_execution_time": None, "runs": (run_of_call,)}
-    store.commit(Commit(stored.task.model_copy(update=changes), stored))
-    failed = StepRecord(
-        number=1, kind=StepKind.CALL, name="nap", status=StepStatus.FAILED, child=child.id, started_at=START
-    )
-    record = Execution(
-        id="e1",
-        task_id=parent.id,
-        owner="ada",
-        scheduled_for=START,
-        status=ExecutionStatus.FAILED,
-        steps=(failed, failed.model_copy(update={"number": 2, "kind": StepKind.STEP, "child": None})),
-        failure_cause=FailureCause(steps=(1,), position=2),
-    )
-    loaded = store.load(parent.id)
-    assert loaded is not None
-    store.commit(Commit(loaded.task, loaded, (record,)))
-    app.retry(parent.id, "e1")
-    (entry, *_) = store.load_journal(parent.id, "e1")
-    assert (entry.child != child.id) is is_called_again

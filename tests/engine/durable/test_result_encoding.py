@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, register_work_handler, run
+from tests.engine.harness import DAY, run
 
 from cloudsched import App, Context
 from cloudsched.errors import StepFailed
@@ -129,8 +129,7 @@ def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, functi
         ctx.sleep(DAY)
         results.append(ctx.step("t", function))
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert execution.status == "SUCCEEDED", execution.error
     assert results == [function()] * 3
     assert execution.steps[0].result == KEPT[function]
@@ -157,8 +156,7 @@ def test_a_result_that_cannot_be_read_back_fails_with_an_explanation(
             caught.append(str(failed))
         ctx.sleep(DAY)
 
-    register_work_handler(app, call)
-    assert run(app).status == "SUCCEEDED"
+    assert run(app, call).status == "SUCCEEDED"
     assert (did, len(caught), caught[0] == caught[1]) == ([1], 2, True)
     assert "cannot be decoded from JSON as the function's return annotation" in caught[0]
     assert place in caught[0]

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import ClassVar
 
 import pytest
-from pydantic import BaseModel, field_validator
 from tests.engine.durable.retry_harness import RetryHarness
 from tests.engine.harness import DAY, MINUTE, Row, register_work_handler
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
 from cloudsched.testing import START, Simulation
-
-
-class Picky(BaseModel):
-    """A payload that is refused at times."""
-
-    n: int
-    refused: ClassVar[set[int]] = set()
-
-    @field_validator("n")
-    @classmethod
-    def check(cls, n: int) -> int:
-        if n in cls.refused:
-            raise ValueError("not now")
-        return n
 
 
 @pytest.fixture
@@ -79,27 +63,6 @@ def test_a_caught_failure_is_not_repeated_by_a_retry(
     assert again == ([] if caught is not gather_failed_call_and_step else ["ship"])
 
 
-def test_an_event_consumed_after_a_caught_failure_is_kept(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """Nobody has to send it again."""
-
-    def call(ctx: Context) -> str:
-        charge_card_a(bench, ctx)
-        by: str = ctx.wait_for("approved").by
-        bench.raise_if_broken()
-        return by
-
-    register_work_handler(bench.app, call)
-    task = create(retry={"maxRetries": 0})
-    bench.app.send_event(task.id, "approved", {"by": "grace"}, early=True)
-    sim.advance(MINUTE)
-    bench.broken.clear()
-    bench.app.retry(task.id)
-    sim.advance(MINUTE)
-    assert sim.executions(task.id)[0].content == "grace"
-
-
 def test_a_retry_repeats_only_the_failed_calls_of_a_gather(bench: RetryHarness) -> None:
     bench.broken |= {"charge 1", "charge 3"}
 
@@ -126,31 +89,6 @@ def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, sim: Si
     sim.run_until_idle(timedelta(days=366))
     assert sim.executions(task.id)[0].content["results"] == [0, 1, 2, 3, 4]
     assert bench.effects == ([f"charge {n}" for n in ((1, 3) if is_parallel else (1, 2, 3, 4))])
-
-
-def test_refused_and_failed_children_are_run_again_together(
-    bench: RetryHarness, sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those beside them that had succeeded are not."""
-
-    @bench.app.handler("picky", retry=False)
-    def picky(row: Picky) -> str:
-        return bench.perform(f"picky {row.n}")
-
-    children = [{"handler": "picky", "payload": {"n": n}} for n in range(5)]
-    schedule = Schedule.once(START)
-    task = bench.app.create(owner="ada", title="All", children=children, parallel=True, schedule=schedule)
-    bench.broken.add("picky 3")
-    with monkeypatch.context() as patch:
-        patch.setattr(Picky, "refused", {1})
-        sim.run_until_idle(timedelta(days=366))
-    assert sorted(bench.effects) == ["picky 0", "picky 2", "picky 3", "picky 4"]
-    bench.effects.clear()
-    bench.broken.clear()
-    bench.app.retry(task.id)
-    sim.run_until_idle(timedelta(days=366))
-    assert sim.executions(task.id)[0].content["results"] == [f"picky {n}" for n in range(5)]
-    assert bench.effects == ["picky 1", "picky 3"]
 
 
 def test_a_failed_call_is_repeated_without_the_calls_after_it(

@@ -6,19 +6,13 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
 
-import pytest
 from tests.engine.harness import DAY, MINUTE, Row, run
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Snooze, Task
+from cloudsched import App, Context, RetryPolicy, Task
 from cloudsched.domain.documents import journal as limits
 from cloudsched.errors import (
-    EventTimedOut,
-    InvalidInput,
-    NotAllowed,
     StepFailed,
-    WorkflowError,
 )
 from cloudsched.testing import START, Simulation
 
@@ -30,14 +24,13 @@ def test_a_step_is_called_once_and_its_result_is_what_its_annotation_says(app: A
         calls.append(count)
         return [Row(n=n) for n in range(count)]
 
-    @app.handler("work")
     def work(ctx: Context) -> int:
         found = ctx.step("rows", rows, 2)
         seen.append(found)
         ctx.sleep(DAY)
         return sum(row.n for row in found)
 
-    assert run(app).content == 1
+    assert run(app, work).content == 1
     assert calls == [2]
     assert seen == [[Row(n=0), Row(n=1)]] * 2
 
@@ -46,12 +39,11 @@ def test_a_non_json_result_is_the_same_at_first_and_in_a_replay(app: App) -> Non
     """A tuple without an annotation is a list at once, not only after a replay."""
     seen = list[object]()
 
-    @app.handler("work")
     def work(ctx: Context) -> None:
         seen.append(ctx.step("pair", lambda: (1, "two")))
         ctx.sleep(DAY)
 
-    run(app)
+    run(app, work)
     assert seen == [[1, "two"], [1, "two"]]
 
 
@@ -81,78 +73,20 @@ def test_a_sleeping_handler_costs_no_calls(app: App, sim: Simulation, create: Ca
 def test_now_uuid_and_random_are_the_same_in_every_replay(app: App) -> None:
     seen = list[tuple[object, ...]]()
 
-    @app.handler("work")
     def work(ctx: Context) -> None:
         seen.append((ctx.now(), ctx.uuid(), ctx.uuid(), ctx.random.random(), ctx.random.choice(range(1000))))
         ctx.sleep(DAY)
 
-    run(app)
+    run(app, work)
     assert len(seen) == 2
     assert seen[0] == seen[1]
     assert seen[0][0] == START
     assert seen[0][1] != seen[0][2]
 
 
-def test_a_handler_that_is_not_durable_sees_the_current_time_and_has_no_journal(app: App) -> None:
-    seen = list[object]()
-
-    @app.handler("work")
-    def work(ctx: Context) -> object:
-        seen.append(ctx.now())
-        for _ in range(limits.MAX_STEPS):
-            ctx.now()
-        return Snooze(DAY) if len(seen) == 1 else None
-
-    assert run(app).steps == ()
-    assert seen == [START, START + DAY]
-
-
-@pytest.mark.parametrize("first", ["event", "handler"])
-def test_an_event_is_consumed_once_whether_early_or_awaited(
-    app: App, sim: Simulation, create: Callable[..., Task], first: str
-) -> None:
-    @app.handler("work")
-    def work(ctx: Context) -> list[Any]:
-        if first == "event":
-            ctx.sleep(DAY)
-        answer = ctx.wait_for("answer")
-        with pytest.raises(EventTimedOut):
-            ctx.wait_for("answer", timeout=DAY)
-        return [answer.by, answer["by"]]
-
-    task = create()
-    sim.advance(MINUTE)
-    app.send_event(task.id, "other", {"by": "nobody"}, early=True)
-    app.send_event(task.id, "answer", {"by": "grace"}, early=first == "event")
-    assert [event.name for event in app.get(task.id).events] == ["other", "answer"]
-    sim.run_until_idle(timedelta(days=366))
-    (execution,) = sim.executions(task.id)
-    assert execution.status == "SUCCEEDED", execution.error
-    assert execution.content == ["grace", "grace"]
-    assert app.get(task.id).events == (), "what nobody took ends with the execution"
-    with pytest.raises(NotAllowed):
-        app.send_event(task.id, "answer")
-
-
-@pytest.mark.usefixtures("sim")
-def test_events_are_bounded(app: App, create: Callable[..., Task]) -> None:
-    @app.handler("work")
-    def work() -> None:
-        """Take none."""
-
-    task = create(schedule=Schedule.once(START + DAY))
-    with pytest.raises(InvalidInput, match="bytes"):
-        app.send_event(task.id, "large", "x" * 10_000, early=True)
-    for number in range(20):
-        app.send_event(task.id, "answer", number, early=True)
-    with pytest.raises(NotAllowed, match="full of 20 events"):
-        app.send_event(task.id, "answer", "one more", early=True)
-
-
 def test_a_step_is_retried_by_its_policy_while_nothing_runs(app: App) -> None:
     tries = list[object]()
 
-    @app.handler("work")
     def work(ctx: Context) -> str:
         def lose_connection() -> str:
             tries.append(ctx.now())
@@ -163,7 +97,7 @@ def test_a_step_is_retried_by_its_policy_while_nothing_runs(app: App) -> None:
         policy = RetryPolicy(max_retries=3, first_delay=MINUTE, base=2 * MINUTE, factor=2, jitter=0)
         return ctx.step("flaky", lose_connection, retry=policy)
 
-    execution = run(app)
+    execution = run(app, work)
     (step,) = execution.steps
     assert (execution.content, len(execution.attempts), step.attempts) == ("done", 1, 4)
     assert tries == [START, START + MINUTE, START + 3 * MINUTE, START + 7 * MINUTE]
@@ -178,7 +112,6 @@ def test_a_step_that_fails_for_good_is_an_exception_that_the_handler_may_catch(a
         tries.append(None)
         raise KeyError("k")
 
-    @app.handler("work")
     def work(ctx: Context) -> str:
         try:
             ctx.step("broken", raise_key_error, retry=1)
@@ -187,7 +120,7 @@ def test_a_step_that_fails_for_good_is_an_exception_that_the_handler_may_catch(a
         ctx.sleep(DAY)
         return "went on"
 
-    assert run(app).content == "went on"
+    assert run(app, work).content == "went on"
     assert (len(tries), len(caught), len(set(caught))) == (2, 2, 1)
 
 
@@ -207,68 +140,21 @@ def test_an_uncaught_step_failure_fails_the_execution_at_once(app: App) -> None:
     )
 
 
-def test_a_manual_retry_resumes_at_the_failed_step(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    done = list[str]()
-
-    def fail_first_time() -> None:
-        done.append("second")
-        if done.count("second") == 1:
-            raise ConnectionError("no")
-
-    @app.handler("work")
-    def work(ctx: Context) -> str:
-        ctx.step("first", lambda: done.append("first"))
-        ctx.step("second", fail_first_time, retry=False)
-        return "done"
-
-    task = create()
-    sim.run_until_idle()
-    assert app.get(task.id).status == "FAILED"
-    app.retry(task.id)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
-    assert done == ["first", "second", "second"]
-    assert (execution.content, [step.name for step in execution.steps]) == ("done", ["first", "second"])
-
-
 def test_a_step_that_exceeds_its_timeout_is_abandoned(app: App) -> None:
     never = threading.Event()
 
-    @app.handler("work")
     def work(ctx: Context) -> None:
         ctx.step("slow", never.wait, timeout=timedelta(milliseconds=20), retry=1)
 
-    execution = run(app)
+    execution = run(app, work)
     never.set()
     assert execution.steps[0].status == "TIMED_OUT"
     assert execution.steps[0].attempts == 2
 
 
-def test_inside_a_step_now_is_the_current_time_and_other_steps_are_refused(app: App) -> None:
-    """Nothing inside it is asked for again in a replay, so nothing of it may be numbered."""
-
-    def inside(ctx: Context) -> list[str]:
-        ctx.now(), ctx.uuid(), ctx.random.random()
-        with pytest.raises(WorkflowError, match="move step 'inner' out of it"):
-            ctx.step("inner", lambda: 1)
-        return []
-
-    seen = list[object]()
-
-    @app.handler("work")
-    def work(ctx: Context) -> None:
-        ctx.step("outer", inside, ctx)
-        seen.append((ctx.uuid(), ctx.random.random(), ctx.now()))
-        ctx.sleep(DAY)
-
-    assert run(app).status == "SUCCEEDED"
-    assert seen[0] == seen[1]
-
-
 def test_a_handler_that_raises_is_replayed_without_repeating_its_steps(app: App) -> None:
     done, attempts = list[str](), list[int]()
 
-    @app.handler("work")
     def work(ctx: Context) -> str:
         attempts.append(ctx.attempt)
         ctx.step("once", lambda: done.append("once"))
@@ -276,7 +162,7 @@ def test_a_handler_that_raises_is_replayed_without_repeating_its_steps(app: App)
             raise ConnectionError("no")
         return "done"
 
-    execution = run(app)
+    execution = run(app, work)
     assert (execution.content, done, attempts) == ("done", ["once"], [1, 2, 3])
 
 
@@ -306,12 +192,11 @@ def test_a_retried_step_keeps_when_its_latest_tries_were(app: App) -> None:
             raise ConnectionError("not yet")
         return "done"
 
-    @app.handler("work")
     def work(ctx: Context) -> str:
         ctx.step("once", lambda: 1)
         return ctx.step("often", fail_often, retry=RetryPolicy(max_retries=12, base=MINUTE, factor=1.0, jitter=0))
 
-    once, often = run(app).steps
+    once, often = run(app, work).steps
     assert once.tries == ()
     assert (often.attempts, len(often.tries)) == (13, limits.MAX_TRIES)
     starts = [each.started_at for each in often.tries]

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, register_work_handler, run
+from tests.engine.harness import DAY, run
 
 from cloudsched import App, Context, Settings
 
@@ -51,8 +51,7 @@ def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> 
         ctx.step("before", lambda: 1)
         return run_in_thread(ASKS[ask], ctx)
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
     assert execution.error
     assert execution.error.message.startswith(f"{ask} is requested in another thread than the handler's own")
@@ -65,8 +64,7 @@ def test_the_result_of_a_call_is_refused_in_other_threads(app: App) -> None:
         handle = ctx.call("fine")
         return run_in_thread(lambda _: handle.result(), ctx)
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert execution.error
     assert execution.error.message.startswith("call 'fine' is requested in another thread")
 
@@ -78,8 +76,7 @@ def test_progress_and_notices_are_allowed_in_any_thread(app: App, say: str) -> N
         run_in_thread(SAID[say], ctx)
         return "done"
 
-    register_work_handler(app, call)
-    assert run(app).content == "done"
+    assert run(app, call).content == "done"
 
 
 @pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
@@ -91,8 +88,7 @@ def test_threads_of_a_step_may_use_what_the_step_may_use(app: App, timeout: time
             run_in_thread(ASKS[ask], ctx)
         return run_in_thread(ASKS["step 's'"], ctx)
 
-    register_work_handler(app, lambda ctx: ctx.step("outer", inside, ctx, timeout=timeout))
-    execution = run(app)
+    execution = run(app, lambda ctx: ctx.step("outer", inside, ctx, timeout=timeout))
     assert execution.error
     assert "step 's' is requested in another thread" in execution.error.message
     assert [(each.name, each.attempts) for each in execution.steps] == [("outer", 1)]

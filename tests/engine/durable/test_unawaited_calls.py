@@ -128,23 +128,6 @@ def test_a_retry_makes_a_call_cancelled_with_its_caller_again(
     assert sim.executions(task.id)[0].content == 2
 
 
-def test_a_call_cancelled_by_its_owner_is_recorded_as_failed_in_a_success(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    def call(ctx: Context) -> None:
-        ctx.call("c", Row(n=300))
-        ctx.sleep(DAY)
-
-    register_work_handler(app, call)
-    task = create()
-    sim.advance(MINUTE)
-    (branch,) = app.tree(task.id).children
-    app.cancel(branch.task.id)
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
-    assert call_outcomes(execution)[0] == ("FAILED", "CANCELLED")
-
-
 def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[object]()
 
@@ -159,31 +142,6 @@ def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, mon
         return "done"
 
     monkeypatch.setattr("cloudsched.engine.durable.results.load_call_outcome", fail_to_answer)
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert (execution.status, execution.content, len(asked)) == ("SUCCEEDED", "done", 1)
     assert call_outcomes(execution)[0] == ("WAITING", None)
-
-
-@pytest.mark.parametrize("is_down", [False, True])
-def test_large_results_are_stored_by_reference_if_the_blob_storage_answers(
-    app: App, monkeypatch: pytest.MonkeyPatch, *, is_down: bool
-) -> None:
-    app.handler("large")(lambda: "x" * 20_000)
-
-    def fail_to_answer(*_: object) -> None:
-        raise StoreUnavailable("The bucket", "no answer")
-
-    def call(ctx: Context) -> str:
-        ctx.call("large")
-        ctx.sleep(DAY)
-        if is_down:
-            monkeypatch.setattr(type(app.container.blobs), "put", fail_to_answer)
-        return "done"
-
-    register_work_handler(app, call)
-    execution = run(app)
-    assert execution.content == "done"
-    assert (execution.steps[0].status, execution.steps[0].reference is None) == (
-        ("WAITING", True) if is_down else ("SUCCEEDED", False)
-    )

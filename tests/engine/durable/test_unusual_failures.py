@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, model_validator
-from tests.engine.harness import DAY, register_work_handler, run
+from tests.engine.harness import DAY, run
 
 from cloudsched import App, Context
 from cloudsched.errors import InvalidInput, StepFailed
@@ -53,8 +53,7 @@ def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error:
         ctx.sleep(DAY)
         return "went on"
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert (execution.content, len(done)) == ("went on", 1), execution.error
     assert caught == [f"Step 'pay' failed: {error.__name__}: {text}"] * 2
 
@@ -80,8 +79,7 @@ def test_a_step_whose_result_cannot_be_stored_is_not_repeated(app: App, result: 
         done.append(None)
         return UNSTORABLE[result]()
 
-    register_work_handler(app, lambda ctx: ctx.step("pay", pay, retry=3))
-    execution = run(app)
+    execution = run(app, lambda ctx: ctx.step("pay", pay, retry=3))
     assert (execution.status, len(done)) == ("FAILED", 1)
     (step,) = execution.steps
     assert (step.status, step.attempts, step.error and step.error.type) == ("FAILED", 1, "InvalidInput"), step
@@ -114,8 +112,7 @@ def test_a_call_that_fails_while_it_is_made_is_refused_in_every_replay(app: App)
         ctx.sleep(DAY)
         return "done"
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert execution.content == "done", execution.error
     assert messages == ["call: cannot be made: LookupError: no 1"] * 2
 
@@ -132,7 +129,6 @@ def test_a_step_refused_at_the_journal_limit_leaves_no_gap(app: App, monkeypatch
                 errors.append(type(error).__name__)
         return errors
 
-    register_work_handler(app, call)
-    execution = run(app, replay=True)
+    execution = run(app, call, replay=True)
     assert execution.content == ["LimitExceeded"] * 3
     assert [step.number for step in execution.steps] == [1, 2, 3]

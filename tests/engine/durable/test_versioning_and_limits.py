@@ -12,7 +12,7 @@ from tests.engine.harness import DAY, MINUTE, register_work_handler, run
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.errors import CallFailed
-from cloudsched.testing import START, Simulation
+from cloudsched.testing import Simulation
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,7 @@ def test_a_replay_that_diverges_stops_and_says_where(
         ctx.step("first", lambda: 1)
         ctx.sleep(DAY)
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert execution.status == "FAILED"
     assert execution.error
     assert execution.error.type == "JournalMismatch"
@@ -134,8 +133,7 @@ def test_replaying_at_each_step_finds_arguments_that_are_not_deterministic(
         ask(ctx, next(numbers))
         ctx.sleep(DAY)
 
-    register_work_handler(app, call)
-    execution = run(app, replay=True)
+    execution = run(app, call, replay=True)
     assert execution.error
     assert execution.error.type == "JournalMismatch"
     assert execution.error.message.startswith("Step 1 was ")
@@ -150,32 +148,26 @@ def test_a_handler_that_catches_its_suspension_gets_an_error(app: App) -> None:
             return "caught"
         return "slept"
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert execution.error
     assert "catch Exception instead" in execution.error.message
 
 
 def test_depth_is_bounded(app: App) -> None:
-    @app.handler("work")
     def work(ctx: Context) -> str:
         try:
             return str(ctx.call("work").result())
         except CallFailed as failure:
             return failure.message
 
-    assert "nested 11 deep" in run(app).content
+    assert "nested 11 deep" in run(app, work).content
 
 
 def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudsched.engine.durable.calls.MAX_CALLS", 3)
 
-    @app.handler("fine")
-    def fine() -> None:
-        """Do nothing."""
-
-    register_work_handler(app, lambda ctx: [ctx.call("fine") for _ in range(4)])
-    execution = run(app)
+    app.handler("fine")(lambda: None)
+    execution = run(app, lambda ctx: [ctx.call("fine") for _ in range(4)])
     assert execution.error
     assert "3 calls are in progress" in execution.error.message
 
@@ -184,9 +176,7 @@ def test_ended_calls_do_not_count_towards_the_fan_out_limit(app: App, monkeypatc
     """Nobody has to gather them for that."""
     monkeypatch.setattr("cloudsched.engine.durable.calls.MAX_CALLS", 3)
 
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
+    app.handler("fine")(lambda: "fine")
 
     def call(ctx: Context) -> list[str]:
         calls = []
@@ -200,60 +190,21 @@ def test_ended_calls_do_not_count_towards_the_fan_out_limit(app: App, monkeypatc
     assert run(app, replay=True).content == ["fine"] * 10
 
 
-def test_the_journal_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 20)
-    register_work_handler(app, lambda ctx: [ctx.step("one", lambda: 1) for _ in range(21)])
-    execution = run(app)
-    assert execution.error
-    assert execution.error.type == "LimitExceeded"
-    assert len(execution.steps) == 20
-
-
 def test_large_results_are_stored_by_reference_and_read_whole(app: App) -> None:
     """A megabyte from a step and from a call; neither is in a document."""
     large = "x" * 400_000
 
-    @app.handler("large")
-    def return_large() -> str:
-        return large
+    app.handler("large")(lambda: large)
 
     def call(ctx: Context) -> list[int]:
         one, two = ctx.step("large", lambda: [large] * 3), ctx.call("large").result()
         ctx.sleep(DAY)
         return [len(json.dumps(one)), len(two)]
 
-    register_work_handler(app, call)
-    execution = run(app)
+    execution = run(app, call)
     assert execution.content == [3 * 400_002 + 6, 400_000]
     assert [step.reference is not None for step in execution.steps] == [True, True, False]
     assert len(execution.model_dump_json()) < 10_000
-
-
-def test_many_results_are_stored_by_reference_and_a_manual_retry_reads_them(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    calls = list[int]()
-
-    def page(n: int) -> str:
-        calls.append(n)
-        return "x" * 15_000
-
-    def call(ctx: Context) -> int:
-        total = sum(len(ctx.step("page", page, n)) for n in range(30))
-        ctx.step("flaky", lambda: 1 // (len(calls) - 30), retry=False)
-        return total
-
-    register_work_handler(app, call)
-    task = create()
-    sim.run_until_idle(timedelta(days=366))
-    (failed,) = sim.executions(task.id)
-    assert failed.steps_reference is not None
-    assert len(failed.model_dump_json()) < 20_000
-    calls.append(-1)
-    app.retry(task.id)
-    sim.run_until_idle(timedelta(days=366))
-    assert sim.executions(task.id)[0].content == 30 * 15_000
-    assert len(calls) == 31
 
 
 def test_a_handler_near_the_function_time_limit_continues_in_another_invocation(
@@ -327,10 +278,7 @@ def test_results_of_calls_are_retained_until_their_parent_reads_them(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
 ) -> None:
     """Ended tasks are removed after a day here; this parent asks after ten."""
-
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
+    app.handler("fine")(lambda: "fine")
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - a call or its result
         handle = ctx.call("fine")
@@ -351,10 +299,7 @@ def test_the_record_of_a_call_is_retained_as_long_as_its_task(
     app: App, sim: Simulation, create: Callable[..., Task], retention: timedelta | None
 ) -> None:
     """Its executions are kept for a day; its parent reads them after three, and then they are removed with it."""
-
-    @app.handler("fine")
-    def fine() -> str:
-        return "fine"
+    app.handler("fine")(lambda: "fine")
 
     def call(ctx: Context) -> str:
         handle = ctx.call("fine", execution_retention=DAY, retention=retention)
@@ -368,18 +313,6 @@ def test_the_record_of_a_call_is_retained_as_long_as_its_task(
     assert sim.executions(task.id)[0].content == "fine"
     sim.run_until_idle(timedelta(days=366))
     assert not app.tree(task.id).children
-
-
-def test_each_occurrence_has_its_own_journal(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    def call(ctx: Context) -> str:
-        day = ctx.step("day", lambda: str(ctx.scheduled_for))
-        ctx.sleep(MINUTE)
-        return day
-
-    register_work_handler(app, call)
-    task = create(schedule=Schedule.every(DAY, start=START))
-    sim.advance(3 * DAY - MINUTE)
-    assert [e.content for e in sim.executions(task.id)] == [str(START + n * DAY) for n in range(3)]
 
 
 def test_of_many_attempts_the_first_and_the_last_are_kept(

@@ -16,7 +16,6 @@ from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.testing import START, Simulation
 
@@ -135,17 +134,6 @@ def test_another_payload_does_not_reach_a_run_that_has_begun(
     assert shop.did == ["charged 1", "shipped 1"]
     assert (execution.content, execution.payload) == ("1", {"amount": 1})
     assert sim.app.get(task.id).payload == {"amount": 1000}
-
-
-def test_an_approval_counts_for_what_was_approved(sim: Simulation, shop: Shop, create: Callable[..., Task]) -> None:
-    """An admin approved 10; an edit after that does not make it 10000."""
-    task = create("payout", payload={"amount": 10})
-    sim.advance(timedelta(minutes=1))
-    sim.app.send_event(task.id, "approved")
-    sim.advance(timedelta(minutes=1))
-    sim.app.update(task.id, payload={"amount": 10_000})
-    end(sim, task)
-    assert shop.did == ["paid 10"]
 
 
 def test_a_users_event_does_not_count_as_an_admins_after_an_edit(
@@ -269,32 +257,6 @@ def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, crea
     sim.advance(DAY)
     assert [each.content for each in sim.executions(task.id)] == ["0", "1", "2", "3"]
     sim.app.update(task.id, payload={"amount": 5, **large})
-
-
-def test_a_handler_that_is_gone_is_named_with_the_one_of_today(sim: Simulation, create: Callable[..., Task]) -> None:
-    """A run whose handler this process does not have any more fails, and says what its task runs now."""
-    task = create("trial")
-    sim.advance(timedelta(minutes=1))
-    sim.app.update(task.id, handler="premium")
-    del sim.app.container.registry.registrations.handlers["trial"]
-    execution = end(sim, task)
-    assert execution.status == "FAILED"
-    assert execution.error
-    assert "'trial'" in execution.error.message
-    assert "'premium'" in execution.error.message
-
-
-def test_an_edit_says_that_open_runs_go_on(sim: Simulation, create: Callable[..., Task]) -> None:
-    """In the task's history and in the explanation of the run."""
-    task = create("trial")
-    sim.advance(timedelta(minutes=1))
-    sim.app.update(task.id, handler="premium")
-    (edited,) = [each for each in sim.app.get(task.id).history if each.action == "EDITED"]
-    assert edited.reason == "1 open run goes on with what it began with before an edit."
-    container, stored = sim.app.container, sim.app.get(task.id)
-    found = explain_task(container.store, container.clock, stored, shows_holders=True)
-    sentences = " ".join(each.sentence for each in found.findings)
-    assert "It began before the latest edit, and goes on with what it began with: handler 'trial'" in sentences
 
 
 def test_an_event_is_judged_again_by_whoever_replays_it(sim: Simulation, create: Callable[..., Task]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.engine.pull.harness import FAILED, SECOND, claim_keys, offer, require_claim, statuses
 
 from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Task
 from cloudsched.testing import START, Simulation
@@ -71,16 +70,3 @@ def test_the_hook_runs_if_the_executor_died_in_the_last_attempt(app: App, sim: S
         sim.advance(timedelta(minutes=2))
     sim.advance(timedelta(hours=1))
     assert [execution.status for execution in told] == [ExecutionStatus.TIMED_OUT]
-
-
-@pytest.mark.parametrize("worker", ["fails", "dies"])
-def test_a_hook_that_cannot_be_called_is_logged(sim: Simulation, worker: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A process without the handler logs that no hook runs if the worker died; a worker that reports runs the hook."""
-    task = offer(sim, "it", pull="gpu", retry=RetryPolicy(max_retries=0))
-    sim.advance(2 * SECOND)
-    claim = require_claim(sim)
-    if worker == "fails":
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(claim), FAILED)
-    sim.advance(timedelta(hours=1))
-    assert statuses(sim, task.id) == ["FAILED" if worker == "fails" else "TIMED_OUT"]
-    assert ("no on_failure is called: there is no handler 'work'" in caplog.text) == (worker == "dies")

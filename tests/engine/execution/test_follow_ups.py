@@ -10,15 +10,14 @@ import pytest
 from pydantic import BaseModel
 from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
-from cloudsched import App, Context, Done, Execution, ExecutionStatus, Fail, Schedule, Task, TaskDraft
-from cloudsched.adapters.operation_counts import Counts
+from cloudsched import App, Context, Done, Execution, ExecutionStatus, Task, TaskDraft
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.engine.execution import follow_ups
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.errors import NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
 
@@ -85,24 +84,6 @@ def test_a_follow_up_may_be_due_at_once(app: App, notes: list[str]) -> None:
     assert notes == ["hi"]
 
 
-@pytest.mark.parametrize("outcome", [Fail("no"), RuntimeError("no")])
-def test_nothing_is_created_without_the_success(app: App, notes: list[str], outcome: object) -> None:
-    """A handler that fails has no way to give follow-ups; an attempt that fails leaves none behind."""
-
-    def work(_: Context) -> object:
-        Done(then=[draft(id="n1")])
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    register_work_handler(app, work)
-    with Simulation(app) as sim:
-        run(sim, retry=0)
-        with pytest.raises(NotFound):
-            app.get("n1")
-    assert notes == []
-
-
 def test_a_follow_up_with_the_id_of_a_task_edits_it(app: App, notes: list[str]) -> None:
     """As for any creation: the same content changes nothing, other content edits, also a task that has ended."""
     again = draft(id="n1", payload={"text": "new"}, schedule=START + 2 * DAY)
@@ -141,33 +122,6 @@ def test_a_handler_may_schedule_its_own_task_again(app: App) -> None:
         assert app.get(task.id).status is TaskStatus.COMPLETED
         assert len(sim.executions(task.id)) == 3
     assert TaskStatus.ACTIVE in ALLOWED[TaskStatus.COMPLETED]
-
-
-def test_an_id_that_was_deleted_is_free_again(app: App, notes: list[str]) -> None:
-    """A task that is being deleted is not edited, but replaced."""
-    register_follow_ups(app, draft(id="n1", payload={"text": "new"}, schedule=START + MINUTE))
-    with Simulation(app) as sim:
-        app.create(draft(id="n1", schedule=START + DAY))
-        stored = app.container.store.load("n1")
-        assert stored is not None
-        marked = stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None})
-        app.container.store.commit(Commit(marked, stored))
-        run(sim)
-        sim.advance(MINUTE)
-    assert notes == ["new"]
-
-
-def test_a_handlers_task_id_makes_follow_ups_upserts(app: App) -> None:
-    """The id follows from the payload, so two successes about the same thing have one follow-up."""
-
-    @app.handler("remind", task_id=lambda payload: f"remind-{payload.text}")
-    def remind(_: Note) -> None: ...
-
-    register_follow_ups(app, draft(handler="remind", payload={"text": "x"}, schedule=START + DAY))
-    with Simulation(app) as sim:
-        create(app, schedule=Schedule(rrule="FREQ=HOURLY;COUNT=3", dtstart=START.isoformat()[:19]))
-        sim.advance_to(START + 5 * timedelta(hours=1))
-        assert app.get("remind-x").revision == 1
 
 
 WRONG: list[tuple[object, str]] = [
@@ -237,17 +191,6 @@ def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
     assert len(notes) == follow_ups.MAX_FOLLOW_UPS
 
 
-def test_follow_ups_cost_a_document_and_a_dispatch_each(app: App, notes: list[str]) -> None:
-    """They are in the same commit; an occurrence without follow-ups costs no more than before."""
-    register_follow_ups(app, draft(schedule=START + DAY), draft(id="n2", schedule=START + DAY))
-    with Simulation(app) as sim:
-        create(app)
-        before = sim.counts.copy()
-        sim.advance_to(START)
-        assert sim.counts.since(before) == Counts(reads=1, commits=2, writes=5, dispatches=2)
-    assert notes == []
-
-
 class Flaky(SqliteStore):
     """A store whose commits with follow-ups fail a number of times, before or after they took effect."""
 
@@ -286,28 +229,6 @@ def test_follow_ups_are_created_once_however_often_the_commit_is_tried(
         assert store.commits_with_others >= 1
         assert [each.status for each in sim.executions(task.id)] == [ExecutionStatus.SUCCEEDED]
         assert len(app.tasks().items) == 2
-    assert notes == ["hi"]
-
-
-def test_the_sweep_sends_what_the_queue_did_not_take(
-    app: App, notes: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The queue is down when the success is committed: the follow-up exists, and runs all the same."""
-    register_follow_ups(app, draft(id="n1", schedule=START + MINUTE))
-    with Simulation(app) as sim:
-        create(app)
-        create_message = sim.queue.create
-
-        def refuse(message: QueueMessage) -> None:
-            if b'"n1"' in message.body and sim.now == START:
-                raise QueueUnavailable("The queue", "it is down")
-            create_message(message)
-
-        monkeypatch.setattr(sim.queue, "create", refuse)
-        sim.advance_to(START)
-        assert app.get("n1").deferred
-        sim.advance(10 * MINUTE)
-        assert not app.get("n1").deferred
     assert notes == ["hi"]
 
 

@@ -78,16 +78,6 @@ def test_a_handler_that_raises_system_exit_has_failed(app: App, leaves: str) -> 
     assert told == [execution.id]
 
 
-def test_system_exit_is_not_retried_if_retry_on_names_other_exceptions(app: App) -> None:
-    """`retry_on` decides for SystemExit as for any exception."""
-
-    @app.handler("work", retry=TWICE, retry_on=ConnectionError)
-    def work() -> None:
-        sys.exit("given up")
-
-    assert len(run(app).attempts) == 1
-
-
 @pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
 @pytest.mark.parametrize("leaves", LEAVES)
 def test_a_step_that_raises_system_exit_is_retried(app: App, leaves: str, timeout: timedelta | None) -> None:
@@ -117,18 +107,6 @@ def test_a_step_that_raises_system_exit_is_retried(app: App, leaves: str, timeou
         ("flaky", "SUCCEEDED", 2),
     ]
     assert [str(each) for each in caught][:1] == [f"Step 'never' failed: {kind}: {message}"]
-
-
-def test_an_uncaught_step_failure_is_recorded_as_the_cause(app: App) -> None:
-    """A retry of the execution then knows which step to run again."""
-
-    @app.handler("work", retry=False)
-    def work(ctx: Context) -> None:
-        ctx.step("never", sys.exit, "given up", retry=False)
-
-    execution = run(app)
-    assert execution.failure_cause
-    assert execution.failure_cause.steps == (1,)
 
 
 @pytest.mark.parametrize("where", ["creates", "runs"])

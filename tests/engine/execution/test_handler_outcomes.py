@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from pydantic import BaseModel, field_validator, model_serializer
 
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Schedule, Settings, Snooze
-from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.store import Commit
@@ -232,20 +230,6 @@ def test_a_stored_payload_that_is_no_longer_valid_fails_at_once(app: App, sim: S
     sim.advance(timedelta(hours=1))
     (execution,) = sim.executions(task.id)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
-
-
-def test_a_task_whose_handler_is_gone_fails_at_once(app: App) -> None:
-    """If a deployment no longer registers the handler, the execution is FAILED and names the missing handler."""
-    app.handler("old")(_return_always(None))
-    with closing(SqliteStore()) as store:
-        with Simulation(app, store=store):
-            task = app.create(owner="ada", title="It", handler="old")
-        next_deployment = App(Settings())
-        with Simulation(next_deployment, store=store) as sim:
-            sim.advance(timedelta(hours=1))
-            (execution,) = sim.executions(task.id)
-    assert execution.status == "FAILED"
-    assert "old" in (execution.error.message if execution.error else "")
 
 
 def test_progress_and_usage_are_recorded() -> None:

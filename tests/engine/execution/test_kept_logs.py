@@ -229,23 +229,6 @@ def test_documents_do_not_show_them(sim: Simulation, app: App, does: dict[str, A
     assert "log" not in execution.to_wire()
 
 
-def test_they_cost_no_operation(sim: Simulation, app: App, does: dict[str, Any]) -> None:
-    """An occurrence that logs costs what one costs that does not."""
-    costs = []
-    for lines in (0, 50):
-
-        def work(_: Context, lines: int = lines) -> None:
-            for _line in range(lines):
-                log.info("line")
-
-        does["work"] = work
-        before = sim.counts.copy()
-        app.create(owner="ada", title="Shop", handler="work", schedule=Schedule.once(sim.now + MINUTE))
-        sim.advance(2 * MINUTE)
-        costs.append(sim.counts.since(before))
-    assert costs[0] == costs[1]
-
-
 @pytest.mark.parametrize(("level", "kept"), [("off", []), ("error", ["broken"]), ("debug", ["detail", "broken"])])
 def test_the_setting_says_what_is_kept(app: App, does: dict[str, Any], level: str, kept: list[str]) -> None:
     """From which level on; or nothing."""

@@ -171,17 +171,6 @@ def test_other_leases_are_left_alone(server: Server, holder: str | None) -> None
     assert server.statuses("executors") == server.statuses("workers") == [ExecutionStatus.RUNNING]
 
 
-def test_a_process_that_does_not_have_the_store_for_itself_breaks_no_lease(server: Server) -> None:
-    """An executor beside the server waits for the server's leases to end."""
-    server.create()
-    server.run()
-    server.start(None)
-    server.sim.advance(timedelta(minutes=30))
-    assert server.runs == ["t 1"]
-    server.sim.advance(timedelta(minutes=35))
-    assert server.runs == ["t 1", "t 2"]
-
-
 def test_a_paused_or_ended_tasks_attempt_is_closed_and_not_repeated(server: Server) -> None:
     """What the process ran is recorded, whatever happened to its task before the crash; nothing runs again."""
     server.crashes = 2

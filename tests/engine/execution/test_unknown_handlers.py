@@ -12,7 +12,6 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.execution.executor import DeliveryAction, DeliveryResult
-from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
 
@@ -75,18 +74,6 @@ def test_older_code_leaves_what_it_does_not_know_to_newer_code(rollout: Rollout)
     sim.advance(timedelta(minutes=1))
     assert rollout.ran == ["t 4"]
     assert [each.status for each in sim.executions("t")] == [ExecutionStatus.SUCCEEDED]
-
-
-def test_the_explanation_says_what_is_missing_and_how_long_there_is(rollout: Rollout) -> None:
-    """It names the handler, the handlers that there are, and the attempt after which the execution fails."""
-    sim = rollout.sim
-    sim.app.create(id="t", handler="later", schedule=Schedule.once(sim.now))
-    sim.advance(6 * SECOND)
-    parts = sim.app.container
-    found = explain_task(parts.store, parts.clock, sim.app.get("t"), shows_holders=True).findings
-    sentences = " ".join(each.sentence for each in found)
-    assert "UnknownHandler: handler: there is no handler named 'later' (Registered: known.)" in sentences
-    assert "Deploy code that has this handler: attempt 4 is the last one." in sentences
 
 
 def test_its_attempts_are_those_of_the_policy(rollout: Rollout) -> None:

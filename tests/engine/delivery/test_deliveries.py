@@ -10,7 +10,6 @@ import pytest
 from tests.engine.pull.harness import claim_keys
 
 from cloudsched import App, Context, Done, Schedule, Task
-from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.ports.search import TaskQuery
@@ -175,27 +174,6 @@ def test_an_occurrence_that_is_run_again_is_not_delivered_again(sim: Simulation)
     assert {each.status for each in sim.executions(task.id)} == {"SUCCEEDED"}
     ids = [each.message.id for each in sim.sent("EMAIL")]
     assert len(ids) == len(set(ids)) == len(sim.executions(task.id))
-
-
-def measure(sim: Simulation, *channels: str, handler: str = "remind") -> Counts:
-    """Return what one occurrence costs with all that follows."""
-    make(sim, *channels, handler=handler, schedule=sim.now + HOUR)
-    before = sim.counts.copy()
-    sim.advance(2 * HOUR)
-    return sim.counts.since(before)
-
-
-def test_a_delivery_costs_two_reads_five_documents_and_one_dispatch(sim: Simulation) -> None:
-    """Its own task and its recipient are read; written are it, its claim, its end, its record and `isDelivered`."""
-    plain = measure(sim, handler="remind")
-    with_mail = measure(sim, "EMAIL")
-    more = with_mail.since(plain)
-    assert (more.reads, more.writes, more.dispatches) == (2, 5, 1)
-
-
-def test_an_occurrence_that_delivers_nothing_costs_nothing_more(sim: Simulation) -> None:
-    """Not a read, a write or a dispatch, whether or not the task names the inbox."""
-    assert measure(sim, handler="silent") == Counts(reads=1, commits=2, writes=3, dispatches=0)
 
 
 def test_a_mail_can_be_ended_with_one_click() -> None:

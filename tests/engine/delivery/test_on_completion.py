@@ -232,36 +232,3 @@ def test_a_server_s_callback_is_signed_with_a_secret_that_no_user_has(sim: Simul
     app.container.people.put("system", PersonSpec.model_validate({"webhook": {"url": URL}}), by=OWN_CODE)
     assert sign(URL, is_users=False) == kept.current("system") != ()
     assert sign("https://ada.example/done", is_users=True) == kept.current("ada") != kept.current("system")
-
-
-def test_a_callback_costs_what_a_delivery_costs_and_tasks_without_one_nothing(sim: Simulation) -> None:
-    """A user's reads the person, too."""
-
-    def measure(**fields: Any) -> tuple[int, int, int]:
-        app.create(handler="say", owner="ada", title="Plants", schedule=sim.now + HOUR, **fields)
-        before = sim.counts.copy()
-        sim.advance(2 * HOUR)
-        found = sim.counts.since(before)
-        return found.reads, found.writes, found.dispatches
-
-    plain = measure()
-    assert plain == (1, 3, 0)
-    called = measure(on_completion={"webhook": URL})
-    assert [more - less for more, less in zip(called, plain, strict=True)] == [2, 4, 1]
-
-
-def test_the_callback_of_an_execution_that_was_cancelled_costs_a_read_a_document_and_a_dispatch(
-    sim: Simulation,
-) -> None:
-    """Besides what the cancel costs anyway; sending it costs what any callback costs."""
-
-    def measure(**fields: Any) -> tuple[int, int, int]:
-        task = app.create(handler="wait", owner="ada", title="Plants", schedule=sim.now, **fields)
-        sim.advance(timedelta(minutes=1))
-        before = sim.counts.copy()
-        app.cancel(task.id)
-        found = sim.counts.since(before)
-        return found.reads, found.writes, found.dispatches
-
-    plain, called = measure(), measure(on_completion={"webhook": URL})
-    assert [more - less for more, less in zip(called, plain, strict=True)] == [1, 1, 1]

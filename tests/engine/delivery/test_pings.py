@@ -182,23 +182,3 @@ def test_a_users_ping_reaches_only_what_is_theirs_or_allowed(
         sim.advance(HOUR)
         assert (url in [each.address for each in sim.sent("PING")]) == arrives
         assert bool(sim.sent("PING")) == arrives
-
-
-@pytest.mark.parametrize(
-    ("ping", "costs"),
-    [(None, (0, 0, 0)), ({"url": f"{URL}?x=1"}, (2, 4, 1)), ({"url": URL, "startUrl": f"{URL}?x=1"}, (4, 8, 2))],
-)
-def test_pings_cost_what_the_page_says(ping: dict[str, str] | None, costs: tuple[int, int, int]) -> None:
-    """Two reads, four writes and a dispatch each, and a read more for a start; without one nothing."""
-    found = []
-    for each in (None, ping):
-        with Simulation(app) as sim:
-            make(sim, ping=each, schedule=sim.now + HOUR)
-            counts = sim.counts
-            before = counts.reads, counts.writes, counts.dispatches
-            sim.advance(2 * HOUR)
-            found.append((counts.reads - before[0], counts.writes - before[1], counts.dispatches - before[2]))
-    (reads, writes, dispatches), (more_reads, more_writes, more_dispatches) = found
-    told = (more_reads - reads, more_writes - writes, more_dispatches - dispatches)
-    assert told[1:] == costs[1:]
-    assert told[0] in {costs[0], costs[0] + 1}

@@ -27,7 +27,7 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.domain.transitions.outcome import Cancel, Snooze
+from cloudsched.domain.transitions.outcome import Cancel
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
@@ -127,23 +127,6 @@ def test_a_lock_is_handed_on_by_a_repeated_report_if_the_reply_of_the_store_was_
         sim.queue.deliver_due()
         assert statuses(sim, "next") == ["SUCCEEDED"]
     store.close()
-
-
-def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that asked for more gets those that were committed before the outage."""
-    for number in range(3):
-        offer(sim, f"t{number}")
-    sim.advance(MINUTE)
-    commit, left = sim.app.container.store.commit, [2]
-
-    def fail_after_some(change: Commit) -> VersionedTask:
-        left[0] -= 1
-        if left[0] < 0:
-            raise StoreUnavailable("The store", "it is down")
-        return commit(change)
-
-    monkeypatch.setattr(sim.app.container.store, "commit", fail_after_some)
-    assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 3)) == 2
 
 
 # ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,17 +282,6 @@ def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) 
     assert statuses(sim, "a") == ["CANCELLED"]
     assert not sim.app.get("a").runs
     assert sim.app.get("a").run_count == 0
-
-
-def test_a_snoozed_run_is_offered_again_on_time(sim: Simulation) -> None:
-    """A snooze costs no attempt; the executor offers the run again when it is due."""
-    offer(sim, "a")
-    sim.advance(MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), AttemptReport(Snooze(HOUR)))
-    sim.advance(HOUR - SECOND)
-    assert claim(sim) is None
-    sim.advance(SECOND)
-    assert require_claim(sim).run.attempt == 1
 
 
 def test_the_sweep_sends_dispatches_that_the_queue_refused(sim: Simulation) -> None:

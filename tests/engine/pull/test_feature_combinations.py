@@ -18,32 +18,9 @@ from tests.engine.pull.harness import (
     statuses,
 )
 
-from cloudsched import App, Context, Schedule, Settings
-from cloudsched.adapters.operation_counts import Counts
+from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.testing import Simulation
-
-
-def test_tasks_of_one_lock_key_are_offered_one_after_the_other(sim: Simulation) -> None:
-    """A run that finds its lock taken leaves the queue until it is granted, so that workers do not read it again."""
-    for number in range(3):
-        offer(sim, f"t{number}", lock_key="press", schedule=Schedule.once(sim.now + (number + 1) * SECOND))
-    sim.advance(MINUTE)
-    first = require_claim(sim)
-    assert claim(sim) is None
-    before = sim.counts.copy()
-    assert claim(sim) is None
-    assert sim.counts.since(before).reads == 1, "the two that wait are off the queue"
-    order = [first.stored.task.id]
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
-    for _ in range(2):
-        sim.advance(SECOND)
-        found = require_claim(sim)
-        assert claim(sim) is None
-        order.append(found.stored.task.id)
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
-    assert order == ["t0", "t1", "t2"]
-    assert {status for name in order for status in statuses(sim, name)} == {"SUCCEEDED"}
 
 
 def test_a_worker_s_run_waits_for_a_lock_that_an_executor_holds() -> None:
@@ -82,22 +59,6 @@ def test_a_lost_notification_of_a_grant_is_sent_again(sim: Simulation) -> None:
     assert claim(sim) is None
     sim.advance(5 * MINUTE)
     assert require_claim(sim).stored.task.id == "b"
-
-
-def test_a_run_that_waits_for_a_lock_can_expire(sim: Simulation) -> None:
-    """It has not started, so its expiration applies as while it waits for a worker."""
-    for name in ("a", "b"):
-        offer(sim, name, lock_key="press", expiration=HOUR)
-    sim.advance(MINUTE)
-    first = require_claim(sim)
-    assert claim(sim) is None
-    for _ in range(20):
-        sim.app.container.worker_claims.heartbeat(*claim_keys(first))
-        sim.advance(4 * MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
-    sim.advance(5 * MINUTE)
-    assert claim(sim) is None
-    assert [statuses(sim, name) for name in ("a", "b")] == [["SUCCEEDED"], ["EXPIRED"]]
 
 
 def test_a_run_is_not_offered_while_its_lock_is_taken(sim: Simulation) -> None:
@@ -149,64 +110,3 @@ def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  #
         (record,) = sim.executions("a")
         assert record.content == ["first", {"by": "grace"}, "work", "plain"]
         assert sorted(done) == ["first", "plain", "work"]
-
-
-def test_the_operations_of_an_offer_a_claim_and_a_result(sim: Simulation) -> None:
-    """An offer is a separate document: written with the task when it appears, read and deleted by the claim."""
-    offer(sim, "a")
-    before = sim.counts.copy()
-    sim.advance(MINUTE)
-    offered = sim.counts.since(before)
-    assert offered == Counts(reads=1, commits=1, writes=2)
-    before = sim.counts.copy()
-    found = require_claim(sim)
-    fetched = sim.counts.since(before)
-    assert fetched == Counts(reads=2, commits=1, writes=1, deletes=1)
-    before = sim.counts.copy()
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
-    ended = sim.counts.since(before)
-    assert ended == Counts(reads=1, commits=1, writes=2)
-    before = sim.counts.copy()
-    assert claim(sim) is None
-    assert sim.counts.since(before) == Counts(reads=1)
-
-
-def test_an_edit_of_an_offered_task_leaves_its_offer_alone(sim: Simulation) -> None:
-    """Listeners and queries of workers see only offers that appear, move or go."""
-    offer(sim, "a")
-    sim.advance(MINUTE)
-    before = sim.counts.copy()
-    sim.app.update("a", title="Another")
-    assert (sim.counts.since(before).writes, sim.counts.since(before).deletes) == (1, 0)
-    before = sim.counts.copy()
-    sim.app.update("a", priority="HIGH")
-    assert (sim.counts.since(before).writes, sim.counts.since(before).deletes) == (2, 0)
-    before = sim.counts.copy()
-    sim.app.pause("a")
-    assert (sim.counts.since(before).writes, sim.counts.since(before).deletes) == (1, 1)
-
-
-def test_the_log_has_each_offer_and_each_claim(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
-    """One line with the queue key for each offer, and one with the worker's name for each claim."""
-    caplog.set_level("INFO", "cloudsched.events")
-    offer(sim, "a")
-    sim.advance(MINUTE)
-    sim.app.container.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "no")
-    sim.app.update("a", title="b")
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
-    lines = [line for line in caplog.records if line.name == "cloudsched.events"]
-    logged = [(getattr(line, "action", ""), getattr(line, "queueKey", None)) for line in lines]
-    expected = [
-        "created",
-        "queued_for_worker",
-        "started",
-        "queued_for_worker",
-        "retrying",
-        "edited",
-        "started",
-        "completed",
-        "succeeded",
-    ]
-    assert [action for action, _ in logged] == expected
-    assert [key for _, key in logged if key] == ["gpu", "gpu"]
-    assert [line.worker for line in lines if hasattr(line, "worker")] == ["worker", "worker"]

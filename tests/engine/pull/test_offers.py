@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.authorities import as_user
 from tests.engine.pull.harness import (
     AT_ONCE,
     HOUR,
@@ -42,17 +40,6 @@ def test_the_executor_only_offers_the_tasks_of_workers(sim: Simulation, app: App
     (record,) = sim.executions("a")
     assert (record.status, record.content, record.attempts[0].worker) == ("SUCCEEDED", "a", "worker-2")
     assert app.get("a").status is TaskStatus.COMPLETED
-
-
-def test_workers_run_each_occurrence_of_a_recurring_task(sim: Simulation, run_ids: list[str]) -> None:
-    """The plan is the same as with an executor: over a year each occurrence runs once, on time."""
-    sim.add_worker("gpu")
-    offer(sim, "a", schedule=Schedule(rrule="FREQ=WEEKLY", dtstart="2027-01-04T09:00:00", timezone="Europe/Paris"))
-    sim.advance(timedelta(days=365))
-    found = sim.executions("a")
-    assert len(run_ids) == len(found) == 52
-    assert {one.status.value for one in found} == {"SUCCEEDED"}
-    assert all(one.started_at == one.scheduled_for for one in found)
 
 
 @settings(max_examples=25, deadline=None)
@@ -261,27 +248,3 @@ def test_manual_runs_are_offered_at_once(sim: Simulation) -> None:
     sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Fail("no")))
     sim.app.retry("c")
     assert require_claim(sim).run.attempt == 2
-
-
-def test_calls_of_code_and_work_of_servers_are_kept_from_users(sim: Simulation, app: App) -> None:
-    """They get what a user asked for."""
-
-    @app.handler("calls")
-    def calls(ctx: Context) -> object:
-        return ctx.call("work").result()
-
-    @app.handler("mine", access="users", pull="gpu")
-    def mine() -> None:
-        raise AssertionError
-
-    offer(sim, "caller", handler="calls")
-    offer(sim, "servers", handler="mine")
-    sim.advance(2 * SECOND)
-    assert claim(sim, by=replace(THIS_PROCESS, is_user=True)) is None
-    draft = app.to_draft({"id": "own", "owner": "ada", "title": "T", "handler": "mine", "schedule": {"at": sim.now}})
-    as_user(app).put(draft)
-    sim.advance(2 * SECOND)
-    own = claim(sim, by=replace(THIS_PROCESS, is_user=True))
-    assert own is not None
-    assert own.stored.task.id == "own"
-    assert require_claim(sim).stored.task.is_made_by_code

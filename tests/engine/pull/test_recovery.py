@@ -87,24 +87,6 @@ def test_a_task_without_workers_costs_next_to_nothing(sim: Simulation) -> None:
     assert len(sim.queue.deliveries) - before < 7 * 24
 
 
-def test_waiting_for_a_lock_costs_no_more_than_with_an_executor(sim: Simulation) -> None:
-    """A waiting run is notified when it gets the lock; otherwise it is checked at the same growing intervals."""
-    offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
-    sim.advance(MINUTE)
-    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
-    offer(sim, "a", lock_key="k")
-    sim.add_worker("gpu")
-    for _ in range(12):
-        sim.advance(15 * MINUTE)
-        sim.app.container.worker_claims.heartbeat(*claim_keys(holder))
-    before = len(sim.queue.deliveries)
-    sim.advance(30 * MINUTE)
-    assert len(sim.queue.deliveries) - before <= 4
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
-    sim.advance(SECOND)
-    assert statuses(sim, "a") == ["SUCCEEDED"]
-
-
 @pytest.mark.parametrize("is_redelivered", [False, True])
 def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_redelivered: bool) -> None:
     """Neither the offer of a second attempt nor a duplicate dispatch passes the grant to a later run."""

@@ -25,7 +25,7 @@ from tests.instants import spread
 from cloudsched import App, Context, Overlap, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
-from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
+from cloudsched.errors import CallFailed
 from cloudsched.testing import START, Simulation
 
 DAY = timedelta(days=1)
@@ -123,16 +123,6 @@ def test_a_run_released_after_a_new_schedule_takes_no_run_from_it(sim: Simulatio
     assert sim.app.get("a").next_execution_time == START + 9 * HOUR
 
 
-def test_a_processed_instant_is_refused_in_a_new_schedule(sim: Simulation) -> None:
-    """An instant whose occurrence was processed already cannot be the first one of a new schedule."""
-    offer(sim, "a", schedule=HOURLY)
-    sim.advance(HOUR)
-    with pytest.raises(InvalidSchedule, match="the instant of an occurrence that was processed already"):
-        sim.app.update("a", schedule=Schedule.once(sim.now))
-    with pytest.raises(InvalidInput, match=r"^until: ends the task before its first run at 2027-01-01T03:00:00Z"):
-        sim.app.update("a", schedule=Schedule.every(2 * HOUR, start=sim.now), until=sim.now + HOUR)
-
-
 def test_manual_runs_outlive_a_new_schedule(sim: Simulation) -> None:
     """A trigger, a backfill and the retry of an expired run are not part of the plan."""
     offer(sim, "a", schedule=HOURLY)
@@ -182,19 +172,6 @@ def test_waiting_runs_beyond_a_new_end_are_dropped(sim: Simulation, end: dict[st
     task = sim.app.get("a")
     assert task.run_count == left
     assert task.status == (TaskStatus.ACTIVE if left == 3 else TaskStatus.COMPLETED)
-
-
-def test_a_new_instant_that_never_ran_does_not_take_the_earlier_outcome(sim: Simulation) -> None:
-    """The outcome of an occurrence of the earlier schedule does not decide the status under the new one."""
-    offer(sim, "a")
-    sim.advance(MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
-    assert sim.app.get("a").message == "It has run."
-    sim.app.update("a", schedule=TOMORROW)
-    sim.advance(DAY)
-    sim.app.update("a", until=START + HOUR)
-    assert statuses(sim, "a") == ["SUCCEEDED", "SKIPPED"]
-    assert (sim.app.get("a").status, sim.app.get("a").message) == (TaskStatus.COMPLETED, "Its schedule has ended.")
 
 
 def test_a_call_ended_by_a_new_end_notifies_its_parent(sim: Simulation, app: App) -> None:
@@ -292,18 +269,6 @@ def test_of_parallel_runs_only_those_that_ran_count(sim: Simulation, edit: dict[
     assert (sim.app.get("a").status, sim.app.get("a").run_count) == (TaskStatus.COMPLETED, 3)
 
 
-def test_occurrences_during_a_pause_are_not_caught_up(sim: Simulation) -> None:
-    """If an expired run no longer counts, the plan continues from the resume, not from before it."""
-    offer(sim, "a", schedule=DAILY, max_runs=1, expiration=HOUR)
-    sim.advance(9 * HOUR + MINUTE)
-    sim.app.pause("a")
-    sim.advance(3 * DAY)
-    sim.app.resume("a")
-    sim.advance(2 * HOUR)
-    assert statuses(sim, "a") == ["EXPIRED"]
-    assert sim.app.get("a").next_execution_time == START + 4 * DAY + 9 * HOUR
-
-
 def test_a_manual_retry_that_expires_is_not_subtracted(sim: Simulation) -> None:
     """It was not counted as a run either."""
     offer(sim, "a", schedule=DAILY, max_runs=2, expiration=HOUR)
@@ -316,14 +281,6 @@ def test_a_manual_retry_that_expires_is_not_subtracted(sim: Simulation) -> None:
     sim.advance(2 * HOUR)
     assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED"]
     assert sim.app.get("a").run_count == 1
-
-
-def test_a_run_cancelled_before_its_start_does_not_count(sim: Simulation) -> None:
-    """`runCount` counts only runs that have started."""
-    offer(sim, "a", schedule=DAILY)
-    sim.advance(9 * HOUR)
-    assert sim.app.cancel("a").run_count == 0
-    assert statuses(sim, "a") == ["CANCELLED"]
 
 
 # ── What is given back ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,6 @@ from tests.engine.pull.harness import (
     claim,
     claim_keys,
     claim_lock_holder,
-    lock_wait_list,
     offer,
     require_claim,
     statuses,
@@ -63,21 +62,6 @@ def test_any_number_of_missing_waiters_is_skipped_at_once(sim: Simulation, pull:
             getattr(sim.app, verb)(f"t{number}")
     sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     assert advance_until_run(sim, "live") <= 10 * SECOND
-
-
-def test_a_deleted_task_leaves_the_wait_list_at_once(sim: Simulation) -> None:
-    """This holds for a run that a worker would claim and for one that the executor would run."""
-    holder = claim_lock_holder(sim)
-    offer(sim, "a", lock_key="k")
-    offer(sim, "b", lock_key="k", handler="inside", pull=None)
-    sim.advance(2 * SECOND)
-    assert claim(sim) is None
-    assert sorted(lock_wait_list(sim)) == ["a", "b"]
-    for name in ("a", "b"):
-        sim.app.delete(name)
-    assert lock_wait_list(sim) == []
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
-    assert sim.app.container.store.load_lock("k").version is None
 
 
 def test_a_dispatch_of_a_deleted_task_passes_its_grant_on(sim: Simulation) -> None:
@@ -132,26 +116,6 @@ def test_only_the_group_without_workers_leaves_the_wait_list(groups: list[str], 
     assert [one.task_id for one in woken] == [f"t{number}" for number in rest[:limit]]
     requeued = [number for number, group in enumerate(groups) if group == "a" and number > 0]
     assert [one.task_id for one in sent_back] == [f"t{number}" for number in requeued]
-
-
-def test_a_grant_that_a_worker_takes_needs_one_dispatch(sim: Simulation) -> None:
-    """One dispatch offers the run; the sweep only handles grants that no worker takes, so it has nothing to do here."""
-    for name in ("a", "b"):
-        offer(sim, name, lock_key="k")
-    sim.advance(2 * SECOND)
-    first = require_claim(sim)
-    assert claim(sim) is None
-    before = sim.counts.copy()
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
-    sim.queue.deliver_due()
-    second = require_claim(sim)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(second), DONE)
-    cost = sim.counts.since(before)
-    # Two of the reads: whoever ends last looks whether anybody waits, and again after having written that nobody does.
-    assert (cost.reads, cost.commits, cost.dispatches) == (12, 4, 1)
-    deliveries = len(sim.queue.deliveries)
-    sim.advance(HOUR)
-    assert len(sim.queue.deliveries) == deliveries
 
 
 # ── Deleted at work ──────────────────────────────────────────────────────────────────────────────────────────────────

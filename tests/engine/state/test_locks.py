@@ -182,26 +182,6 @@ def test_a_holder_that_dies_frees_its_lock_with_its_lease(app: App, sim: Simulat
     assert sim.executions("second")[0].finished_at <= START + timedelta(minutes=2)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("ending", ["pause", "cancel", "delete"])
-def test_a_missing_waiter_blocks_nobody(app: App, sim: Simulation, ending: str) -> None:
-    """A task that is paused, cancelled or deleted while it waits at the head is skipped."""
-
-    @app.handler("work")
-    def work(ctx: Context) -> None:
-        if ctx.task.id == "a":
-            sim.queue.deliver_due()
-            getattr(app, ending)("b")
-
-    for name in ("a", "b", "c"):
-        at = Schedule.once(START + SECOND)
-        app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
-    sim.advance(timedelta(minutes=10))
-    assert [e.status for e in sim.executions("c")] == ["SUCCEEDED"]
-    if ending != "delete":
-        assert [e for e in sim.executions("b") if e.status == "SUCCEEDED"] == []
-    assert app.container.store.load_lock("account/7").lock.holders == ()
-
-
 class _ThreadQueue:
     """A `Dispatcher` from which any thread may take dispatches."""
 

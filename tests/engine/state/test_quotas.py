@@ -18,7 +18,6 @@ from tests.harness import new_project
 
 from cloudsched import App, Settings, Task
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
@@ -127,25 +126,6 @@ def test_the_bound_is_a_tenth_of_the_limit(limits: tuple[int | None, int | None]
     excess = QuotaLimits(*limits).max_excess
     assert 0 <= excess <= min(MAX_EXCESS, smallest / 10)
     assert excess == MAX_EXCESS or excess > smallest / 10 - 1
-
-
-@pytest.mark.parametrize(
-    ("limits", "reads", "writes"),
-    [({"max_active_tasks": None}, 1, 1), ({}, 4, 2), ({"max_active_tasks": None, "max_creations": 50}, 3, 2)],
-)
-def test_a_quota_costs_something_only_where_it_is_set(limits: dict[str, Any], reads: int, writes: int) -> None:
-    """Without a limit a user's creation is one commit of one document; with one, one of few locks as well.
-
-    One of the reads asks whether the user has a budget, so that no start of the task has to.
-    """
-    counts = Counts()
-    store = count_store(SqliteStore(), counts)
-    settings = Settings(access=Access(**limits), secret="x" * 40)
-    app = App(settings, store=store, dispatcher=NoQueue(), clock=ManualClock(START))
-    app.handler("work", access="users")(lambda: None)
-    assert create(app)
-    app.close()
-    assert (counts.reads, counts.commits, counts.writes) == (reads, 1, writes)
 
 
 OFTEN = [

@@ -114,19 +114,6 @@ def test_a_raised_budget_resumes_and_nothing_is_lost(sim: Simulation, catch_up: 
     assert sum(found.values()) == 15
 
 
-def test_the_history_names_the_budget(sim: Simulation) -> None:
-    """What the scheduler did with the task, and why, stands in the task's history."""
-    task_id = create_hourly(sim)
-    get_budgets(sim).put("ada", 50, by=OWN_CODE)
-    advance(sim, 7 * HOUR)
-    get_budgets(sim).put("ada", 500, by=OWN_CODE)
-    created, paused, resumed = sim.app.get(task_id).history
-    assert [each.action for each in (created, paused, resumed)] == ["CREATED", "PAUSED", "RESUMED"]
-    assert (paused.by, resumed.by) == (None, None)
-    assert "budget is used up" in (paused.reason or "")
-    assert "has a budget again" in (resumed.reason or "")
-
-
 def test_the_next_month_resumes(sim: Simulation) -> None:
     """At its first sweep; a one-time task whose instant has passed runs then. The warning comes again."""
     task_id = create_hourly(sim)
@@ -254,31 +241,6 @@ def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> Non
     create_hourly(sim)
     advance(sim, 4 * HOUR)
     assert get_budgets(sim).get("ada").queries == 100
-
-
-@pytest.mark.usefixtures("without_looks")
-def test_a_start_with_a_budget_costs_four_reads(sim: Simulation) -> None:
-    """And no write. A look every five minutes costs a few operations; a minute without a look none."""
-    create_hourly(sim)
-    get_budgets(sim).put("ada", 10**6, by=OWN_CODE)
-    sweep(sim)
-    before = sim.counts.copy()
-    sim.advance(timedelta(hours=24))
-    spent = sim.counts.since(before)
-    assert (spent.reads, spent.commits, spent.writes, spent.dispatches) == (24 * 5, 48, 72, 24)
-    sim.app.sweep()
-    plain = sim.counts.copy()
-    sweep(sim)
-    assert sim.counts.since(plain).reads < 20
-    sim.advance(timedelta(minutes=1))
-    before = sim.counts.copy()
-    sim.app.sweep()
-    of_sweep = sim.counts.since(before)
-    before = sim.counts.copy()
-    sweep(sim)
-    both = sim.counts.since(before)
-    assert both.reads == of_sweep.reads
-    assert both.commits == 1  # the sweep's own note
 
 
 def test_a_store_that_does_not_answer_fails_no_sweep(

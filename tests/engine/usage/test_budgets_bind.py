@@ -17,7 +17,6 @@ from cloudsched.drafts.service import DRAFTS
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
-from cloudsched.testing.simulation import BudgetLooks
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 BUDGET, MOST = 40, 10
@@ -177,37 +176,6 @@ def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: S
         sim.advance(MINUTE)
     assert spending.used == 6 * MOST
     assert len([each for each in sim.app.tasks().items if each.status is TaskStatus.PAUSED]) == 6
-
-
-def test_what_waits_goes_on_in_the_next_month_by_itself(sim: Simulation, spending: Spending) -> None:
-    """Each occurrence that came due meanwhile has a record; the owner reads why it waited, in the task's history."""
-    set_budget(sim, spending)
-    task_id = create(sim, schedule={"rrule": "FREQ=DAILY;BYHOUR=6", "timezone": "UTC"}, catchUp="all")
-    once = [create(sim, schedule={"at": (sim.now + day * timedelta(days=1)).isoformat()}) for day in range(1, 8)]
-    sim.advance(timedelta(days=30))
-    assert spending.used == BUDGET
-    reasons = [each.reason or "" for each in sim.app.get(once[-1]).history]
-    assert len([reason for reason in reasons if "budget is used up" in reason]) == 1, "it is told once"
-    spending.limit = None
-    sim.app.container.many_tasks.budgets.put("ada", 10**6, by=OWN_CODE)
-    sim.advance(timedelta(days=2))
-    assert {sim.app.get(each).status for each in once} == {TaskStatus.COMPLETED}
-    found = sim.executions(task_id)
-    assert [each.status for each in found] == ["SUCCEEDED"] * len(found)
-    assert len(found) == 32
-
-
-def test_tasks_of_those_without_a_budget_ask_nothing(
-    sim: Simulation, spending: Spending, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another owner's tasks, and code's own, start as they did, at no further read."""
-    monkeypatch.setattr(BudgetLooks, "find_next", lambda *_: None)  # a look reads, too
-    set_budget(sim, spending, 0)
-    sim.app.create(owner="bob", title="T", handler="spend", schedule={"rrule": "FREQ=HOURLY"})
-    sim.advance(HOUR)
-    before = sim.counts.copy()
-    sim.advance(10 * HOUR)
-    assert sim.counts.since(before).reads == 10
 
 
 def test_what_other_owners_code_makes_for_somebody_asks_from_the_beginning(app: App, spending: Spending) -> None:

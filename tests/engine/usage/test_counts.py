@@ -48,9 +48,7 @@ def sim() -> Iterator[Simulation]:
             app_state["fails"] -= 1
             raise ValueError("not yet")
 
-    @app.handler("idle")
-    def idle() -> None: ...
-
+    app.handler("idle")(lambda: None)
     with Simulation(app) as simulation:
         simulation.state = app_state  # type: ignore[attr-defined]
         yield simulation

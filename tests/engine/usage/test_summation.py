@@ -11,15 +11,13 @@ import pytest
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Settings
-from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents import owner_usage
-from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.engine.usage import ledger as ledger_module
 from cloudsched.engine.usage import report as summation_module
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
-from cloudsched.engine.usage.report import UsageSummation, front_id
+from cloudsched.engine.usage.report import UsageSummation
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation
 
@@ -67,23 +65,6 @@ def test_sums_follow_the_tasks(sim: Simulation) -> None:
     assert sum_month(sim).queries == 2 * 13 * 3
     assert sum_month(sim, "bob").queries == 13 * 3
     assert sum_month(sim).executions == 26
-
-
-def test_a_pass_without_changes_costs_two_reads_and_one_with_a_change_reads_what_changed(sim: Simulation) -> None:
-    """A sheet is read and written once, however many of its tasks have changed."""
-    for _ in range(7):
-        create_hourly(sim)
-    sim.advance(HOUR)
-    summation = make_summation(sim)
-    before = sim.counts.copy()
-    summation.sum_up("ada")
-    assert sim.counts.since(before) == Counts(reads=2 + 7 + 1, commits=2, writes=2)
-    before = sim.counts.copy()
-    summation.sum_up("ada")
-    assert sim.counts.since(before) == Counts(reads=2)
-    before = sim.counts.copy()
-    summation.sum_up("ada", at_most_every=HOUR)
-    assert sim.counts.since(before) == Counts(reads=1)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -173,16 +154,3 @@ def test_what_was_read_before_a_later_pass_changes_nothing(sim: Simulation) -> N
     make_summation(sim).sum_up("ada")
     sim.app.container.engine.usage().note([old])
     assert sum_month(sim).queries == 6
-
-
-def test_a_front_of_an_earlier_version_starts_anew(sim: Simulation) -> None:
-    """A page token that the store no longer knows ends the pass; the next one reads what it would have."""
-    create_hourly(sim)
-    sim.advance(HOUR)
-    records, now = sim.app.container.store.records, sim.now
-    front = UsageFront(id=front_id("ada"), owner="ada", created_at=now, updated_at=now, pending="1")
-    front = front.model_copy(update={"page_token": "old"})
-    records.write(front, None)
-    for _ in range(2):
-        make_summation(sim).sum_up("ada")
-    assert sum_month(sim).queries == 3

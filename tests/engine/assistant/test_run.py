@@ -193,11 +193,7 @@ def test_what_an_execution_may_use_is_settled_when_it_begins(tools: Tools) -> No
 
 def test_large_results_are_shown_in_part(tools: Tools) -> None:
     """What the model is told stays bounded: of one result its beginning, of many the latest."""
-
-    @tools.app.handler("large", tool=True, access="users", draft="Reads")
-    def large() -> str:
-        return "é" * 20_000
-
+    tools.app.handler("large", tool=True, access="users", draft="Reads")(lambda: "é" * 20_000)
     model = ScriptedModel(*[call("large")] * 9, answer())
     with simulate(tools, model) as sim:
         execution = run(sim, "large")

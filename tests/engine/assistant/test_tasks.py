@@ -26,10 +26,7 @@ def test_an_app_with_a_handler_of_that_name_keeps_it() -> None:
     """While the built-in one is off, nothing changes for such an app."""
     app = App()
 
-    @app.handler("assistant")
-    def assistant() -> str:
-        return "my own"
-
+    app.handler("assistant")(lambda: "my own")
     with Simulation(app) as sim:
         task = app.create(handler="assistant", schedule=sim.now)
         sim.run_until_idle()
@@ -112,10 +109,3 @@ def test_the_estimate_is_kept_at_creation() -> None:
     with simulate(Tools(), ScriptedModel(answer()), assistant=AssistantSettings(is_on=True, tokens=50)) as sim:
         assert create(sim, "search").tokens_per_execution == 50
         assert run(sim).estimated_tokens == 50
-
-
-def test_other_handlers_are_not_estimated() -> None:
-    """Theirs is what their callers say."""
-    with simulate(Tools(), ScriptedModel(answer())) as sim:
-        task = sim.app.create(owner="ada", handler="search", payload={"text": "x"})
-        assert (task.query_per_execution, task.tokens_per_execution) == (0, 0)

@@ -99,15 +99,13 @@ def test_a_secret_in_a_payload_is_refused(sim: Simulation, app: App, case: str) 
 )
 def test_a_payload_that_masks_nothing_is_accepted(app: App, payload: BaseModel, stored: dict[str, str]) -> None:
     """It has no secret, or its model serializes the secret in plain text."""
-    register_work_handler(app, lambda ctx: ctx.call("login", payload).result())
-    assert run(app).content == stored
+    assert run(app, lambda ctx: ctx.call("login", payload).result()).content == stored
 
 
 @pytest.mark.parametrize("result", [SecretStr("hunter2"), Login(pw=SecretStr("hunter2")), [Plain(SecretStr("x"))]])
 def test_a_secret_in_the_result_of_a_step_is_refused(app: App, result: object) -> None:
     """A replay would get its mask instead of the secret."""
-    register_work_handler(app, lambda ctx: ctx.step("log in", lambda: result))
-    execution = run(app)
+    execution = run(app, lambda ctx: ctx.step("log in", lambda: result))
     assert execution.error
     assert execution.error.type == "StepFailed"
     assert "is a secret" in execution.error.message
@@ -116,8 +114,7 @@ def test_a_secret_in_the_result_of_a_step_is_refused(app: App, result: object) -
 
 def test_a_secret_in_the_result_of_a_handler_is_refused(app: App) -> None:
     """The attempt fails, without a retry."""
-    register_work_handler(app, lambda _: {"token": SecretStr("hunter2")})
-    execution = run(app)
+    execution = run(app, lambda _: {"token": SecretStr("hunter2")})
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
     assert execution.error
     assert execution.error.message.startswith("content.token: is a secret")

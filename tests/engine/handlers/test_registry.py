@@ -95,11 +95,6 @@ def test_a_duplicate_name_is_refused(app: App) -> None:
         app.handler("it")(fine)
 
 
-def test_a_decorated_function_stays_callable(app: App) -> None:
-    """The decorator registers the function and returns it unchanged."""
-    assert app.handler("it")(fine) is fine
-
-
 @pytest.mark.parametrize(
     ("retry", "most"), [(None, None), (True, 3), (False, 0), (5, 5), (RetryPolicy(max_retries=7), 7)]
 )

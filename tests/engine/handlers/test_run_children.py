@@ -200,22 +200,6 @@ def test_a_failed_parallel_child_lets_the_others_finish(app: App) -> None:
     assert (task.status, ended) == ("FAILED", ["FAILED", "COMPLETED", "COMPLETED"])
 
 
-def test_cancelling_the_task_cancels_the_child_that_runs(sim: Simulation, app: App) -> None:
-    draft = {"title": "All", "owner": "ada", "children": [add(1), add(2)], "schedule": {"at": START.isoformat()}}
-    task = app.create(TaskDraft.from_wire(draft))
-    sim.advance(timedelta(minutes=5))
-    app.cancel(task.id)
-    sim.run_until_idle()
-    assert [each.task.status for each in app.tree(task.id).children] == ["CANCELLED"]
-
-
-def test_a_recurring_task_runs_its_children_each_time(sim: Simulation, app: App) -> None:
-    daily = Schedule.every(timedelta(days=1), start=START + timedelta(hours=1))
-    task = app.create(owner="ada", title="All", children=[add(1)], schedule=daily)
-    sim.advance(timedelta(days=3))
-    assert [e.content["results"] for e in sim.executions(task.id)] == [[1]] * 3
-
-
 @pytest.mark.parametrize(("children", "field"), [([], "children"), (None, "handler")])
 @pytest.mark.usefixtures("sim")
 def test_children_cannot_be_removed_without_another_handler(app: App, children: object, field: str) -> None:
@@ -224,13 +208,6 @@ def test_children_cannot_be_removed_without_another_handler(app: App, children: 
         app.patch(task.id, {"children": children})
     assert caught.value.field == field
     assert app.patch(task.id, {"children": None, "handler": "add"}).children == ()
-
-
-def test_children_can_be_edited(sim: Simulation, app: App) -> None:
-    task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
-    assert app.patch(task.id, {"children": [add(7)], "parallel": True}).children[0].payload == {"n": 7}
-    sim.run_until_idle()
-    assert sim.executions(task.id)[0].content["results"] == [7]
 
 
 @try_each(

@@ -138,15 +138,6 @@ def test_a_failed_script_continues_after_it_is_fixed(tools: ToolApp) -> None:
     assert (execution.status, execution.content, tools.did) == ("SUCCEEDED", "customer 1", ["lookup 1"])
 
 
-def test_a_caught_failure_stays_recorded_when_the_script_is_fixed(tools: ToolApp) -> None:
-    """Calls that the script made after the failure are not repeated."""
-    source = "try { await tools.broken() } catch {}\nfor (const id of [1, 2]) await tools.lookup({id});\nreturn nme"
-    with script_task(tools, source) as (sim, task):
-        sim.run_until_idle(timedelta(days=366))
-        execution = fix_and_retry(tools, sim, task, source.replace("nme", "'name'"))
-    assert (execution.content, tools.did) == ("name", ["lookup 1", "lookup 2"])
-
-
 @pytest.mark.parametrize("catch", ["", "catch (e) { await tools.lookup({id: 9}); throw e }"])
 def test_the_call_that_made_a_script_fail_is_made_again(tools: ToolApp, catch: str) -> None:
     """The fixed script may call another tool; calls made because of the failure are dropped with it."""
@@ -170,16 +161,6 @@ def test_a_script_whose_call_was_refused_can_be_fixed(tools: ToolApp, before: st
         execution = fix_and_retry(tools, sim, task, source.replace("'x'", "2"))
     assert (execution.status, execution.content) == ("SUCCEEDED", "customer 2")
     assert tools.did == (["lookup 1", "lookup 2"] if before == "1" else ["lookup 2"])
-
-
-def test_calls_beside_a_refused_call_are_not_repeated(tools: ToolApp) -> None:
-    """The script got the refusal only when all calls of the round had finished."""
-    source = "const all = await Promise.all([tools.lookup({id: 'x'}), tools.lookup({id: 1})]);\nreturn all.length"
-    with script_task(tools, source) as (sim, task):
-        sim.run_until_idle(timedelta(days=366))
-        assert "payload.id" in error_parts(sim.executions(task.id)[0])[1]
-        execution = fix_and_retry(tools, sim, task, source.replace("'x'", "2"))
-    assert (execution.content, tools.did) == (2, ["lookup 1", "lookup 2"])
 
 
 class RepeatingInterpreter(CompromisedInterpreter):
@@ -285,16 +266,6 @@ def test_a_recorded_call_or_refusal_survives_a_deployment(given: str, later: Cal
     assert ("no tool" in second[1]) != tool
 
 
-def test_cancelling_ends_a_script_and_its_calls(tools: ToolApp) -> None:
-    """It works as for any handler that waits."""
-    with script_task(tools, "return await tools.slow({minutes: 60})") as (sim, task):
-        sim.advance(timedelta(minutes=10))
-        tools.app.cancel(task.id)
-        sim.run_until_idle(timedelta(days=366))
-        (call,) = tools.app.tree(task.id).children
-        assert (sim.executions(task.id)[0].status, call.task.status) == ("CANCELLED", "CANCELLED")
-
-
 # ── What is refused at once ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -366,10 +337,3 @@ def test_a_task_can_change_between_a_handler_and_a_script(tools: ToolApp) -> Non
         assert changed.handler == "cloudsched.script"
         changed = tools.app.patch(task.id, {"script": None, "children": [{"handler": "secret"}]})
         assert (changed.handler, changed.script) == ("cloudsched.children", None)
-
-
-def test_a_failure_says_what_failed() -> None:
-    """The error keeps its data."""
-    error = ScriptFailed("no such thing", "TypeError", 3)
-    assert (error.problem, error.name, error.line) == ("no such thing", "TypeError", 3)
-    assert str(error) == "The script failed in line 3: TypeError: no such thing"

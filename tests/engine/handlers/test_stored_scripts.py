@@ -240,19 +240,6 @@ def test_what_a_script_is_given_is_an_object(scripts: ScriptStore, payload: str)
 # ── Versions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_under_way_keeps_its_version(scripts: ScriptStore) -> None:
-    """A script that is replaced while it sleeps goes on as it was; the next run has the new one."""
-    scripts.put("daily", f"const n = await tools.double({{n: 1}}); await sleep({DAY / 2}); return [1, n]")
-    every_day = Schedule.every(timedelta(days=1), start=START + timedelta(minutes=1))
-    task = scripts.create("daily", schedule=every_day)
-    scripts.sim.advance(timedelta(hours=1))
-    assert scripts.put("daily", f"await sleep({DAY / 2}); return 2").version == 2
-    scripts.sim.advance(timedelta(days=2))
-    contents = [each.content for each in scripts.sim.executions(task.id) if each.status == "SUCCEEDED"]
-    assert contents == [[1, 2], 2]
-    assert scripts.did == ["double 1"]
-
-
 def test_a_deleted_script_ends_what_is_under_way_and_no_more(scripts: ScriptStore) -> None:
     """Its run goes on to its end; the next one fails and says why; stored again, it runs."""
     scripts.put("daily", f"await sleep({DAY / 2}); return 1")
@@ -319,25 +306,3 @@ def test_a_called_script_that_fails_rejects_in_its_caller(scripts: ScriptStore) 
     name, status, message = scripts.run("unused", script={"source": source}).content
     assert (name, status) == ("CallFailed", "FAILED")
     assert "no line" in message
-
-
-@pytest.mark.parametrize("is_replayed", [True])
-def test_the_nested_task_of_the_seed(scripts: ScriptStore) -> None:
-    """A task runs another with its own input, goes on with the result, and resumes after each call of a service."""
-    scripts.put(
-        "nested-task",
-        "const customer = await tools.lookup({id: input.id}); return {greeting: `Hello ${customer.name}`}",
-    )
-    scripts.put(
-        "report",
-        """
-        const lines = [];
-        for (const id of input.ids) lines.push((await scripts["nested-task"]({id})).greeting);
-        log(`${lines.length} customers`);
-        return lines;
-        """,
-    )
-    execution = scripts.run("report", payload={"ids": [1, 2]})
-    assert execution.content == ["Hello customer 1", "Hello customer 2"]
-    assert scripts.did == ["lookup 1", "lookup 2"]
-    assert [each.text for each in execution.progress] == ["2 customers"]

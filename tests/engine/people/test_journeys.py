@@ -13,12 +13,10 @@ from cloudsched.domain.documents.calendar import CalendarLink, zone_key
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
-from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks import follow_changes
-from cloudsched.errors import InvalidInput, InvalidSchedule, StoreUnavailable
+from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.testing import Simulation
 
 AT_NINE = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="owner")
@@ -109,19 +107,6 @@ def test_several_times_that_a_flight_passes_over_are_for_catch_up(at_home: Simul
     assert len(local_days(at_home, "all")) == 2
 
 
-def test_many_changes_in_one_day_run_each_local_time_once(at_home: Simulation) -> None:
-    """Back and forth around the world, around the time of the run: once a day all the same."""
-    follow(at_home)
-    for number in range(40):
-        be_in(at_home, (TOKYO, NEW_YORK, BERLIN, "Pacific/Honolulu", "Asia/Kolkata")[number % 5])
-        at_home.advance(HOUR * 3)
-    be_in(at_home, BERLIN)
-    runs = local_days(at_home)
-    days = [datetime.strptime(each, "%Y%m%dT090000-owner").replace(tzinfo=UTC).date() for each in runs]
-    assert days == [days[0] + timedelta(number) for number in range(len(days))]
-    assert len(days) >= 4
-
-
 def test_once_at_a_local_time_moves_too(at_home: Simulation) -> None:
     """A single time is one of the clock's, wherever that is."""
     task = follow(at_home, datetime(2027, 12, 2, 8, tzinfo=UTC))
@@ -189,17 +174,6 @@ def test_a_creation_that_is_repeated_elsewhere_changes_nothing(at_home: Simulati
         be_in(at_home, BERLIN)
 
 
-def test_a_paused_task_keeps_what_waits(at_home: Simulation) -> None:
-    """What came due before the pause runs once it is resumed elsewhere; what has run does not."""
-    follow(at_home)
-    advance_to(at_home, 1, 10)
-    at_home.app.pause("t")
-    be_in(at_home, NEW_YORK)
-    at_home.app.resume("t")
-    advance_to(at_home, 2, 15)
-    assert local_days(at_home) == ["20271201T090000-owner", "20271202T090000-owner"]
-
-
 def test_an_owner_without_a_zone_is_refused(sim: Simulation) -> None:
     """The error says what is missing, and nothing is stored. So is the system, which is nobody."""
     for owner in ("ada", "system"):
@@ -209,15 +183,6 @@ def test_an_owner_without_a_zone_is_refused(sim: Simulation) -> None:
     assert not sim.app.tasks().items
     sim.app.container.people.put("ada", PersonSpec(), by=OWN_CODE)
     assert follow(sim).schedule.timezone == "UTC"
-
-
-def test_a_zone_that_does_not_exist_moves_nothing(at_home: Simulation) -> None:
-    """It is refused where it is set."""
-    before = follow(at_home)
-    with pytest.raises(ValueError, match="no time zone"):
-        PersonSpec(timezone="Mars/Olympus")
-    at_home.advance(SETTLE)
-    assert at_home.app.get("t").schedule == before.schedule
 
 
 def test_a_person_who_is_gone_leaves_the_zone_and_one_who_comes_back_brings_another(at_home: Simulation) -> None:
@@ -239,27 +204,6 @@ def test_all_that_is_stored_of_a_person_has_its_links_too(at_home: Simulation) -
     at_home.advance(HOUR)
     assert not records.list(CalendarLink, zone_key("ada"), limit=5)
     assert at_home.app.container.people.find("ada") is None
-
-
-def test_a_writer_that_dies_before_its_change_moves_nothing(
-    at_home: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The task that follows the change gives up after a while; the next change is followed as ever."""
-    follow(at_home)
-    records = at_home.app.container.store.records
-    with monkeypatch.context() as patch:
-
-        def fail(*_: object) -> None:
-            raise StoreUnavailable("SQLite", "gone")
-
-        patch.setattr(type(records), "write", fail)
-        with pytest.raises(StoreUnavailable):
-            at_home.app.container.people.put("ada", PersonSpec(timezone=TOKYO), by=OWN_CODE)
-    at_home.advance(HOUR)
-    assert not at_home.app.tasks(TaskQuery(handler=FOLLOW_HANDLER, status=TaskStatus.ACTIVE)).items
-    assert at_home.app.get("t").schedule.timezone == BERLIN
-    be_in(at_home, TOKYO)
-    assert at_home.app.get("t").schedule.timezone == TOKYO
 
 
 def test_any_number_of_tasks_follows(at_home: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ from cloudsched.domain.documents.person import (
     PersonJob,
     PersonSpec,
     WebhookContact,
-    secret_hash,
 )
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.people import person_data
@@ -243,9 +242,3 @@ def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, mon
             if left[0] > 0:
                 return
     pytest.fail("it makes more writes than were tried")
-
-
-def test_what_proves_something_is_stored_as_a_hash() -> None:
-    """The same text has the same hash, and parts are kept apart."""
-    assert secret_hash("a", "b") == secret_hash("a", "b")
-    assert secret_hash("a", "b") != secret_hash("ab")

@@ -53,20 +53,6 @@ def open_changes(sim: Simulation) -> list[Task]:
     return list(sim.app.container.store.list_tasks(query, limit=5).items)
 
 
-def test_a_task_that_has_ended_has_the_new_days_when_it_is_opened_again(sim: Simulation) -> None:
-    """The change does not start it; an edit that lets it go on plans it with the days as they are."""
-    put(sim)
-    make_task(sim, max_runs=1)
-    sim.advance(timedelta(days=1))
-    assert sim.app.get("t").status is TaskStatus.COMPLETED
-    holiday = sim.now.date() + timedelta(2)
-    put(sim, holiday)
-    sim.advance(timedelta(minutes=20))
-    assert sim.app.get("t").status is TaskStatus.COMPLETED
-    sim.app.update("t", max_runs=10)
-    assert holiday not in upcoming_days(sim)
-
-
 def list_records(sim: Simulation) -> list[tuple[date, ExecutionStatus]]:
     return sorted((each.scheduled_for.date(), each.status) for each in sim.executions("t"))
 
@@ -85,21 +71,6 @@ def test_what_a_task_has_run_is_not_left_out_later(sim: Simulation, edit: dict[s
     sim.advance(timedelta(days=1))
     assert ran in list_records(sim)
     assert len({day for day, _ in list_records(sim)}) == len(list_records(sim)) == 2
-
-
-@pytest.mark.parametrize("edit", [{"schedule": "0 15 * * *", "until": None}, {"until": None}])
-def test_nothing_is_left_out_of_a_task_that_has_ended(sim: Simulation, edit: dict[str, Any]) -> None:
-    """Holidays that passed between a task's end and the edit that opens it again are not in its history."""
-    holidays = [sim.now.date() + timedelta(days) for days in range(3, 8)]
-    put(sim, *holidays)
-    make_task(sim, until=sim.now + timedelta(days=2))
-    sim.advance(timedelta(days=10))
-    before = list_records(sim)
-    assert sim.app.get("t").status is TaskStatus.COMPLETED
-    sim.app.update("t", **edit)
-    sim.advance(timedelta(days=2))
-    assert len(list_records(sim)) == len(before) + 2
-    assert not {day for day, _ in list_records(sim)} & {*holidays}
 
 
 @pytest.mark.parametrize("ends", [("pause",), ("cancel",), ("pause", "cancel"), ("pause", "resume", "cancel")])
@@ -143,32 +114,6 @@ def test_all_that_was_left_out_before_a_task_ended_is_recorded(sim: Simulation) 
     assert record.covers is not None
     assert record.covers.is_at_least
     assert record.covers.until - record.scheduled_for >= timedelta(days=1) - timedelta(minutes=5)
-
-
-def test_a_writer_that_dies_after_its_note_leaves_the_change_before_to_be_followed(
-    sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next change is noted and never written: the tasks still get the days of the one before."""
-    put(sim)
-    make_task(sim)
-    holiday = sim.now.date() + timedelta(3)
-    put(sim, holiday)
-    records = sim.app.container.store.records
-    write = type(records).write
-
-    def die(self: Any, record: Any, version: Any) -> Any:  # noqa: ANN401 - as the port
-        if isinstance(record, Calendar):
-            raise StoreUnavailable("The store", "the writer's process has died")
-        return write(self, record, version)
-
-    monkeypatch.setattr(type(records), "write", die)
-    with pytest.raises(StoreUnavailable):
-        put(sim, holiday + timedelta(1))
-    monkeypatch.undo()
-    sim.advance(3 * OPEN_FOR)
-    assert not open_changes(sim)
-    assert holiday not in upcoming_days(sim)
-    assert holiday + timedelta(1) in upcoming_days(sim)
 
 
 @pytest.mark.parametrize("pause", [timedelta(0), OPEN_FOR, 3 * OPEN_FOR])

@@ -12,7 +12,6 @@ from tests.instants import spread
 
 from cloudsched import Context
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -205,21 +204,6 @@ def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> Non
     assert holiday not in {each.date() for each in sim.app.upcoming("t", 3)}
     with pytest.raises(InvalidSchedule, match="no such calendar"):
         sim.app.create(handler="greet", schedule=daily, payload={"name": "Ada"})
-
-
-def test_planning_with_calendars_reads_nothing_more(sim: Simulation) -> None:
-    """The task has its calendars' days with it: a run costs the reads, commits and dispatches of any other."""
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[day("2031-01-01", "x")], by=OWN_CODE)
-    costs = []
-    for calendars in ([], ["fr", "weekends"]):
-        daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": calendars})
-        task = sim.app.create(handler="greet", schedule=daily, payload={"name": "Ada"})
-        sim.advance(timedelta(days=7) if calendars else timedelta(days=4))
-        before = sim.counts.copy()
-        sim.advance(timedelta(days=1))
-        costs.append(sim.counts.since(before))
-        sim.app.delete(task.id)
-    assert costs[0] == costs[1] == Counts(reads=1, commits=2, writes=3, dispatches=1)
 
 
 def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran: list[datetime]) -> None:

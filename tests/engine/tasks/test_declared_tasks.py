@@ -142,22 +142,6 @@ def test_what_is_gone_from_the_code_is_paused_or_deleted() -> None:
         assert [task.id for task in app.tasks().items] == [own.id]
 
 
-def test_a_task_that_somebody_created_is_never_overwritten() -> None:
-    """A declaration with the id of such a task is refused, and the task stays as it is."""
-    app = App()
-
-    @app.handler("report")
-    def report(report: Report) -> str:
-        return report.name
-
-    with Simulation(app):
-        before = app.create(id="report", handler=report, schedule="every day at 9")
-        app.scheduled("every day at 10")(report)
-        with pytest.raises(InvalidInput, match="did not declare"):
-            app.apply_declarations()
-        assert app.get("report") == before
-
-
 def test_another_name_leaves_these_tasks_alone() -> None:
     """Two services that share a store, under different names, neither prune nor edit each other's tasks."""
     app = declaring()

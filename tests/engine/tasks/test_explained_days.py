@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.engine.tasks.explained_scenes import DAY, HOUR, MINUTE, Scene, make_scene
 
-from cloudsched import RetryPolicy, Schedule
+from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Reason
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -121,18 +121,6 @@ def test_a_run_that_waited_for_its_lock_says_so(scene: Scene) -> None:
         assert record.attempts[0].lock_waited_since == START + 5 * MINUTE
         (other,) = scene.app.executions("holder").items
         assert other.attempts[0].lock_waited_since is None
-
-
-def test_failures_are_said_with_their_errors(scene: Scene) -> None:
-    """And a task that pauses itself after them says that of the days after."""
-    scene.does["work"] = lambda _: 1 / 0
-    with scene.sim:
-        scene.create(schedule=DAILY, retry=RetryPolicy(max_retries=0), pause_after_failures=2)
-        scene.sim.advance(6 * DAY)
-        assert "ZeroDivisionError" in ask(scene, START + DAY).summary
-        later = ask(scene, START + 4 * DAY)
-        assert later.findings[0].reason is Reason.PAUSED
-        assert "2 failures in a row" in later.summary
 
 
 @pytest.mark.parametrize("days", range(-2, 12))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -18,13 +16,11 @@ from tests.engine.tasks.explained_scenes import (
     make_scene,
     offer,
     pause,
-    schedule,
     sleep,
-    snooze,
     wait_for_event,
 )
 
-from cloudsched import Done, ExecutionStatus, Fail, Schedule, TaskStatus
+from cloudsched import Fail, Schedule, TaskStatus
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.explanation.findings import Reason
@@ -152,51 +148,6 @@ def test_each_status_is_explained(scene: Scene, status: TaskStatus) -> None:
             assert scene.app.get("t").message in found.summary
 
 
-@pytest.mark.parametrize("status", [each for each in ExecutionStatus if each.is_final])
-def test_each_outcome_is_explained(scene: Scene, status: ExecutionStatus, caplog: pytest.LogCaptureFixture) -> None:
-    """The last occurrence with its status, and why it was not run or has failed."""
-    caplog.set_level(logging.CRITICAL)
-    with scene.sim:
-        match status:
-            case ExecutionStatus.SUCCEEDED:
-                scene.does["work"] = lambda _: Done("fine")
-                scene.create()
-            case ExecutionStatus.FAILED:
-                scene.does["work"] = lambda _: Fail("no use")
-                scene.create()
-            case ExecutionStatus.TIMED_OUT:
-                scene.create(pull="gpu", retry={"maxRetries": 0})
-                scene.sim.advance(6 * MINUTE)
-                scene.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
-            case ExecutionStatus.CANCELLED:
-                scene.create(pull="gpu")
-                scene.sim.advance(6 * MINUTE)
-                scene.app.cancel("t")
-            case ExecutionStatus.EXPIRED:
-                scene.create(pull="gpu", expiration=MINUTE)
-            case ExecutionStatus.SKIPPED:
-                scene.create(catch_up={"mode": "none"}, schedule=Schedule.once(START + MINUTE))
-                scene.sim.queue.purge()
-                scene.sim.clock.advance(HOUR)
-            case _:
-                pytest.fail(f"No scenario leads to {status}.")
-        scene.sim.advance(HOUR / 2)
-        found = scene.find(Reason.LAST_OUTCOME)
-        assert f"is {status}" in found.sentence
-        assert status is ExecutionStatus.SUCCEEDED or ": " in found.sentence
-
-
 def test_what_a_run_waits_for_is_all_explained() -> None:
     """What an open run can wait for has a reason of that name."""
     assert {f"WAITING_FOR_{each.value}" for each in WaitingFor} <= {each.value for each in Reason}
-
-
-def test_no_instant_is_in_the_past_where_it_is_to_come(scene: Scene) -> None:
-    """What is scheduled, sleeps or is put off says when it goes on."""
-    for scenario, reason in ((schedule, Reason.SCHEDULED), (sleep, Reason.SLEEPING), (snooze, Reason.PUT_OFF)):
-        fresh = Scene(Simulation(scene.app), scene.app, scene.does)
-        with fresh.sim:
-            scenario(fresh)
-            at = fresh.find(reason).at
-            assert isinstance(at, datetime)
-            assert at > fresh.sim.now

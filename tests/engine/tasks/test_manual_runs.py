@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from tests.authorities import as_user
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
-from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions import manual_runs
-from cloudsched.domain.transitions.lifecycle import Transition
-from cloudsched.domain.transitions.request_marks import once
-from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.errors import Forbidden
 from cloudsched.testing import Simulation
 
@@ -39,25 +34,6 @@ def test_two_triggers_at_one_instant_are_two_executions(sim: Simulation, app: Ap
     found = sim.executions(task.id)
     assert len({one.id for one in found}) == 3
     assert {one.status for one in found} == {ExecutionStatus.SUCCEEDED}
-
-
-def test_a_repeated_request_runs_once(sim: Simulation, app: App) -> None:
-    """A request is not repeated under another id if its commit took effect but the reply was lost."""
-    task = app.create(owner="ada", title="Count", handler="count", schedule=HOURLY)
-    later = sim.now + timedelta(seconds=1)
-    mark, another = make_mark(), make_mark()
-
-    def trigger(task: Task, now: datetime) -> Transition:
-        return manual_runs.trigger(task, now, author=None)
-
-    def backfill(task: Task, now: datetime) -> Transition:
-        return manual_runs.backfill(task, task.created_at - timedelta(hours=2), task.created_at, now)
-
-    asked = once(mark, trigger)(task, sim.now).task
-    assert once(mark, trigger)(asked, later).task is asked
-    assert len(once(another, trigger)(asked, sim.now).task.runs) == 2
-    asked = once(mark, backfill)(task, sim.now).task
-    assert once(mark, backfill)(asked, later).task is asked
 
 
 def test_the_same_range_can_be_backfilled_again(sim: Simulation, app: App) -> None:

@@ -39,18 +39,6 @@ def test_a_failure_while_the_task_was_paused_decides_its_status(app: App, sim: S
     assert app.resume(task.id).status == "FAILED"
 
 
-def test_a_late_duplicate_creation_does_not_rerun_a_finished_task(app: App, sim: Simulation) -> None:
-    """A repeated creation without a schedule changes nothing; with a new schedule the task runs again."""
-    app.handler("work")(lambda: None)
-    for _ in range(2):
-        app.create(id="mine", owner="ada", title="Work", handler="work")
-        sim.advance(timedelta(hours=1))
-    assert len(sim.executions("mine")) == 1
-    app.create(id="mine", owner="ada", title="Work", handler="work", schedule=sim.now + timedelta(hours=1))
-    sim.advance(timedelta(hours=2))
-    assert len(sim.executions("mine")) == 2
-
-
 def test_a_short_store_outage_while_a_handler_reports_progress_does_not_fail_it(app: App, sim: Simulation) -> None:
     """The lease is still valid, so the handler continues; its progress is stored with its result."""
 

@@ -62,17 +62,6 @@ def test_a_retry_does_not_move_the_plan_of_a_recurring_task(sim: Simulation, app
     assert app.get(task.id).next_execution_time == following
 
 
-def test_two_retries_of_one_execution_are_one(sim: Simulation, app: App) -> None:
-    """A second request has no effect while the first retry waits."""
-    add_flaky_handler(app, 1)
-    task = create(app, IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
-    app.retry(task.id)
-    app.retry(task.id)
-    sim.advance(timedelta(minutes=1))
-    assert len(sim.executions(task.id)[0].attempts) == 2
-
-
 def test_a_retry_that_is_not_allowed_is_refused(sim: Simulation, app: App) -> None:
     """A success cannot be retried, nor can anything of a paused or cancelled task, nor an unknown execution."""
     add_flaky_handler(app, 1)
@@ -153,20 +142,6 @@ def test_a_task_that_never_ran_has_nothing_to_retry(app: App) -> None:
     app.cancel(task.id)
     with pytest.raises(NotAllowed, match=r"is CANCELLED\. Give it a new schedule"):
         app.retry(task.id)
-
-
-def test_an_expired_occurrence_can_be_retried(sim: Simulation, app: App) -> None:
-    """If nothing has run, a retry without an id takes the occurrence that expired."""
-    add_flaky_handler(app, 0)
-    schedule = Schedule.once(START + DAY)
-    task = app.create(owner="ada", title="Late", handler="flaky", schedule=schedule, expiration=timedelta(minutes=1))
-    sim.queue.purge()
-    sim.clock.advance(2 * DAY)
-    sim.run_until_idle()
-    assert app.get(task.id).status == "EXPIRED"
-    app.retry(task.id)
-    sim.run_until_idle()
-    assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
 
 
 LATE: dict[str, dict[str, Any]] = {

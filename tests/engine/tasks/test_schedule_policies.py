@@ -256,14 +256,6 @@ def test_expiration(sim: Simulation) -> None:
     assert all("within" in (one.message or "") for one in found if one.status == "EXPIRED")
 
 
-def test_a_one_time_task_that_cannot_start_in_time_is_expired(sim: Simulation) -> None:
-    """The execution and the task are both EXPIRED, and the handler is not called."""
-    make(schedule=Schedule.once(START + HOUR), expiration=timedelta(minutes=5))
-    outage(sim, 2 * HOUR)
-    assert hours(sim.executions("t"), "EXPIRED") == [1]
-    assert (app.get("t").status, called) == ("EXPIRED", [])
-
-
 def test_pause_after_failures(sim: Simulation) -> None:
     """After N failed occurrences in a row the task is paused, with the reason; a success resets the count."""
     failing = {1, 3, 4, 5}
@@ -278,17 +270,6 @@ def test_pause_after_failures(sim: Simulation) -> None:
     assert hours(sim.executions("t"), "SUCCEEDED") == [2, 9, 10, 11]
 
 
-def test_resume_continues_from_now(sim: Simulation) -> None:
-    """Occurrences during a pause are not caught up and have no record."""
-    make(catch_up="all")
-    sim.advance(1.5 * HOUR)
-    app.pause("t")
-    sim.advance(3 * HOUR)
-    app.resume("t")
-    sim.advance(2 * HOUR)
-    assert [(one.scheduled_for - START) / HOUR for one in sim.executions("t")] == [1, 5, 6]
-
-
 def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     """A waiting attempt does not start while its task is paused, and starts after the resume."""
     answer[:] = [keep_busy(timedelta(minutes=20))]
@@ -300,17 +281,6 @@ def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
     app.resume("t")
     sim.advance(timedelta(0))
     assert hours(sim.executions("t"), "SUCCEEDED") == [1]
-
-
-def test_cancel_records_a_waiting_attempt(sim: Simulation) -> None:
-    """A run that waits when its task is cancelled is recorded as CANCELLED, and the task runs no more."""
-    answer[:] = [keep_busy(timedelta(minutes=20))]
-    make()
-    sim.advance(1.1 * HOUR)
-    app.cancel("t")
-    sim.advance(5 * HOUR)
-    assert hours(sim.executions("t"), "CANCELLED") == [1]
-    assert len(called) == 1
 
 
 def test_trigger_does_not_move_the_plan(sim: Simulation) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.tasks import shard_sweeps
@@ -72,16 +71,6 @@ def test_the_shards_dispatches_are_created_side_by_side() -> None:
     with closing(make_app(queue)) as app:
         app.sweep()
     assert list_shards(queue.messages.values()) == [*range(SHARDS)]
-
-
-def test_it_costs_a_dispatch_for_each_shard_and_nothing_else() -> None:
-    """The job itself reads and writes nothing, however many threads it has."""
-    queue, counts = ListeningQueue(), Counts()
-    settings = Settings(secret="x" * 40, executor_url="http://x")
-    store = count_store(ShardedStore(), counts)
-    with closing(App(settings, store=store, dispatcher=count_dispatcher(queue, counts))) as app:
-        app.sweep()
-        assert counts == Counts(dispatches=SHARDS)
 
 
 @pytest.mark.parametrize("dies_after", [0, 1, SHARDS // 2, SHARDS - 1])
@@ -152,16 +141,3 @@ class _Noted:
     def sweep(self) -> Sweep:
         self.swept.append(self.shard)
         return Sweep()
-
-
-def test_one_refused_dispatch_is_swept_by_the_job_and_the_others_are_sent() -> None:
-    """Each shard is looked at by one of the two."""
-
-    def refuse_one(shard: int) -> None:
-        if shard == 7:
-            raise QueueUnavailable("The queue", "for a test")
-
-    queue = ListeningQueue(refuse_one)
-    with closing(make_app(queue)) as app:
-        app.sweep()
-    assert list_shards(queue.messages.values()) == [each for each in range(SHARDS) if each != 7]

@@ -191,18 +191,6 @@ def test_a_run_that_is_under_way_can_be_snoozed(sim: Simulation) -> None:
     assert sim.app.get("t").status is TaskStatus.COMPLETED
 
 
-def test_workers_get_it_when_it_is_due(sim: Simulation) -> None:
-    """And not before."""
-    make(sim, schedule="now", pull="gpu")
-    sim.add_worker("gpu")
-    sim.advance(MINUTE)
-    sim.app.snooze("t")
-    sim.advance(9 * MINUTE)
-    assert [why for _, why in ran(sim)] == ["SCHEDULE"]
-    sim.advance(2 * MINUTE)
-    assert ran(sim) == [(at(0), "SCHEDULE"), (at(11), "SNOOZE")]
-
-
 def test_a_snooze_that_workers_are_offered_is_taken_back_when_it_is_moved(sim: Simulation) -> None:
     """It is offered again at its new instant, and not before."""
     make(sim, schedule="now", pull="gpu")

@@ -15,7 +15,6 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.tasks.sweeper import SHARD_THREADS
-from cloudsched.errors import QueueUnavailable
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 TASKS = 3 * SHARD_THREADS
@@ -61,21 +60,3 @@ def test_lost_dispatches_are_created_side_by_side(store: SqliteStore) -> None:
     with closing(make_app(store, queue)) as app:
         swept = app.sweep()
     assert (swept.examined, swept.dispatched, len(queue.names)) == (TASKS, TASKS, TASKS)
-
-
-def test_what_the_queue_refuses_is_found_again(store: SqliteStore) -> None:
-    """A refusal in one thread keeps the others from nothing, and the next sweep sends what is missing."""
-    turns = iter(range(TASKS * 2))
-
-    def refuse_some() -> None:
-        if next(turns) < TASKS and next(turns) % 3:
-            raise QueueUnavailable("The queue", "for a test")
-
-    queue = Queue(refuse_some)
-    with closing(make_app(store, queue)) as app:
-        first = app.sweep()
-        assert first.unsent
-        assert first.unsent + first.dispatched == TASKS
-        queue.before = lambda: None
-        app.sweep()
-    assert len(queue.names) == TASKS

@@ -58,16 +58,6 @@ def test_a_sweep_begins_a_margin_before_the_first_task_that_the_last_one_found(
     assert sweep_starts == [None, began - GRACE - COMMIT_MARGIN]
 
 
-def test_a_task_that_stays_overdue_holds_the_front_back(sim: Simulation, sweep_starts: list[datetime | None]) -> None:
-    """As long as its dispatch cannot be sent, every sweep finds it."""
-    task = sim.app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(sim.now + MINUTE))
-    sim.queue.purge()
-    for minutes in (5, 8, 11):
-        sim.clock.move_to(task.created_at + minutes * MINUTE)
-        assert sim.app.container.sweeper.sweep().examined == 1
-    assert sweep_starts == [None, *[task.created_at + MINUTE - COMMIT_MARGIN] * 2]
-
-
 @pytest.mark.parametrize("change", ["an interval later", "after the clock was set back"])
 def test_a_full_sweep_follows_now_and_then(
     sim: Simulation, sweep_starts: list[datetime | None], monkeypatch: pytest.MonkeyPatch, change: str

@@ -11,7 +11,6 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
@@ -22,9 +21,7 @@ MINUTE = timedelta(minutes=1)
 def app() -> App:
     app = App(Settings())
 
-    @app.handler("work", retry=False)
-    def work() -> str:
-        return "done"
+    app.handler("work", retry=False)(lambda: "done")
 
     @app.handler("whole")
     def whole(ctx: Context) -> object:
@@ -73,31 +70,6 @@ def test_a_task_stays_marked_until_its_dispatch_exists(app: App, sim: Simulation
     app.sweep()
     assert not app.get("far").deferred
     assert len(sim.pending()) == 1
-
-
-def test_a_call_stays_marked_until_its_parent_is_notified(app: App, sim: Simulation) -> None:
-    """While the queue is down, a sweep leaves the mark of a call whose end its parent does not know yet."""
-    make(app, sim, "parent", handler="whole")
-    sim.queue.deliver_due()
-    ((call,),) = (page.items for page in app.container.child_tasks.pages("parent"))
-    stored = app.container.store.load(call.id)
-    assert stored
-    assert stored.task.has_ended
-    app.container.store.commit(Commit(stored.task.model_copy(update={"deferred": True, "wake_at": sim.now}), stored))
-    notified: list[str] = []
-
-    def fail(task: Any) -> None:  # noqa: ANN401 - a task
-        notified.append(task.id)
-        raise ConnectionError("the queue is down")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app.container.child_tasks, "notify_parent", fail)
-        sim.clock.advance(MINUTE)
-        app.sweep()
-    assert notified == [call.id]
-    assert app.get(call.id).deferred
-    app.sweep()
-    assert not app.get(call.id).deferred
 
 
 def test_a_task_is_not_removed_that_ended_anew_while_the_sweep_read(

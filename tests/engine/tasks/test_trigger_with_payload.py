@@ -130,15 +130,6 @@ def test_a_durable_handler_is_replayed_with_it(sim: Simulation, app: App, seen: 
     assert (ended.content, ended.payload) == (15, {"n": 7})
 
 
-def test_a_worker_gets_it(sim: Simulation, app: App, seen: Seen) -> None:
-    """One at the store runs the handler with it."""
-    sim.add_worker("gpu")
-    task = create(app, "gpu-work")
-    app.trigger(task.id, {"n": 7})
-    sim.advance(MINUTE)
-    assert seen.rows == [7]
-
-
 def test_a_claim_that_is_given_up_keeps_it(sim: Simulation, app: App) -> None:
     """The next worker gets it."""
     task = create(app, "gpu-work")
@@ -234,25 +225,3 @@ def test_the_latest_keys_are_remembered(sim: Simulation, app: App) -> None:
         sim.advance(timedelta(0))
     found = app.get(task.id)
     assert [mark.is_known_to(found) for mark in marks] == [False, *[True] * MAX_REQUESTS]
-
-
-def test_it_costs_what_a_trigger_costs(sim: Simulation, app: App) -> None:
-    """The same reads, commits, writes and dispatches, with a key, too."""
-    task = create(app)
-    costs = []
-    for number, payload in enumerate((None, {"n": 7})):
-        before = sim.counts.copy()
-        app.trigger(task.id, payload, mark=None if payload is None else RequestMark.of_name(number, payload))
-        sim.advance(timedelta(0))
-        costs.append(sim.counts.since(before))
-    assert costs[0] == costs[1]
-
-
-def test_the_history_says_so(app: App, sim: Simulation) -> None:  # noqa: ARG001 - the app runs on it
-    """With the execution, and without the payload."""
-    task = create(app)
-    app.trigger(task.id, {"n": 7, "text": "secret"})
-    entry = app.get(task.id).history[-1]
-    assert (entry.action, entry.reason) == ("TRIGGERED", "With a payload of its own.")
-    assert entry.execution_id is not None
-    assert "secret" not in entry.model_dump_json()

@@ -14,6 +14,11 @@ from cloudsched.testing import START, Simulation
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 
+Create = Callable[..., Task]
+"""Creates a task, as the fixture ``create`` does."""
+Simulate = Callable[..., Simulation]
+"""Starts a simulation, as the fixture ``simulate`` does."""
+
 
 def create(app: App, **fields: Any) -> Task:
     """Create a task of the handler ``work``."""

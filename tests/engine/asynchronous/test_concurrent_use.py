@@ -199,19 +199,3 @@ def test_a_context_is_of_no_use_after_its_attempt(app: App) -> None:
         has_ended.set()
         assert over.wait(60)
     assert told == ["The attempt has ended: its context can no longer be used. Await all that uses it in the handler."]
-
-
-def test_a_suspended_handler_gets_no_more_results(app: App) -> None:
-    """Not in its finally, either, nor if it swallows the suspension."""
-
-    @app.handler("work", retry=False)
-    async def work(ctx: AsyncContext) -> str:
-        try:
-            await ctx.sleep(DAY)
-        except BaseException:  # noqa: BLE001 - the mistake that is looked for
-            return "swallowed"
-        return "slept"
-
-    execution = run(app)
-    assert execution.error is not None
-    assert "continued after it was suspended" in execution.error.message

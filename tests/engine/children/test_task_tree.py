@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Simulate, create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.json_limits import json_size
@@ -18,7 +17,7 @@ LIMITS = "cloudsched.engine.child_tasks"
 
 
 @pytest.fixture
-def sim(simulate: Callable[..., Simulation], app: App) -> Simulation:
+def sim(simulate: Simulate, app: App) -> Simulation:
     """Two days of a task that calls two branches a day, each of which calls two leaves."""
     app.handler("leaf")(lambda: None)
 
@@ -63,7 +62,7 @@ def test_a_tree_is_cut_from_its_oldest_leaves_on(
     assert tree_shape(app.tree("root")) == (branches, left_out)
 
 
-def test_a_tree_of_large_calls_is_cut(app: App, simulate: Callable[..., Simulation]) -> None:
+def test_a_tree_of_large_calls_is_cut(app: App, simulate: Simulate) -> None:
     """However large the calls' payloads are, the answer fits into a response; what is left out is counted."""
 
     @app.handler("leaf")
@@ -98,7 +97,7 @@ def test_the_number_of_calls_read_is_limited(app: App, monkeypatch: pytest.Monke
     assert tree_shape(app.tree("root")) == ([("02", 0, 1), ("02", 0, 1)], 1)
 
 
-def test_calls_of_a_running_handler_are_shown(simulate: Callable[..., Simulation], app: App) -> None:
+def test_calls_of_a_running_handler_are_shown(simulate: Simulate, app: App) -> None:
     """This includes calls that no commit of the handler's run has recorded yet."""
     seen = list[int]()
 

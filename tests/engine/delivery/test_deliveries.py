@@ -123,21 +123,6 @@ def test_is_delivered_when_all_channels_have_taken_it(sim: Simulation) -> None:
     assert [each.is_delivered for each in sim.executions(task.id)] == [True]
 
 
-def test_a_channel_that_fails_is_tried_again_under_the_same_id(sim: Simulation) -> None:
-    """With waits in between, and then it is sent once."""
-    sim.channel("EMAIL").fails(2)
-    task = make(sim, "EMAIL")
-    sim.advance(timedelta(seconds=1))
-    assert not sim.sent("EMAIL")
-    sim.advance(HOUR)
-    (sent,) = sim.sent("EMAIL")
-    (delivery,) = find_deliveries(sim, task)
-    assert delivery.delivery is not None
-    assert sent.message.id == delivery.delivery.message_id
-    (execution,) = sim.executions(delivery.id)
-    assert execution.attempt_count == 3
-
-
 def test_a_channel_that_is_down_for_good_ends_after_ten_tries_and_three_days(sim: Simulation) -> None:
     """The delivery has failed then, and the execution is not delivered; it has succeeded nevertheless."""
     sim.channel("EMAIL").is_down = True
@@ -174,23 +159,6 @@ def test_an_occurrence_that_is_run_again_is_not_delivered_again(sim: Simulation)
     assert {each.status for each in sim.executions(task.id)} == {"SUCCEEDED"}
     ids = [each.message.id for each in sim.sent("EMAIL")]
     assert len(ids) == len(set(ids)) == len(sim.executions(task.id))
-
-
-def test_a_mail_can_be_ended_with_one_click() -> None:
-    """Its link ends the category; where the API has no address that people reach, there is none."""
-    with Simulation(app, public_url="https://api.example") as sim:
-        sim.add_person("ada")
-        make(sim, "EMAIL", title="First")
-        sim.advance(2 * HOUR)
-        (sent,) = sim.sent("EMAIL")
-        url = sent.message.unsubscribe_url
-        assert url is not None
-        assert url.startswith("https://api.example/v1/links/unsubscribe/")
-        sim.app.container.unsubscribe_links.follow(url.rpartition("/")[2])
-        make(sim, "EMAIL", title="Second")
-        make(sim, "EMAIL", title="Report", category="REPORT")
-        sim.advance(2 * HOUR)
-        assert [each.title for each in sim.sent("EMAIL")] == ["First", "Report"]
 
 
 @pytest.mark.parametrize("asked", [timedelta(seconds=1), timedelta(hours=2)])

@@ -9,7 +9,6 @@ import pytest
 from tests.adapters.delivery.mail_server import MailServer, serve_mail
 
 from cloudsched import App, Settings, Task
-from cloudsched.adapters.delivery import smtp
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.responses import DeliveryReport
@@ -71,21 +70,6 @@ def test_a_server_that_dies_after_data_gets_the_same_mail_again(sim: Simulation,
     sim.advance(timedelta(days=4))
     assert [each["Message-ID"] for each in server.mails] == [read_report(sim, task).message_id] * 2
     assert (read_report(sim, task).status, read_report(sim, task).attempts) == ("SENT", 2)
-
-
-def test_a_server_that_answers_late_does_not_hold_the_executor(
-    sim: Simulation, server: MailServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The attempt ends, and another one follows."""
-    monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.2)
-    server.data_answer = "wait"
-    task = tell(sim)
-    sim.advance(timedelta(seconds=3))
-    assert read_report(sim, task).status == "RETRYING"
-    server.data_answer = "250 OK"
-    sim.advance(timedelta(days=4))
-    assert read_report(sim, task).status == "SENT"
-    assert len({each["Message-ID"] for each in server.mails}) == 1
 
 
 def test_one_of_two_recipients_is_refused_alone(sim: Simulation, server: MailServer) -> None:

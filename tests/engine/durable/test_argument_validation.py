@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, register_work_handler, run
+from tests.engine.harness import DAY, Create, register_work_handler, run
 
-from cloudsched import App, Context, Task
+from cloudsched import App, Context
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 
@@ -101,7 +101,7 @@ def test_a_sleep_until_the_past_ends_at_once(app: App, wait: Any) -> None:  # no
 
 @pytest.mark.parametrize("far", [datetime(9998, 12, 31, tzinfo=UTC), timedelta(days=300_000)], ids=repr)
 def test_a_sleep_of_centuries_is_possible_and_can_be_cancelled(
-    app: App, sim: Simulation, create: Callable[..., Task], far: datetime | timedelta
+    app: App, sim: Simulation, create: Create, far: datetime | timedelta
 ) -> None:
     register_work_handler(app, lambda ctx: ctx.sleep(far))
     task = create()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.engine.harness import DAY, MINUTE
+from tests.engine.harness import DAY, MINUTE, Create
 
-from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.journal import MAX_INLINE_RESULT_BYTES
 from cloudsched.testing import START, Simulation
 
@@ -43,9 +43,7 @@ def blob_names(folder: Path) -> list[str]:
     return sorted(str(each.relative_to(folder)).partition("/")[0] for each in folder.rglob("*") if each.is_file())
 
 
-def test_large_results_are_removed_with_a_deleted_task(
-    app: App, create: Callable[..., Task], sim: Simulation, folder: Path
-) -> None:
+def test_large_results_are_removed_with_a_deleted_task(app: App, create: Create, sim: Simulation, folder: Path) -> None:
     for name in ("one", "two"):
         create(id=name)
     sim.advance(MINUTE)
@@ -56,7 +54,7 @@ def test_large_results_are_removed_with_a_deleted_task(
 
 
 def test_large_results_are_removed_with_an_expired_execution(
-    app: App, create: Callable[..., Task], sim: Simulation, folder: Path
+    app: App, create: Create, sim: Simulation, folder: Path
 ) -> None:
     schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", dtstart=START.replace(tzinfo=None))
     create(id="one", schedule=schedule, execution_retention=timedelta(hours=30))
@@ -68,7 +66,7 @@ def test_large_results_are_removed_with_an_expired_execution(
 
 
 def test_results_that_cannot_be_removed_do_not_keep_their_task(
-    create: Callable[..., Task],
+    create: Create,
     sim: Simulation,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,

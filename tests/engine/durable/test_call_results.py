@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, register_work_handler
 
 from cloudsched import App, Context, Task
 from cloudsched.errors import CallFailed
@@ -31,9 +30,7 @@ def register_parent_and_child(app: App) -> None:
 
 
 @pytest.mark.parametrize("days", [0, 3])
-def test_a_manual_run_does_not_resolve_a_call(
-    app: App, sim: Simulation, create: Callable[..., Task], days: int
-) -> None:
+def test_a_manual_run_does_not_resolve_a_call(app: App, sim: Simulation, create: Create, days: int) -> None:
     """It fails, before the call's own run has succeeded or after that."""
 
     @app.handler("c", retry=False)
@@ -54,7 +51,7 @@ def test_a_manual_run_does_not_resolve_a_call(
 
 
 def test_a_call_that_is_cancelled_before_it_ran_fails_despite_a_manual_run(
-    app: App, sim: Simulation, create: Callable[..., Task]
+    app: App, sim: Simulation, create: Create
 ) -> None:
     """Its task has run, and so has a last execution, but no outcome."""
     app.handler("c")(lambda: "by hand")
@@ -79,7 +76,7 @@ def test_a_call_that_is_cancelled_before_it_ran_fails_despite_a_manual_run(
     assert execution.content == ["CANCELLED", "Cancelled by its owner."]
 
 
-def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create: Create) -> None:
     """The retry of the call's own run continues under the same id; a manual run beside it changes nothing."""
     fails = [True, True]
 

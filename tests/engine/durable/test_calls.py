@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, Create, Row, register_work_handler, run
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Task
+from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents import journal as limits
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.ports.procedure import Procedure
@@ -31,7 +30,7 @@ def test_calls_run_in_parallel_and_gather_keeps_their_order(app: App) -> None:
 
 
 def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The notification comes while the parent holds its lease; the parent does not wait for its poll a minute later."""
     app.handler("fine")(lambda: "fine")
@@ -50,9 +49,7 @@ def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     assert (execution.content, execution.finished_at) == ("fine", START)
 
 
-def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App, sim: Simulation, create: Create) -> None:
     """Each of a hundred events leaves one dispatch behind; none of them becomes another one."""
 
     def call(ctx: Context) -> int:
@@ -73,9 +70,7 @@ def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(
     assert late == ["dropped"] * 15
 
 
-def test_a_user_task_with_the_id_of_a_call_is_not_taken_for_the_call(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_user_task_with_the_id_of_a_call_is_not_taken_for_the_call(app: App, sim: Simulation, create: Create) -> None:
     """The ids of calls can be worked out; a task that has one already is not taken for the call."""
     app.handler("fine")(lambda: "fine")
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
@@ -112,7 +107,7 @@ def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
 
 
 def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(
-    app: App, sim: Simulation, create: Callable[..., Task]
+    app: App, sim: Simulation, create: Create
 ) -> None:
     @app.handler("forever")
     def forever(ctx: Context) -> None:
@@ -135,7 +130,7 @@ def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(
 @pytest.mark.parametrize("is_down", [False, True])
 @pytest.mark.parametrize("kind", [ConnectionError, WorkflowError])
 def test_a_call_started_before_an_exception_is_made_once(
-    app: App, sim: Simulation, create: Callable[..., Task], kind: type[Exception], retries: int, *, is_down: bool
+    app: App, sim: Simulation, create: Create, kind: type[Exception], retries: int, *, is_down: bool
 ) -> None:
     """Whatever ends the handler, however many attempts follow, and also if the queue does not answer just then."""
     did = list[int]()
@@ -160,9 +155,7 @@ def test_a_call_started_before_an_exception_is_made_once(
     assert execution.steps[-1].child == made.task.id
 
 
-def test_a_handler_that_fails_in_a_cancelled_task_makes_no_call(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_handler_that_fails_in_a_cancelled_task_makes_no_call(app: App, sim: Simulation, create: Create) -> None:
     app.handler("alert")(lambda: None)
 
     def call(ctx: Context) -> None:
@@ -180,37 +173,7 @@ def test_a_handler_that_fails_in_a_cancelled_task_makes_no_call(
     assert execution.attempts[0].error.type == "ConnectionError"
 
 
-def test_cancelling_a_task_cancels_its_descendants(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
-    """Two levels down; and nothing of it runs afterwards."""
-
-    @app.handler("leaf")
-    def leaf(ctx: Context) -> None:
-        ctx.sleep(DAY)
-
-    @app.handler("branch")
-    def branch(ctx: Context) -> None:
-        ctx.gather(*[ctx.call("leaf") for _ in range(3)])
-
-    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
-    task = create()
-    sim.advance(MINUTE)
-    tree = app.tree(task.id)
-    leaves = [leaf.task for branch in tree.children for leaf in branch.children]
-    assert (len(tree.children), len(leaves)) == (2, 6)
-    app.cancel(task.id)
-    before = len(sim.queue.deliveries)
-    sim.run_until_idle()
-    everything = [task, *(each.task for each in tree.children), *leaves]
-    assert {app.get(each.id).status.value for each in everything} == {"CANCELLED"}
-    assert {e.status.value for each in everything for e in sim.executions(each.id)} == {"CANCELLED"}
-    assert not app.get(task.id).deferred
-    verdicts = {each.result.action.value for each in sim.queue.deliveries[before:] if each.result}
-    assert verdicts == {"dropped"}
-
-
-def test_the_journal_moves_into_the_record_when_the_execution_ends(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_the_journal_moves_into_the_record_when_the_execution_ends(app: App, sim: Simulation, create: Create) -> None:
     app.handler("fine")(lambda: "fine")
 
     def call(ctx: Context) -> str:

@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import register_work_handler
+from tests.engine.harness import Create, register_work_handler
 
-from cloudsched import App, Context, Settings, Task
+from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.engine.child_tasks import ChildTasks
@@ -60,7 +60,7 @@ def offer_and_finish_one(sim: Simulation) -> bool:
     return finish_one_call(sim.app)
 
 
-def test_a_call_that_ends_during_a_replay_causes_no_further_replay(app: App, create: Callable[..., Task]) -> None:
+def test_a_call_that_ends_during_a_replay_causes_no_further_replay(app: App, create: Create) -> None:
     """Of so many calls, one ends in each replay, and the others while nothing runs."""
     replays = list[object]()
 
@@ -85,7 +85,7 @@ def test_a_call_that_ends_during_a_replay_causes_no_further_replay(app: App, cre
 
 @pytest.mark.parametrize("others", [["other"], ["other", "later", "later", "later"]])
 def test_a_call_that_ended_does_not_resume_a_parent_that_waits_for_another(
-    app: App, sim: Simulation, create: Callable[..., Task], others: list[str]
+    app: App, sim: Simulation, create: Create, others: list[str]
 ) -> None:
     """It ended while the parent ran, which then waits for one other call: that one resumes it, and nothing before.
 
@@ -112,7 +112,7 @@ def test_a_call_that_ended_does_not_resume_a_parent_that_waits_for_another(
 
 @pytest.mark.parametrize("count", [2, 30])
 def test_the_last_call_may_finish_while_its_parent_polls(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, count: int
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """Its notification changes nothing, since another came first; the parent resumes without waiting for its poll."""
     look = ChildTasks.calls_in_progress
@@ -137,7 +137,7 @@ def test_the_last_call_may_finish_while_its_parent_polls(
 
 
 def test_a_parent_that_cannot_poll_its_calls_resumes_at_once(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store does not say what runs; its end is committed none the less."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.engine.harness import DAY, register_work_handler
+from tests.engine.harness import DAY, Create, register_work_handler
 
-from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import StoreUnavailable
@@ -58,7 +58,7 @@ def call_under_two_finished_calls(ctx: Context) -> None:
     "call", [leave_unawaited_call, call_next_to_failed_call, call_under_finished_call, call_under_two_finished_calls]
 )
 def test_all_open_descendants_are_cancelled(
-    app: App, sim: Simulation, create: Callable[..., Task], call: Callable[[Context], None], verb: str
+    app: App, sim: Simulation, create: Create, call: Callable[[Context], None], verb: str
 ) -> None:
     """This includes calls made by an execution, or by a call, that has ended."""
     register_work_handler(app, call)
@@ -77,7 +77,7 @@ def test_all_open_descendants_are_cancelled(
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 @pytest.mark.parametrize("fails", range(5))
 def test_a_call_is_cancelled_even_if_the_commit_that_recorded_it_failed_before(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, fails: int, verb: str
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch, fails: int, verb: str
 ) -> None:
     """The commit that records it fails some times, and it goes in with the suspension that follows from that."""
     commit, left = SqliteStore.commit, [None] * fails

@@ -10,13 +10,12 @@ from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.harness import register_work_handler, run
+from tests.engine.harness import Create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import MAX_COMMIT_ENTRIES
 from cloudsched.domain.documents.json_limits import stored_size
-from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import InvalidInput, StepFailed
 from cloudsched.testing import Simulation
@@ -128,9 +127,7 @@ def ask_time_after_step(ctx: Context) -> int:
     ],
     ids=lambda call: call.__name__,
 )
-def test_the_size_of_one_commit_is_bounded(
-    app: App, create: Callable[..., Task], call: Callable[[Context], int]
-) -> None:
+def test_the_size_of_one_commit_is_bounded(app: App, create: Create, call: Callable[[Context], int]) -> None:
     """Each entry is recorded after the one before it, and all of them are in the record at the end."""
     register_work_handler(app, call)
     with closing(Weighed()) as store, Simulation(app, store=store) as sim:
@@ -143,9 +140,7 @@ def test_the_size_of_one_commit_is_bounded(
     assert max(store.sizes) < MOST
 
 
-def test_steps_too_large_for_their_record_are_loaded_with_it(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_steps_too_large_for_their_record_are_loaded_with_it(app: App, sim: Simulation, create: Create) -> None:
     """Errors and names count as results do; lists say where the steps are."""
 
     def fail_at_length() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, register_work_handler
 
 from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -34,9 +34,7 @@ def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], th
     patch.setattr(SqliteStore, "commit", commit_twice)
 
 
-def test_a_journal_that_was_never_written_is_only_in_the_record(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_journal_that_was_never_written_is_only_in_the_record(app: App, sim: Simulation, create: Create) -> None:
     """The handler fails for good before any of its operations was committed."""
     register_work_handler(app, lambda ctx: ctx.wait_for("never", timeout=timedelta(0)))
     task = create()
@@ -47,7 +45,7 @@ def test_a_journal_that_was_never_written_is_only_in_the_record(
 
 
 def test_a_commit_that_conflicts_with_itself_consumes_one_event(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one of that name is not taken for the one that it took."""
     register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more")])
@@ -61,7 +59,7 @@ def test_a_commit_that_conflicts_with_itself_consumes_one_event(
 
 
 def test_an_event_is_not_consumed_under_an_expired_lease(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What takes it stands still for too long; it is neither recorded as taken nor lost, and the next one takes it."""
     register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more", timeout=timedelta(0))])
@@ -84,7 +82,7 @@ def test_an_event_is_not_consumed_under_an_expired_lease(
 
 @pytest.mark.parametrize("is_taken", [True, False])
 def test_an_event_whose_commit_conflicts_with_itself_is_stored_once(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
 ) -> None:
     """This holds whether or not the event is still there when the sender reads the task again."""
     register_work_handler(app, lambda ctx: ctx.wait_for("more"))
@@ -98,7 +96,7 @@ def test_an_event_whose_commit_conflicts_with_itself_is_stored_once(
 
 
 def test_a_manual_retry_makes_a_call_that_was_only_recorded(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not mistaken for a call whose task was deleted."""
     app.handler("fine")(lambda: "fine")
@@ -115,7 +113,7 @@ def test_a_manual_retry_makes_a_call_that_was_only_recorded(
 
 
 def test_a_call_that_ended_before_it_was_made_again_is_not_awaited(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parent died after making the call; the next attempt finds it finished, and continues at once."""
     app.handler("fine")(lambda: "fine")
@@ -144,7 +142,7 @@ def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 def test_a_call_made_while_its_task_is_cancelled_or_deleted_is_cancelled(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, verb: str, *, dies: bool
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch, verb: str, *, dies: bool
 ) -> None:
     """The call is recorded, then its task is cancelled or deleted, then the call is made; also if its maker dies."""
 
@@ -173,9 +171,7 @@ def test_a_call_made_while_its_task_is_cancelled_or_deleted_is_cancelled(
     assert stored is None or not stored.task.deferred
 
 
-def test_a_handler_whose_journal_is_gone_repeats_nothing(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_handler_whose_journal_is_gone_repeats_nothing(app: App, sim: Simulation, create: Create) -> None:
     """Its task was deleted between its claim and its first read of the journal."""
     done = list[object]()
 

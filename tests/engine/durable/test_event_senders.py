@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import Create
 
-from cloudsched import App, Context, EventSender, EventTimedOut, Settings, Task
+from cloudsched import App, Context, EventSender, EventTimedOut, Settings
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.errors import NotAllowed, NotAwaited
@@ -72,7 +72,7 @@ def app() -> App:
 def test_an_event_counts_if_its_sender_is_named(
     app: App,
     sim: Simulation,
-    create: Callable[..., Task],
+    create: Create,
     handler: str,
     sender: EventSender | None,
     result: str,
@@ -92,7 +92,7 @@ def test_an_event_counts_if_its_sender_is_named(
     assert sim.executions(task.id)[0].content == result
 
 
-def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, create: Create) -> None:
     """A handler that waits for an admin sleeps on when the owner sends one: it is not replayed over and over."""
     task = create(handler="admins")
     app.send_event(task.id, "approved", "early", early=True, sender=OWNER)
@@ -105,9 +105,7 @@ def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, cr
     assert later.suspension_count == run.suspension_count == 1
 
 
-def test_events_that_do_not_count_shut_out_none_that_does(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_events_that_do_not_count_shut_out_none_that_does(app: App, sim: Simulation, create: Create) -> None:
     """An owner who fills the task with events of the right name cannot prevent the admin's from being consumed."""
     task = create(handler="admins")
     sim.advance(timedelta(minutes=1))
@@ -124,7 +122,7 @@ def test_events_that_do_not_count_shut_out_none_that_does(
 
 
 @pytest.mark.parametrize("by", ["owner", [], ["stranger"], 7, None])
-def test_unknown_senders_are_refused(sim: Simulation, create: Callable[..., Task], by: object) -> None:
+def test_unknown_senders_are_refused(sim: Simulation, create: Create, by: object) -> None:
     """A single string is a mistake, too: it would be read letter by letter."""
     task = create(handler="wrong", payload={"by": by}, retry=False)
     sim.run_until_idle()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.harness import DAY, MINUTE
+from tests.engine.harness import DAY, MINUTE, Create
 
 from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -73,7 +72,7 @@ def contents(sim: Simulation, task: Task) -> list[object]:
 
 
 def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
-    app: App, sim: Simulation, create: Callable[..., Task]
+    app: App, sim: Simulation, create: Create
 ) -> None:
     """There is room for one event for each of them, and for no more."""
     task = create(**TWO_AT_ONCE)
@@ -90,9 +89,7 @@ def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
 
 
 @pytest.mark.parametrize("again_after", [timedelta(0), timedelta(hours=1), 2 * DAY])
-def test_a_second_click_is_the_same_answer(
-    app: App, sim: Simulation, create: Callable[..., Task], again_after: timedelta
-) -> None:
+def test_a_second_click_is_the_same_answer(app: App, sim: Simulation, create: Create, again_after: timedelta) -> None:
     """Before the answer is taken, after that, and when its execution has ended: January's never approves February."""
     task = create(schedule=MONTHLY, maxRuns=2)
     sim.advance(MINUTE)
@@ -103,7 +100,7 @@ def test_a_second_click_is_the_same_answer(
     assert contents(sim, task) == ["yes", "nobody approved"]
 
 
-def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulation, create: Create) -> None:
     """The first one counts, whether it has been taken yet or not."""
     task = create()
     sim.advance(MINUTE)
@@ -116,7 +113,7 @@ def test_another_answer_to_what_was_answered_is_refused(app: App, sim: Simulatio
     assert contents(sim, task) == ["yes"]
 
 
-def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, create: Create) -> None:
     """It is refused with what is awaited; next month's question has an answer of its own."""
     task = create(schedule=MONTHLY, maxRuns=2)
     sim.advance(9 * DAY)
@@ -135,7 +132,7 @@ def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, cre
     assert contents(sim, task) == ["nobody approved", "in time"]
 
 
-def test_of_several_that_wait_one_is_to_be_named(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_of_several_that_wait_one_is_to_be_named(app: App, sim: Simulation, create: Create) -> None:
     """Without a name, nobody can say whose answer it is; once one has its answer, the other is meant."""
     task = create(**TWO_AT_ONCE)
     sim.advance(DAY + MINUTE)
@@ -150,7 +147,7 @@ def test_of_several_that_wait_one_is_to_be_named(app: App, sim: Simulation, crea
 
 @pytest.mark.parametrize("when", ["before it begins", "when it has ended", "of another one"])
 def test_an_event_for_an_execution_that_is_not_open_is_refused(
-    app: App, sim: Simulation, create: Callable[..., Task], when: str
+    app: App, sim: Simulation, create: Create, when: str
 ) -> None:
     """Even one that may come early."""
     task = create(schedule=Schedule.every(30 * DAY, start=START + DAY))
@@ -164,7 +161,7 @@ def test_an_event_for_an_execution_that_is_not_open_is_refused(
 
 @pytest.mark.parametrize("handler", ["work", "patient"])
 def test_an_early_answer_is_kept_if_somebody_asks_for_it(
-    app: App, sim: Simulation, create: Callable[..., Task], handler: str
+    app: App, sim: Simulation, create: Create, handler: str
 ) -> None:
     """The sender, or the handler: for the next execution if none is open, or for the open one, with which it ends."""
     early = handler == "work"
@@ -185,7 +182,7 @@ def test_an_early_answer_is_kept_if_somebody_asks_for_it(
 
 @pytest.mark.parametrize("between", ["a replay", "a pause"])
 def test_an_answer_that_comes_while_it_looks_is_not_refused(
-    app: App, sim: Simulation, create: Callable[..., Task], between: str
+    app: App, sim: Simulation, create: Create, between: str
 ) -> None:
     """A handler that is replayed to its wait, or that has been stopped on its way there, still waits for its event."""
     task = create()
@@ -242,9 +239,7 @@ def fail_as_unavailable(*_: object, **__: object) -> None:
     raise StoreUnavailable("The store", "down")
 
 
-def test_an_answer_like_last_month_s_is_refused_when_it_is_late(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_an_answer_like_last_month_s_is_refused_when_it_is_late(app: App, sim: Simulation, create: Create) -> None:
     """The latest execution was not answered: that an earlier one was sent the same makes this no second click."""
     task = create(schedule=MONTHLY, maxRuns=3)
     sim.advance(MINUTE)
@@ -257,7 +252,7 @@ def test_an_answer_like_last_month_s_is_refused_when_it_is_late(
 
 @pytest.mark.parametrize("again_after", [timedelta(0), 2 * DAY])
 def test_a_second_early_click_does_not_answer_the_next_execution(
-    app: App, sim: Simulation, create: Callable[..., Task], again_after: timedelta
+    app: App, sim: Simulation, create: Create, again_after: timedelta
 ) -> None:
     """It is the same answer, before the execution begins and when it has been taken."""
     task = create(schedule=Schedule.every(30 * DAY, start=START + DAY), maxRuns=2)
@@ -295,7 +290,7 @@ def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App,
     assert contents(sim, task) == ["yes"]
 
 
-def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create: Create) -> None:
     """The wake-up at that instant ends it: it is not put off to a later one again and again."""
     task = create(schedule=START + MINUTE)
     sim.run_until_idle(timedelta(days=366))
@@ -305,7 +300,7 @@ def test_a_wait_ends_at_the_very_instant_of_its_timeout(sim: Simulation, create:
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])
 def test_the_events_of_an_execution_are_removed_when_its_task_ends(
-    app: App, sim: Simulation, create: Callable[..., Task], end: str
+    app: App, sim: Simulation, create: Create, end: str
 ) -> None:
     task = create()
     sim.advance(7 * DAY - MINUTE)

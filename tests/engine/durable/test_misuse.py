@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, register_work_handler, run
+from tests.engine.harness import DAY, Create, register_work_handler, run
 
-from cloudsched import App, Context, Task
+from cloudsched import App, Context
 from cloudsched.engine.durable.calls import CallHandle
 from cloudsched.errors import StepFailed, WorkflowError
 from cloudsched.testing import START, Simulation
@@ -145,7 +145,7 @@ SAID: dict[str, Callable[[Context], object]] = {
 @pytest.mark.parametrize("during", ["the handler", "another step"])
 @pytest.mark.parametrize("ask", SAID)
 def test_a_timed_out_step_can_no_longer_report(
-    app: App, sim: Simulation, create: Callable[..., Task], ask: str, during: str
+    app: App, sim: Simulation, create: Create, ask: str, during: str
 ) -> None:
     """Whatever it asks of its context stops it, and neither the journal nor the record knows of it."""
     goes_on, ended = threading.Event(), threading.Event()

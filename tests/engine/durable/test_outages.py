@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, run
+from tests.engine.harness import DAY, MINUTE, Create, create, run
 
-from cloudsched import App, Context, Execution, Fail, Settings, Task
+from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.execution import executor as running
@@ -156,7 +156,7 @@ def test_a_large_step_result_survives_an_outage_of_the_blob_storage(app: App, mo
 def test_a_handler_keeps_its_outcome_through_an_outage_of_the_blob_storage(
     app: App,
     sim: Simulation,
-    create: Callable[..., Task],
+    create: Create,
     monkeypatch: pytest.MonkeyPatch,
     *,
     fails: bool,

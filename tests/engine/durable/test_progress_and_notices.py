@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_handler, run
 
-from cloudsched import App, Context, RetryPolicy, Task
-from cloudsched.adapters.blobs import FileBlobs
+from cloudsched import App, Context
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.errors import StepFailed, StoreUnavailable
-from cloudsched.testing import Simulation
+from cloudsched.errors import StepFailed
 
 
 def message_texts(execution: Execution) -> list[str]:
@@ -46,9 +43,7 @@ def test_progress_is_recorded_once_and_costs_a_replay_nothing(app: App, *, repla
     assert message_texts(run(app, replay=replay)) == ["begins", "inside", *days, "ends"]
 
 
-def test_progress_in_a_replay_renews_a_lease_that_is_half_over(
-    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
-) -> None:
+def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App, simulate: Simulate, create: Create) -> None:
     """A handler that computes for a long time between steps reports progress to keep its lease, in every replay."""
     left = list[timedelta]()
 
@@ -109,7 +104,7 @@ def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, r
 
 @pytest.mark.parametrize("replay", [False, True])
 def test_a_notice_inside_a_step_is_refused_and_one_beside_it_is_sent_once(
-    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], *, replay: bool
+    app: App, simulate: Simulate, create: Create, *, replay: bool
 ) -> None:
     """The attempt that succeeds puts it into the inbox, and does not call the step."""
     messages = list[str]()
@@ -129,38 +124,3 @@ def test_a_notice_inside_a_step_is_refused_and_one_beside_it_is_sent_once(
     assert [message.title for message in sim.inbox("ada")] == ["Beside"]
     refusal = "A step cannot contain other operations: move ctx.notify out of it, into the handler."
     assert set(messages) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
-
-
-@pytest.mark.parametrize("why", ["paused", "tried again", "waits", "the store"])
-def test_a_suspended_execution_states_what_it_waits_for(
-    app: App, sim: Simulation, create: Callable[..., Task], why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lose_connection() -> None:
-        raise ConnectionError
-
-    def call(ctx: Context) -> None:
-        if why == "waits":
-            ctx.wait_for("approved")
-        if why == "paused":
-            ctx.step("first", lambda: app.pause("t").id)
-        if why == "the store":
-            monkeypatch.setattr(FileBlobs, "put", fail_to_store)
-            ctx.step("large", lambda: "x" * 600_000)
-        ctx.step("flaky", lose_connection, retry=RetryPolicy(max_retries=5, first_delay=DAY))
-
-    def fail_to_store(*_: object) -> None:
-        raise StoreUnavailable("The folder", "no")
-
-    register_work_handler(app, call)
-    create(id="t")
-    sim.advance(MINUTE)
-    (execution,) = sim.executions("t")
-    assert (
-        execution.message
-        == {
-            "paused": "It waits for its task to be resumed.",
-            "tried again": "It waits to try step 'flaky' again.",
-            "waits": "It waits for the event 'approved'.",
-            "the store": "It could not continue: The folder cannot be reached: no.",
-        }[why]
-    )

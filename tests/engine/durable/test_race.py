@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import MINUTE, Row, register_work_handler, run
+from tests.engine.harness import MINUTE, Create, Row, register_work_handler, run
 
 from cloudsched import App, AsyncContext, Context, Task
 from cloudsched.engine.child_tasks import ChildTasks
@@ -55,7 +54,7 @@ def test_the_first_to_end_wins_and_resumes_its_caller_at_once(app: App) -> None:
 
 @pytest.mark.parametrize("cancels", [True, False])
 def test_losers_are_cancelled_unless_they_are_to_go_on(
-    app: App, sim: Simulation, create: Callable[..., Task], *, cancels: bool
+    app: App, sim: Simulation, create: Create, *, cancels: bool
 ) -> None:
     register_work_handler(app, lambda ctx: race_naps(ctx, 3, 1, 2, cancel_losers=cancels))
     task = create()
@@ -87,9 +86,7 @@ def test_a_replay_has_the_same_winner_after_the_loser_has_ended(app: App) -> Non
     assert all(each == [1, 1] for each in winners)
 
 
-def test_a_failure_that_ends_first_raises_and_cancels_the_others(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_failure_that_ends_first_raises_and_cancels_the_others(app: App, sim: Simulation, create: Create) -> None:
     register_work_handler(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=2)), ctx.call("bad", Row(n=1))))
     task = create(retry=0)
     sim.run_until_idle()
@@ -117,7 +114,7 @@ def test_a_cancelled_loser_has_a_result_that_says_so(app: App) -> None:
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_a_process_that_dies_while_it_decides_decides_alike_afterwards(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, *, is_cancelled: bool
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch, *, is_cancelled: bool
 ) -> None:
     """Whether it had cancelled the first loser or not: the winner stays the winner, and all losers are cancelled."""
     cancel, tries = ChildTasks.cancel_call, list[str]()
@@ -165,7 +162,7 @@ def test_a_loser_that_was_cancelled_by_a_clock_that_is_behind_does_not_win(
 
 
 def test_no_loser_goes_on_when_the_execution_ends_before_the_winner_is_recorded(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No replay comes any more that could cancel it: what is recorded as cancelled has been cancelled before."""
     cancel = ChildTasks.cancel_call
@@ -182,7 +179,7 @@ def test_no_loser_goes_on_when_the_execution_ends_before_the_winner_is_recorded(
 
 
 def test_what_is_below_a_loser_is_cancelled_though_the_process_dies_before(
-    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No replay comes back to a loser that is cancelled already, and there may be none at all: the sweep does."""
     cancel, died = ChildTasks.cancel_descendants, list[str]()
@@ -206,7 +203,7 @@ def test_what_is_below_a_loser_is_cancelled_though_the_process_dies_before(
     assert not [each for each in app.container.store.list_tasks(TaskQuery(), limit=100).items if each.is_active]
 
 
-def test_a_retried_race_runs_again_without_what_failed(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_retried_race_runs_again_without_what_failed(app: App, sim: Simulation, create: Create) -> None:
     """The cancelled loser starts anew: its cancellation must not win the second race."""
     is_up = list[bool]()
 
@@ -228,7 +225,7 @@ def test_a_retried_race_runs_again_without_what_failed(app: App, sim: Simulation
     assert execution.content == "up"
 
 
-def test_an_async_handler_awaits_a_race(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_an_async_handler_awaits_a_race(app: App, sim: Simulation, create: Create) -> None:
     """The winner is the very call that was passed, and a function may be given for a handler's name."""
 
     @app.handler("work")

@@ -7,9 +7,9 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_handler
 
-from cloudsched import App, Context, Task
+from cloudsched import App, Context
 from cloudsched.testing import Simulation
 
 ORDER: dict[str, Any] = {"total": 100, "lines": [{"price": 60}, {"price": 40}], "open": ["a", "b"]}
@@ -34,7 +34,7 @@ SOURCES: dict[str, Callable[[Context], Any]] = {
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_handler_that_changes_a_result_changes_only_its_copy(
-    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], source: str, *, replay: bool
+    app: App, simulate: Simulate, create: Create, source: str, *, replay: bool
 ) -> None:
     """Every replay and every reader of the record receives what was recorded."""
     seen, paid = list[object](), list[int]()
@@ -73,9 +73,7 @@ def test_a_handler_that_changes_a_result_changes_only_its_copy(
     assert recorded in ({"order": ORDER}, ORDER)
 
 
-def test_the_payload_of_a_call_is_captured_when_it_is_made(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_the_payload_of_a_call_is_captured_when_it_is_made(app: App, sim: Simulation, create: Create) -> None:
     """Its task is made later, when something depends on it."""
     given = list[object]()
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from tests.engine.durable.retry_harness import RetryHarness
-from tests.engine.harness import DAY, MINUTE, Row, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, Row, register_work_handler
 
-from cloudsched import App, Cancel, Context, Fail, Retry, Schedule, Task
+from cloudsched import App, Cancel, Context, Fail, Retry, Schedule
 from cloudsched.errors import CallFailed, JournalMismatch, StepFailed
 from cloudsched.testing import START, Simulation
 
@@ -95,7 +95,7 @@ def test_an_immediate_failure_is_caused_by_the_last_failure_seen(
 
 
 def test_a_handler_that_cancels_after_a_failure_can_be_retried(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+    bench: RetryHarness, sim: Simulation, create: Create
 ) -> None:
     def call(ctx: Context) -> object:
         try:

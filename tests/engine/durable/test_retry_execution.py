@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 from tests.engine.durable.retry_harness import RetryHarness
-from tests.engine.harness import DAY, MINUTE, Row, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Create, Row, Simulate, register_work_handler
 
-from cloudsched import App, Context, Schedule, Task
+from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
 from cloudsched.testing import START, Simulation
 
@@ -63,19 +63,6 @@ def test_a_caught_failure_is_not_repeated_by_a_retry(
     assert again == ([] if caught is not gather_failed_call_and_step else ["ship"])
 
 
-def test_a_retry_repeats_only_the_failed_calls_of_a_gather(bench: RetryHarness) -> None:
-    bench.broken |= {"charge 1", "charge 3"}
-
-    def call(ctx: Context) -> int:
-        bench.step(ctx, "first")
-        calls = [ctx.call("charge", Row(n=n)) for n in range(5)]
-        bench.step(ctx, "meanwhile")
-        return sum(ctx.gather(*calls))
-
-    execution, again = bench.run_fix_and_retry(call)
-    assert (execution.content, again) == (10, ["charge 1", "charge 3"])
-
-
 @pytest.mark.parametrize("is_parallel", [True, False])
 def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, sim: Simulation, *, is_parallel: bool) -> None:
     bench.broken |= {"charge 1", "charge 3"} if is_parallel else {"charge 1"}
@@ -92,7 +79,7 @@ def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, sim: Si
 
 
 def test_a_failed_call_is_repeated_without_the_calls_after_it(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+    bench: RetryHarness, sim: Simulation, create: Create
 ) -> None:
     """The second one was made, and runs still: it is waited for, and not made again."""
     bench.broken.add("charge 1")
@@ -120,7 +107,7 @@ def test_a_failed_call_is_repeated_without_the_calls_after_it(
 @pytest.mark.parametrize("is_waited_for", [True, False])
 @pytest.mark.parametrize("mended", [{1}, {3}, {1, 3}])
 def test_a_call_that_was_retried_itself_is_not_made_again(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task], mended: set[int], *, is_waited_for: bool
+    bench: RetryHarness, sim: Simulation, create: Create, mended: set[int], *, is_waited_for: bool
 ) -> None:
     """It has succeeded since, or is running; the other failed calls are made again."""
     bench.broken |= {"charge 1", "charge 3"}
@@ -190,9 +177,7 @@ def test_fixed_code_may_replace_the_failed_operation(bench: RetryHarness) -> Non
     assert (execution.content, again) == (7, ["charge 7"])
 
 
-def test_a_repeated_wait_has_its_full_timeout_again(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_repeated_wait_has_its_full_timeout_again(bench: RetryHarness, sim: Simulation, create: Create) -> None:
     register_work_handler(bench.app, lambda ctx: ctx.wait_for("approved", timeout=DAY))
     task = create()
     sim.advance(10 * DAY)
@@ -204,9 +189,7 @@ def test_a_repeated_wait_has_its_full_timeout_again(
     assert sim.executions(task.id)[0].content == "yes"
 
 
-def test_calls_cancelled_with_their_parent_are_made_again(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_calls_cancelled_with_their_parent_are_made_again(bench: RetryHarness, sim: Simulation, create: Create) -> None:
     """One retry is enough, as often as that is done; what had succeeded is not called again."""
 
     @bench.app.handler("nap")
@@ -233,7 +216,7 @@ def test_calls_cancelled_with_their_parent_are_made_again(
 
 
 def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
-    bench: RetryHarness, simulate: Callable[..., Simulation], create: Callable[..., Task]
+    bench: RetryHarness, simulate: Simulate, create: Create
 ) -> None:
     """Ended tasks are removed after a week here; a failed parent may read its call's result after a month."""
 
@@ -258,7 +241,7 @@ def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
 
 
 def test_an_execution_whose_steps_are_gone_is_not_retried(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    bench: RetryHarness, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were too many for the record, and their blob was removed: the retry does not run them again."""
     monkeypatch.setattr("cloudsched.engine.durable.archive.MAX_INLINE_STEPS_BYTES", 100)
@@ -278,7 +261,7 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(
 
 
 def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
-    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+    bench: RetryHarness, sim: Simulation, create: Create
 ) -> None:
     """The call was in progress when its parent failed, so its result is unknown: the parent gets that as an error."""
 

@@ -88,18 +88,6 @@ def test_a_step_that_there_is_not_is_refused(app: App, step: int) -> None:
         assert app.execution(task_id, failed.id).status == "FAILED"
 
 
-def test_a_success_is_not_run_again_from_a_step(app: App) -> None:
-    """As without a step: trigger the task to run it anew."""
-    flow = Flow(app)
-    flow.is_broken = False
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle(10 * DAY)
-        with pytest.raises(NotAllowed, match="succeeded"):
-            app.retry(task.id, from_step=2)
-        assert flow.effects == ["s1", "s2", "s3", "s4", "s5"]
-
-
 @pytest.fixture
 def calling(app: App) -> dict[str, Any]:
     """A handler that makes a call of a day before and one after its second step, and fails while both are under way."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 
-from tests.engine.harness import DAY, MINUTE, Row, run
+from tests.engine.harness import DAY, MINUTE, Create, Row, run
 
-from cloudsched import App, Context, RetryPolicy, Task
+from cloudsched import App, Context, RetryPolicy
 from cloudsched.domain.documents import journal as limits
 from cloudsched.errors import (
     StepFailed,
@@ -47,7 +46,7 @@ def test_a_non_json_result_is_the_same_at_first_and_in_a_replay(app: App) -> Non
     assert seen == [[1, "two"], [1, "two"]]
 
 
-def test_a_sleeping_handler_costs_no_calls(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_sleeping_handler_costs_no_calls(app: App, sim: Simulation, create: Create) -> None:
     """Forty-five days are two hops of the queue, and not one call of the function."""
     calls = list[object]()
 
@@ -164,22 +163,6 @@ def test_a_handler_that_raises_is_replayed_without_repeating_its_steps(app: App)
 
     execution = run(app, work)
     assert (execution.content, done, attempts) == ("done", ["once"], [1, 2, 3])
-
-
-def test_attempts_are_counted_anew_after_progress(app: App) -> None:
-    """Ninety days with a failure on each of them are no reason to give up, where one retry is allowed."""
-    failures = list[int]()
-
-    @app.handler("work", retry=1)
-    def work(ctx: Context) -> int:
-        for day in range(90):
-            ctx.sleep(DAY)
-            if day == len(failures):
-                failures.append(day)
-                raise ConnectionError("no")
-        return len(failures)
-
-    assert run(app).content == 90
 
 
 def test_a_retried_step_keeps_when_its_latest_tries_were(app: App) -> None:

@@ -59,16 +59,6 @@ def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> 
     assert [each.name for each in execution.steps] == ["before"]
 
 
-def test_the_result_of_a_call_is_refused_in_other_threads(app: App) -> None:
-    def call(ctx: Context) -> object:
-        handle = ctx.call("fine")
-        return run_in_thread(lambda _: handle.result(), ctx)
-
-    execution = run(app, call)
-    assert execution.error
-    assert execution.error.message.startswith("call 'fine' is requested in another thread")
-
-
 @pytest.mark.parametrize("say", SAID)
 def test_progress_and_notices_are_allowed_in_any_thread(app: App, say: str) -> None:
     def call(ctx: Context) -> str:

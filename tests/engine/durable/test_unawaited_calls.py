@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
+from tests.engine.harness import DAY, Create, Row, register_work_handler, run
 
-from cloudsched import App, Context, Execution, Settings, Task
+from cloudsched import App, Context, Execution, Settings
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
 
@@ -34,9 +33,7 @@ def call_outcomes(execution: Execution) -> list[tuple[str, object]]:
 
 
 @pytest.mark.parametrize("ending", ["returns", "raises", "fails"])
-def test_the_record_has_the_results_of_unawaited_calls(
-    app: App, sim: Simulation, create: Callable[..., Task], ending: str
-) -> None:
+def test_the_record_has_the_results_of_unawaited_calls(app: App, sim: Simulation, create: Create, ending: str) -> None:
     """This holds however the handler ends; calls in progress are left as they are."""
 
     def call(ctx: Context) -> object:
@@ -63,7 +60,7 @@ def test_the_record_has_the_results_of_unawaited_calls(
     assert (execution.failure_cause.steps if execution.failure_cause else ()) == ((5,) if ending == "fails" else ())
 
 
-def test_a_cancel_records_unawaited_calls(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_cancel_records_unawaited_calls(app: App, sim: Simulation, create: Create) -> None:
     def call(ctx: Context) -> None:
         ctx.call("c", Row(n=1))
         ctx.call("c", Row(n=300))
@@ -77,7 +74,7 @@ def test_a_cancel_records_unawaited_calls(app: App, sim: Simulation, create: Cal
     assert call_outcomes(execution) == [("SUCCEEDED", 1), ("WAITING", None), ("WAITING", None)]
 
 
-def test_a_manual_retry_sees_the_recorded_results(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_manual_retry_sees_the_recorded_results(app: App, sim: Simulation, create: Create) -> None:
     """Nothing is called again; what had failed and was not waited for fails in the same way, and is made anew then."""
     is_mended = list[bool]()
 
@@ -100,32 +97,6 @@ def test_a_manual_retry_sees_the_recorded_results(app: App, sim: Simulation, cre
     assert execution.content[0] == "1"
     assert "ConnectionError: no line" in execution.content[1]
     assert [each.model_copy(update={"is_made": None}) for each in execution.steps] == list(failed.steps)
-
-
-def test_a_retry_makes_a_call_cancelled_with_its_caller_again(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
-    """It is left as it was; of an execution that has succeeded, which is not retried, the record says it."""
-    cancels = [True]
-
-    def call(ctx: Context) -> object:
-        handle = ctx.call("c", Row(n=2))
-        ctx.sleep(MINUTE)
-        if cancels:
-            cancels.pop()
-            app.cancel(ctx.task.id)
-            raise ConnectionError("my own")
-        return handle.result()
-
-    register_work_handler(app, call)
-    task = create(retry=False)
-    sim.advance(DAY)
-    (execution,) = sim.executions(task.id)
-    assert call_outcomes(execution)[0] == ("WAITING", None)
-    app.update(task.id, title="Once more", schedule={"at": sim.now + 900 * DAY})
-    app.retry(task.id, execution.id)
-    sim.run_until_idle(9 * DAY)
-    assert sim.executions(task.id)[0].content == 2
 
 
 def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.authorities import as_user
+from tests.engine.harness import Create
 
 from cloudsched import App, Context, EventSender, Schedule, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
@@ -113,7 +114,7 @@ def end(sim: Simulation, task: Task) -> Execution:
     return execution
 
 
-def test_another_handler_does_not_get_the_journal(sim: Simulation, shop: Shop, create: Callable[..., Task]) -> None:
+def test_another_handler_does_not_get_the_journal(sim: Simulation, shop: Shop, create: Create) -> None:
     """What a trial did does not count as what the premium handler asks for."""
     task = create("trial")
     sim.advance(timedelta(minutes=1))
@@ -123,9 +124,7 @@ def test_another_handler_does_not_get_the_journal(sim: Simulation, shop: Shop, c
     assert (execution.status, execution.handler, execution.content) == ("SUCCEEDED", "trial", "trial")
 
 
-def test_another_payload_does_not_reach_a_run_that_has_begun(
-    sim: Simulation, shop: Shop, create: Callable[..., Task]
-) -> None:
+def test_another_payload_does_not_reach_a_run_that_has_begun(sim: Simulation, shop: Shop, create: Create) -> None:
     """What is shipped is what was charged; the record says with which payload it ran."""
     task = create("order", payload={"amount": 1})
     sim.advance(timedelta(minutes=1))
@@ -136,9 +135,7 @@ def test_another_payload_does_not_reach_a_run_that_has_begun(
     assert sim.app.get(task.id).payload == {"amount": 1000}
 
 
-def test_a_users_event_does_not_count_as_an_admins_after_an_edit(
-    sim: Simulation, shop: Shop, create: Callable[..., Task]
-) -> None:
+def test_a_users_event_does_not_count_as_an_admins_after_an_edit(sim: Simulation, shop: Shop, create: Create) -> None:
     """An event that a lax handler took stays with the lax handler."""
     task = create("lax", payload={})
     sim.advance(timedelta(minutes=1))
@@ -151,7 +148,7 @@ def test_a_users_event_does_not_count_as_an_admins_after_an_edit(
 
 @pytest.mark.parametrize("is_durable", [True, False])
 def test_all_attempts_have_the_payload_of_the_first(
-    sim: Simulation, shop: Shop, create: Callable[..., Task], *, is_durable: bool
+    sim: Simulation, shop: Shop, create: Create, *, is_durable: bool
 ) -> None:
     """Also if an edit comes between two attempts; what is called on failure is told of what ran."""
     handler = "order" if is_durable else "plain"
@@ -167,9 +164,7 @@ def test_all_attempts_have_the_payload_of_the_first(
     assert execution.handler == handler
 
 
-def test_a_retry_by_hand_runs_what_the_execution_began_with(
-    sim: Simulation, shop: Shop, create: Callable[..., Task]
-) -> None:
+def test_a_retry_by_hand_runs_what_the_execution_began_with(sim: Simulation, shop: Shop, create: Create) -> None:
     """What was charged before the failure is what is shipped after it, however the task was edited since."""
     shop.is_broken = True
     task = create("order", payload={"amount": 1}, retry={"maxRetries": 0})
@@ -184,21 +179,7 @@ def test_a_retry_by_hand_runs_what_the_execution_began_with(
     assert (execution.status, execution.content) == ("SUCCEEDED", "1")
 
 
-def test_a_retry_from_the_first_step_keeps_what_it_began_with(
-    sim: Simulation, shop: Shop, create: Callable[..., Task]
-) -> None:
-    """It has the same id, by which other services recognise it."""
-    shop.is_broken = True
-    task = create("order", payload={"amount": 1}, retry={"maxRetries": 0})
-    failed = end(sim, task)
-    sim.app.update(task.id, handler="trial", payload={})
-    shop.is_broken = False
-    sim.app.retry(task.id, failed.id, from_step=1)
-    end(sim, task)
-    assert shop.did == ["charged 1", "charged 1", "shipped 1"]
-
-
-def test_an_edit_concerns_what_has_not_begun(sim: Simulation, shop: Shop, create: Callable[..., Task]) -> None:
+def test_an_edit_concerns_what_has_not_begun(sim: Simulation, shop: Shop, create: Create) -> None:
     """The next occurrence, and a run that waits for its lock, run what the task says then."""
     task = create("plain", payload={"amount": 1}, schedule=Schedule.every(DAY, start=START))
     sim.advance(timedelta(minutes=1))
@@ -208,19 +189,7 @@ def test_an_edit_concerns_what_has_not_begun(sim: Simulation, shop: Shop, create
     assert sim.app.get(task.id).earlier_definitions is None
 
 
-def test_a_run_begins_with_its_first_attempt(sim: Simulation, create: Callable[..., Task]) -> None:
-    """An offered run that no worker has claimed runs what the task says when one does."""
-    task = create("plain", payload={"amount": 1}, pull="q")
-    sim.advance(timedelta(minutes=1))
-    sim.app.update(task.id, payload={"amount": 2})
-    stored = sim.app.get(task.id)
-    assert stored.earlier_definitions is None
-    assert stored.runs[0].definition is None
-
-
-def test_a_payload_of_a_triggers_own_stays_with_its_handler(
-    sim: Simulation, shop: Shop, create: Callable[..., Task]
-) -> None:
+def test_a_payload_of_a_triggers_own_stays_with_its_handler(sim: Simulation, shop: Shop, create: Create) -> None:
     """It was checked for that handler: an edit before the run starts gives it to no other."""
     task = create("plain", pull="q")
     sim.advance(timedelta(minutes=1))
@@ -230,7 +199,7 @@ def test_a_payload_of_a_triggers_own_stays_with_its_handler(
     assert "plain 7" in shop.did
 
 
-def test_many_edits_keep_one_copy_for_each_beginning(sim: Simulation, create: Callable[..., Task]) -> None:
+def test_many_edits_keep_one_copy_for_each_beginning(sim: Simulation, create: Create) -> None:
     """What no open run began with is not kept, and what the last of them began with goes with it."""
     task = create("order", payload={"amount": 1})
     sim.advance(timedelta(minutes=1))
@@ -242,7 +211,7 @@ def test_many_edits_keep_one_copy_for_each_beginning(sim: Simulation, create: Ca
     assert sim.app.get(task.id).earlier_definitions is None
 
 
-def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, create: Callable[..., Task]) -> None:
+def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, create: Create) -> None:
     """An edit that leaves it no room is refused, and says so; the run goes on."""
     large = {"text": "x" * 120_000}
     task = create("order", payload={"amount": 0, **large})
@@ -259,7 +228,7 @@ def test_what_open_runs_began_with_fits_the_tasks_document(sim: Simulation, crea
     sim.app.update(task.id, payload={"amount": 5, **large})
 
 
-def test_an_event_is_judged_again_by_whoever_replays_it(sim: Simulation, create: Callable[..., Task]) -> None:
+def test_an_event_is_judged_again_by_whoever_replays_it(sim: Simulation, create: Create) -> None:
     """Code that takes an admin's events only does not go on with one of the owner's; the error names both."""
     task = create("lax", payload={})
     sim.advance(timedelta(minutes=1))
@@ -275,7 +244,7 @@ def test_an_event_is_judged_again_by_whoever_replays_it(sim: Simulation, create:
 
 
 def test_a_user_starts_no_servers_handler_that_an_edit_has_replaced(
-    sim: Simulation, shop: Shop, create: Callable[..., Task]
+    sim: Simulation, shop: Shop, create: Create
 ) -> None:
     """Neither by a retry, from any step, nor by ending a pause: what would run counts, not what the task says."""
     task = create("payout", payload={"amount": 10}, retry={"maxRetries": 0})
@@ -296,7 +265,7 @@ def test_a_user_starts_no_servers_handler_that_an_edit_has_replaced(
     assert shop.did == ["plain 10"]
 
 
-def test_a_list_has_open_executions_by_the_handler_that_they_run(sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_list_has_open_executions_by_the_handler_that_they_run(sim: Simulation, create: Create) -> None:
     """Not by the one that their task has now, nor are others in it; page by page, and when they have ended, too."""
     for number in range(3):
         task = create("trial" if number else "premium", schedule=Schedule.once(sim.now + timedelta(minutes=1)))

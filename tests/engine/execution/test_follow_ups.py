@@ -252,24 +252,6 @@ def test_the_sweep_sends_what_a_crash_left_unsent(app: App, notes: list[str], mo
     assert notes == ["hi"]
 
 
-def test_a_durable_handler_gives_its_follow_ups_at_its_end(app: App, notes: list[str]) -> None:
-    """Suspensions and replays in between create nothing."""
-
-    def work(ctx: Context) -> Done:
-        text = ctx.step("draw", lambda: "drawn")
-        ctx.sleep(2 * DAY)
-        return Done(text, then=[draft(payload={"text": text}, schedule=ctx.now())])
-
-    register_work_handler(app, work)
-    with Simulation(app, replay=True) as sim:
-        task = create(app)
-        sim.advance_to(START + DAY)
-        assert len(app.tasks().items) == 1
-        sim.advance_to(START + 3 * DAY)
-        assert [each.content for each in sim.executions(task.id)] == ["drawn"]
-    assert notes == ["drawn"]
-
-
 def test_follow_ups_of_a_task_that_was_deleted_meanwhile_are_dropped(app: App, notes: list[str]) -> None:
     """The success is not recorded, so no follow-up is created."""
 

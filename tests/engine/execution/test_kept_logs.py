@@ -244,21 +244,6 @@ def test_the_setting_says_what_is_kept(app: App, does: dict[str, Any], level: st
         assert texts(read(app, task)) == kept
 
 
-def test_logging_itself_is_as_before(sim: Simulation, app: App, does: dict[str, Any]) -> None:
-    """Collecting adds no handler to any logger, so that `basicConfig` and the handler of last resort still work."""
-    before = list(logging.getLogger().handlers)
-    during: list[Any] = []
-
-    def work(_: Context) -> None:
-        log.info("line")
-        during.append(list(logging.getLogger().handlers))
-
-    does["work"] = work
-    create(app)
-    sim.advance(2 * MINUTE)
-    assert during == [before]
-
-
 def test_a_line_that_cannot_be_formatted_is_kept(
     sim: Simulation, app: App, does: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -284,20 +284,6 @@ def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) 
     assert sim.app.get("a").run_count == 0
 
 
-def test_the_sweep_sends_dispatches_that_the_queue_refused(sim: Simulation) -> None:
-    """A result whose dispatches fail marks its task as deferred, and the next occurrence runs after the sweep."""
-    offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR))
-    sim.advance(HOUR)
-    found = require_claim(sim)
-    sim.queue.is_down = True
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
-    assert sim.app.get("a").deferred
-    sim.queue.is_down = False
-    sim.advance(HOUR)
-    assert not sim.app.get("a").deferred
-    assert require_claim(sim).run.scheduled_for == found.run.scheduled_for + HOUR
-
-
 def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
     """With the token alone, code in this process is nobody's caller: only who claimed it, or an admin, may end it."""
     offer(sim, "a")

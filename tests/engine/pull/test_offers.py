@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.pull.harness import (
-    AT_ONCE,
     HOUR,
     MINUTE,
     SECOND,
@@ -20,7 +19,7 @@ from tests.engine.pull.harness import (
     work_app,
 )
 
-from cloudsched import App, Context, Fail, Overlap, Schedule, Settings, TaskStatus
+from cloudsched import App, Fail, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
@@ -166,28 +165,6 @@ def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
     app.update("c", pull=None)
     sim.advance(SECOND)
     assert run_ids == ["c"]
-
-
-def test_a_waiting_retry_is_offered_after_an_edit_that_names_a_queue(app: App, sim: Simulation) -> None:
-    """A worker claims the retry that the executor was to run later."""
-    calls: list[int] = []
-
-    @app.handler("flaky", retry=1)
-    def flaky(ctx: Context) -> None:
-        calls.append(ctx.attempt)
-        if ctx.attempt == 1:
-            raise ValueError("not yet")
-
-    sim.queue.is_down = False
-    task = app.create(owner="ada", title="x", handler="flaky", schedule=AT_ONCE, retry={"firstDelay": 60})
-    sim.advance(2 * SECOND)
-    app.update(task.id, pull="gpu")
-    sim.advance(HOUR)
-    assert calls == [1]
-    sim.add_worker("gpu")
-    sim.advance(SECOND)
-    assert calls == [1, 2]
-    assert statuses(sim, task.id) == ["SUCCEEDED"]
 
 
 def test_a_run_that_no_worker_claimed_in_time_is_expired(sim: Simulation) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import Simulate
 from tests.engine.pull.harness import (
     DONE,
     FAILED,
@@ -42,7 +42,7 @@ def add_parent_handler(app: App) -> None:
 
 @pytest.mark.parametrize("retention", [None, HOUR])
 def test_a_call_that_finishes_while_the_queue_is_down_notifies_its_parent(
-    simulate: Callable[..., Simulation], app: App, retention: timedelta | None
+    simulate: Simulate, app: App, retention: timedelta | None
 ) -> None:
     """Being marked as deferred does not end its retention, and the sweep notifies its parent."""
     add_parent_handler(app)
@@ -166,7 +166,7 @@ def test_an_expired_run_does_not_hide_the_one_behind_it(sim: Simulation) -> None
     assert require_claim(sim).run.execution_id == "20270101T020000Z"
 
 
-def test_an_explicit_null_survives_an_edit(simulate: Callable[..., Simulation], app: App) -> None:
+def test_an_explicit_null_survives_an_edit(simulate: Simulate, app: App) -> None:
     """A task created with null for `pull` and `retention` does not get the defaults when another field is edited."""
     app.handler("g", pull="gpu")(lambda: None)
     sim = simulate(retention=DAY)

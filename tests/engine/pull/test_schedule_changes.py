@@ -111,18 +111,6 @@ def test_a_started_run_outlives_a_new_schedule(sim: Simulation) -> None:
     assert [sim.app.get(name).run_count for name in ("a", "b")] == [0, 0], "the new schedule counts anew"
 
 
-def test_a_run_released_after_a_new_schedule_takes_no_run_from_it(sim: Simulation) -> None:
-    """The new schedule counts from zero, so the old run, which expires without a start, is not subtracted."""
-    offer(sim, "a", expiration=HOUR)
-    sim.advance(MINUTE)
-    found = require_claim(sim)
-    sim.app.update("a", schedule=DAILY, max_runs=1)
-    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
-    sim.advance(2 * HOUR)
-    assert (statuses(sim, "a"), sim.app.get("a").run_count) == (["EXPIRED"], 0)
-    assert sim.app.get("a").next_execution_time == START + 9 * HOUR
-
-
 def test_manual_runs_outlive_a_new_schedule(sim: Simulation) -> None:
     """A trigger, a backfill and the retry of an expired run are not part of the plan."""
     offer(sim, "a", schedule=HOURLY)
@@ -269,20 +257,6 @@ def test_of_parallel_runs_only_those_that_ran_count(sim: Simulation, edit: dict[
     assert (sim.app.get("a").status, sim.app.get("a").run_count) == (TaskStatus.COMPLETED, 3)
 
 
-def test_a_manual_retry_that_expires_is_not_subtracted(sim: Simulation) -> None:
-    """It was not counted as a run either."""
-    offer(sim, "a", schedule=DAILY, max_runs=2, expiration=HOUR)
-    sim.advance(12 * HOUR)
-    assert statuses(sim, "a") == ["EXPIRED"]
-    sim.advance(21 * HOUR + MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
-    sim.app.retry("a", sim.executions("a")[0].id)
-    assert sim.app.get("a").run_count == 1
-    sim.advance(2 * HOUR)
-    assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED"]
-    assert sim.app.get("a").run_count == 1
-
-
 # ── What is given back ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -299,17 +273,6 @@ def test_a_claim_that_is_released_at_once_still_expires(sim: Simulation, before_
     (record,) = sim.executions("a")
     assert (record.status, record.started_at) == ("EXPIRED", None)
     assert sim.app.get("a").status is TaskStatus.EXPIRED
-
-
-def test_an_attempt_in_progress_does_not_expire_when_it_is_released(sim: Simulation) -> None:
-    """It had started in time, so the next worker starts it again, however late."""
-    offer(sim, "a", expiration=HOUR)
-    sim.advance(HOUR)
-    found = require_claim(sim)
-    sim.advance(4 * MINUTE)
-    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
-    sim.advance(DAY)
-    assert require_claim(sim).run.attempt == 1
 
 
 def test_a_release_at_once_does_not_undo_an_earlier_start(sim: Simulation) -> None:

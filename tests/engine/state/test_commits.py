@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from tests.conftest import MakeTask
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -85,18 +84,6 @@ def test_a_change_that_always_conflicts_is_given_up(sim: Simulation) -> None:
     with pytest.raises(Contended):
         sim.app.container.engine.committer.apply("task t", lambda: sim.app.container.store.load("t"), decide)
     assert sim.app.get("t").title.startswith("theirs")
-
-
-def test_a_new_task_is_stored_and_logged(
-    sim: Simulation, make_task: MakeTask, caplog: pytest.LogCaptureFixture
-) -> None:
-    """There is nothing that the committer could add to it. If the task exists, it is neither written nor logged."""
-    committer, task = sim.app.container.engine.committer, make_task(id="new")
-    with caplog.at_level("INFO", logger="cloudsched.events"):
-        assert committer.commit(Commit(task)).task == sim.app.get("new") == task
-        with pytest.raises(VersionConflict):
-            committer.commit(Commit(task))
-    assert [(record.action, record.taskId) for record in caplog.records] == [("created", "new")]  # type: ignore[attr-defined]
 
 
 class Checked(SqliteStore):

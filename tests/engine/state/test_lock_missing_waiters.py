@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.harness import Simulate
 from tests.engine.pull.harness import (
     DONE,
     HOUR,
@@ -166,7 +166,7 @@ def test_the_lock_of_a_deleted_task_is_released_when_a_dead_worker_s_lease_ends(
     assert sim.app.container.store.load("a") is None
 
 
-def test_no_lock_outlives_its_tasks(app: App, simulate: Callable[..., Simulation]) -> None:
+def test_no_lock_outlives_its_tasks(app: App, simulate: Simulate) -> None:
     """A waiter of a cancelled task whose wake-up the queue lost is removed at the latest with its task."""
     sim = simulate(retention=HOUR)
     for name in ("a", "b"):

@@ -98,24 +98,6 @@ def test_what_was_left_out_since_the_last_run_is_recorded_when_a_task_stops(
     assert all((each.message or "").startswith("Left out: Feast (fr).") for each in skipped)
 
 
-def test_all_that_was_left_out_before_a_task_ended_is_recorded(sim: Simulation) -> None:
-    """Its calendar changes after its end: what the old days left out is recorded, by one record."""
-    today = sim.now.date()
-    put(sim, *(today + timedelta(days) for days in range(3)))
-    every_minute = Schedule.model_validate({"rrule": "FREQ=MINUTELY", "calendars": ["fr"]})
-    make_task(sim, every_minute)
-    sim.advance(timedelta(days=1))
-    sim.app.update("t", until=sim.now + timedelta(minutes=1))
-    assert sim.app.get("t").status is TaskStatus.COMPLETED
-    put(sim)
-    sim.advance(timedelta(minutes=20))
-    (record,) = sim.executions("t")
-    assert record.status is ExecutionStatus.SKIPPED
-    assert record.covers is not None
-    assert record.covers.is_at_least
-    assert record.covers.until - record.scheduled_for >= timedelta(days=1) - timedelta(minutes=5)
-
-
 @pytest.mark.parametrize("pause", [timedelta(0), OPEN_FOR, 3 * OPEN_FOR])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("last", [1, 2])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import Simulate
 from tests.instants import spread
 
 from cloudsched import Context
@@ -86,25 +86,6 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
     others = [each for each in records.values() if each.status is ExecutionStatus.SUCCEEDED]
     assert len(records) - len(others) == 2
     assert len(others) >= 3
-
-
-def test_a_moved_run_says_from_where(sim: Simulation) -> None:
-    """The record of a run that a holiday has moved names the day and the holiday."""
-    holiday = sim.now.date() + timedelta(2)
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "Bastille Day")], by=OWN_CODE)
-    schedule = Schedule.model_validate(
-        {
-            "rrule": "FREQ=DAILY;INTERVAL=30",
-            "dtstart": f"{holiday}T10:00:00",
-            "calendars": [{"id": "fr", "on": "after"}],
-        }
-    )
-    sim.app.create(id="t", handler="greet", schedule=schedule, payload={"name": "Ada"})
-    sim.advance(timedelta(days=5))
-    (record,) = sim.executions("t")
-    assert record.scheduled_for.date() == holiday + timedelta(1)
-    assert record.status is ExecutionStatus.SUCCEEDED
-    assert record.message == f"Moved from {holiday}: Bastille Day (fr)."
 
 
 def test_a_changed_calendar_plans_its_tasks_again(sim: Simulation) -> None:
@@ -297,7 +278,7 @@ def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monke
 
 
 def test_holidays_are_refreshed_with_the_years_and_the_package(
-    simulate: Callable[..., Simulation],
+    simulate: Simulate,
     monkeypatch: Any,  # noqa: ANN401
 ) -> None:
     """Every day: a year that has come closer is added, and so is what a newer version knows."""

@@ -111,23 +111,6 @@ def test_a_changed_declaration_edits_its_task() -> None:
         assert compare(app) == []
 
 
-@pytest.mark.parametrize("sub_daily", ["wall", "elapsed"])
-def test_each_part_of_a_changed_schedule_is_taken_over(sub_daily: str) -> None:
-    """Also those whose names have two words, to another value and back to the default."""
-    values = {"rrule": "FREQ=HOURLY;INTERVAL=2", "dtstart": "2027-01-01T00:00:00", "timezone": "Europe/Paris"}
-    first, then = (
-        Schedule(**values, sub_daily=each, gap=gap)
-        for each, gap in (({"wall": "elapsed", "elapsed": "wall"}[sub_daily], "shift"), (sub_daily, "skip"))
-    )
-    app = declaring(first)
-    with Simulation(app):
-        declarations(app).clear()
-        declarations(app).update(declarations(declaring(then)))
-        app.apply_declarations()
-        assert app.get("report").schedule == then
-        assert compare(app) == []
-
-
 def test_what_is_gone_from_the_code_is_paused_or_deleted() -> None:
     """Paused by default, deleted if asked to prune; a task that somebody created stays as it is."""
     app = declaring()

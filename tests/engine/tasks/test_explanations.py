@@ -15,12 +15,11 @@ from tests.engine.tasks.explained_scenes import (
     fail_once,
     make_scene,
     offer,
-    pause,
     sleep,
     wait_for_event,
 )
 
-from cloudsched import Fail, Schedule, TaskStatus
+from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.explanation.findings import Reason
@@ -111,41 +110,6 @@ def test_a_wait_for_an_event_ends_at_its_deadline(scene: Scene) -> None:
         scene.sim.advance(HOUR)
         endless = scene.explain("u").findings[0]
         assert (endless.at, "however long" in endless.sentence) == (None, True)
-
-
-def reach(scene: Scene, status: TaskStatus) -> None:
-    """Bring the task into a status."""
-    once: dict[str, Any] = {"schedule": Schedule.once(START + MINUTE)}
-    match status:
-        case TaskStatus.FAILED:
-            scene.does["work"] = lambda _: Fail("no use")
-            scene.create(**once)
-        case TaskStatus.EXPIRED:
-            scene.create(**once, pull="gpu", expiration=MINUTE)
-        case TaskStatus.CANCELLED:
-            scene.create()
-            scene.app.cancel("t")
-        case TaskStatus.PAUSED:
-            pause(scene)
-        case TaskStatus.COMPLETED:
-            scene.create(**once)
-        case TaskStatus.ACTIVE:
-            scene.create()
-    scene.sim.advance(HOUR / 2)
-
-
-@pytest.mark.parametrize("status", TaskStatus)
-def test_each_status_is_explained(scene: Scene, status: TaskStatus) -> None:
-    """By a first sentence of its own: what comes next, a pause, or an end with the reason."""
-    first = {TaskStatus.ACTIVE: Reason.SCHEDULED, TaskStatus.PAUSED: Reason.PAUSED}
-    with scene.sim:
-        reach(scene, status)
-        found = scene.explain()
-        assert found.status is status
-        assert found.findings[0].reason is first.get(status, Reason.ENDED)
-        assert found.summary == found.findings[0].sentence
-        if status not in first:
-            assert scene.app.get("t").message in found.summary
 
 
 def test_what_a_run_waits_for_is_all_explained() -> None:

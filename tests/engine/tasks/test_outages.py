@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.engine.harness import Simulate
 from tests.instants import spread
 
 from cloudsched import App, Context, Schedule, Settings
@@ -27,9 +28,7 @@ def app() -> App:
 
 
 @pytest.mark.parametrize("fallback", [False, True])
-def test_the_sweep_delivers_due_runs_while_the_queue_is_down(
-    app: App, simulate: Callable[..., Simulation], *, fallback: bool
-) -> None:
+def test_the_sweep_delivers_due_runs_while_the_queue_is_down(app: App, simulate: Simulate, *, fallback: bool) -> None:
     """With the fallback, hourly runs continue without a queue; without it they wait; either way none is lost."""
     sim = simulate(fallback=fallback)
     task = app.create(owner="ada", title="Tick", handler="tick", schedule=HOURLY)
@@ -44,9 +43,7 @@ def test_the_sweep_delivers_due_runs_while_the_queue_is_down(
     assert records == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_deferred_task_far_ahead_does_not_hold_up_one_that_is_due(
-    simulate: Callable[..., Simulation], app: App
-) -> None:
+def test_a_deferred_task_far_ahead_does_not_hold_up_one_that_is_due(simulate: Simulate, app: App) -> None:
     """The sweep counts a dispatch that the queue does not accept, and continues with the next task."""
     sim = simulate(fallback=True)
     sim.queue.is_down = True
@@ -142,7 +139,7 @@ class Crash(BaseException):
     """The process has ended: its lease stays."""
 
 
-def test_the_sweep_says_how_long_the_oldest_work_has_been_due(simulate: Callable[..., Simulation], app: App) -> None:
+def test_the_sweep_says_how_long_the_oldest_work_has_been_due(simulate: Simulate, app: App) -> None:
     """What waits for a lock that another holds is no fault of the executor's; a lost attempt and a lost start are."""
     sim = simulate()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import Simulate
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.errors import NotFound
@@ -21,9 +21,7 @@ def app() -> App:
     return app
 
 
-def test_a_finished_task_is_purged_with_its_executions_after_its_retention(
-    simulate: Callable[..., Simulation], app: App
-) -> None:
+def test_a_finished_task_is_purged_with_its_executions_after_its_retention(simulate: Simulate, app: App) -> None:
     """It exists until then; minutes later the task and its executions are removed, and no wake-up is left."""
     sim = simulate(retention=timedelta(days=7))
     task = app.create(owner="ada", title="Tick", handler="tick", schedule=IN_A_MINUTE)
@@ -36,7 +34,7 @@ def test_a_finished_task_is_purged_with_its_executions_after_its_retention(
     assert app.container.store.next_wakeup() is None
 
 
-def test_what_has_ended_is_there_a_year_later(simulate: Callable[..., Simulation], app: App) -> None:
+def test_what_has_ended_is_there_a_year_later(simulate: Simulate, app: App) -> None:
     """By default, a task and its record are an audit trail of more than a year; a shorter life is the task's own."""
     sim = simulate(retention=Settings().retention)
     task = app.create(owner="ada", title="Tick", handler="tick", schedule=IN_A_MINUTE)
@@ -52,7 +50,7 @@ def test_what_has_ended_is_there_a_year_later(simulate: Callable[..., Simulation
 
 @pytest.mark.parametrize("retention", [None, timedelta(days=30)])
 def test_a_task_s_own_retention_overrides_the_setting(
-    simulate: Callable[..., Simulation], app: App, retention: timedelta | None
+    simulate: Simulate, app: App, retention: timedelta | None
 ) -> None:
     """The retention of the task takes precedence; null keeps the task for ever."""
     sim = simulate(retention=timedelta(days=1))
@@ -61,7 +59,7 @@ def test_a_task_s_own_retention_overrides_the_setting(
     assert app.get(task.id).status == "COMPLETED"
 
 
-def test_an_unfinished_task_is_never_purged(simulate: Callable[..., Simulation], app: App) -> None:
+def test_an_unfinished_task_is_never_purged(simulate: Simulate, app: App) -> None:
     """A recurring, a paused and a rescheduled task all outlive their retention."""
     sim = simulate(retention=timedelta(days=1))
     daily = app.create(owner="ada", title="Daily", handler="tick", schedule=Schedule.every(timedelta(days=1)))

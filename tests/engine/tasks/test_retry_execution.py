@@ -179,34 +179,6 @@ def test_a_task_that_expired_before_it_was_paused_is_expired_when_resumed(app: A
     assert [each.status for each in sim.executions("t")] == ["EXPIRED"]
 
 
-def test_a_call_paused_during_its_retry_notifies_its_parent_when_resumed(app: App, sim: Simulation) -> None:
-    """The call had expired because no worker claimed it; the parent gets the result of the retry."""
-
-    @app.handler("part", pull="gpu")
-    def part(ctx: Context) -> int:
-        app.pause(ctx.task.id)
-        return 7
-
-    @app.handler("whole")
-    def whole(ctx: Context) -> int:
-        result: int = ctx.call("part", expiration=timedelta(minutes=1)).result()
-        return result
-
-    app.create(id="t", owner="ada", title="Whole", handler="whole", schedule=IN_A_MINUTE)
-    sim.advance(timedelta(hours=1))
-    (below,) = app.tree("t").children
-    assert (app.get("t").status, below.task.status) == ("FAILED", "EXPIRED")
-    app.retry(below.task.id)
-    app.retry("t")
-    sim.advance(timedelta(seconds=1))
-    sim.add_worker("gpu")
-    sim.advance(timedelta(seconds=1))
-    assert (app.get("t").status, app.get(below.task.id).status) == ("ACTIVE", "PAUSED")
-    app.resume(below.task.id)
-    sim.advance(timedelta(seconds=1))
-    assert sim.executions("t")[0].content == 7
-
-
 def test_a_run_of_the_old_schedule_does_not_count_for_the_new_one(app: App, sim: Simulation) -> None:
     """A run is open when the schedule changes; the new instant passes while the task is paused, so it never ran."""
 

@@ -85,22 +85,6 @@ def test_max_runs_can_be_raised(sim: Simulation) -> None:
     assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2, 5]
 
 
-def test_jitter_is_the_same_on_every_retry(sim: Simulation) -> None:
-    """Each occurrence gets an offset within the jitter, which is the same in every simulation of the task."""
-    make(jitter=timedelta(minutes=30))
-    sim.advance(8.9 * HOUR)
-    offsets = [at - START - HOUR * number for number, (_, at) in enumerate(called, 1)]
-    assert len(offsets) == 8
-    assert len(set(offsets)) == 8
-    assert all(timedelta(0) <= offset <= timedelta(minutes=30) for offset in offsets)
-    again = [at for _, at in called]
-    called.clear()
-    with Simulation(app) as other:
-        make(jitter=timedelta(minutes=30))
-        other.advance(8.9 * HOUR)
-    assert [at for _, at in called] == again
-
-
 def keep_busy(span: timedelta) -> Callable[[Context], object]:
     """Return a behaviour of the handler that keeps the first run open for `span`."""
     until: list[datetime] = []

@@ -117,19 +117,6 @@ def test_its_retries_have_it_and_a_retry_by_hand_too(sim: Simulation, app: App, 
     assert (ended.content, ended.payload) == (7, {"n": 7})
 
 
-def test_a_durable_handler_is_replayed_with_it(sim: Simulation, app: App, seen: Seen) -> None:
-    """Before and after it is suspended, while it is open, and in the calls that it makes."""
-    task = create(app, "flow")
-    app.trigger(task.id, {"n": 7})
-    sim.advance(MINUTE)
-    (open_,) = sim.executions(task.id)
-    assert (open_.status, open_.payload) == (ExecutionStatus.SUSPENDED, {"n": 7})
-    sim.advance(2 * DAY)
-    assert set(seen.rows) == {7, 8}
-    (ended,) = sim.executions(task.id)
-    assert (ended.content, ended.payload) == (15, {"n": 7})
-
-
 def test_a_claim_that_is_given_up_keeps_it(sim: Simulation, app: App) -> None:
     """The next worker gets it."""
     task = create(app, "gpu-work")

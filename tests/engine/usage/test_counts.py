@@ -119,18 +119,6 @@ def test_every_attempt_counts(sim: Simulation) -> None:
     assert (used.queries, used.tokens, used.executions) == (9, 21, 1)
 
 
-def test_a_step_counts_once_however_often_it_is_replayed(sim: Simulation) -> None:
-    """Steps count once; what a durable handler uses outside of them counts in each attempt and after each sleep."""
-    sim.state["fails"] = 1  # type: ignore[attr-defined]
-    task = sim.app.create(owner="ada", title="T", handler="walk")
-    sim.advance(timedelta(days=1))
-    (record,) = sim.app.executions(task.id).items
-    assert record.status == "SUCCEEDED"
-    assert (record.queries, record.tokens) == (20 + 3, 2)  # to the sleep, to the failure, to the end
-    used = counts(sim, task.id)
-    assert (used.queries, used.tokens, used.executions) == (23, 2, 1)
-
-
 def test_a_retry_by_hand_adds_to_what_the_execution_has_used(sim: Simulation) -> None:
     """The record keeps what it had, and the month counts only what came on top."""
     sim.state["fails"] = 1  # type: ignore[attr-defined]

@@ -57,14 +57,10 @@ class Weighed(SqliteStore):
 
 @pytest.fixture
 def app() -> App:
-    """Return an app with calls that return as much as an entry keeps, and one that takes its time."""
+    """Return an app with calls that return as much as an entry keeps."""
     made = App(Settings())
 
     made.handler("page")(lambda: LARGE)
-
-    @made.handler("nap")
-    def nap(ctx: Context) -> None:
-        ctx.sleep(HOUR)
 
     @made.handler("strict")
     def take_strict(_: Strict) -> None: ...
@@ -74,11 +70,6 @@ def app() -> App:
 
 def gather_many(ctx: Context) -> int:
     return sum(map(len, ctx.gather(*[ctx.call("page") for _ in range(300)])))
-
-
-def gather_with_one_slow_call(ctx: Context) -> int:
-    *pages, _ = ctx.gather(*[ctx.call("page") for _ in range(300)], ctx.call("nap"))
-    return sum(map(len, pages))
 
 
 def gather_after_too_many_calls(ctx: Context) -> int:
@@ -102,28 +93,13 @@ def ask_time_before_step(ctx: Context) -> int:
     return 300 * len(LARGE) if times else 0
 
 
-def ask_time_before_sleep(ctx: Context) -> int:
-    times = [ctx.now() for _ in range(4_000)]
-    ctx.sleep(HOUR)
-    return 300 * len(LARGE) if times else 0
-
-
-def ask_time_after_step(ctx: Context) -> int:
-    ctx.step("first", lambda: 1)
-    times = [ctx.now() for _ in range(4_000)]
-    return 300 * len(LARGE) if times else 0
-
-
 @pytest.mark.parametrize(
     "call",
     [
         gather_many,
-        gather_with_one_slow_call,
         gather_after_too_many_calls,
         make_refused_calls,
-        ask_time_after_step,
         ask_time_before_step,
-        ask_time_before_sleep,
     ],
     ids=lambda call: call.__name__,
 )

@@ -47,12 +47,6 @@ def app() -> App:
     def wait_with_options(ctx: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
         return wait(ctx, **payload)
 
-    @app.handler("named", retry=False)
-    def report_sender(ctx: Context) -> list[Any]:
-        payload, sender = ctx.wait_for("approved", with_sender=True)
-        ctx.sleep(DAY)
-        return [payload.by, sender.role, sender.subject]
-
     return app
 
 

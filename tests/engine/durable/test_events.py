@@ -13,7 +13,7 @@ from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings,
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.errors import InvalidPayload, Misconfigured, NotAllowed, NotAwaited, StoreUnavailable
+from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured, NotAllowed, NotAwaited, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 MONTHLY = Schedule.every(30 * DAY, start=START)
@@ -78,6 +78,8 @@ def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
     task = create(**TWO_AT_ONCE)
     sim.advance(DAY + MINUTE)
     first, second = (run.execution_id for run in app.get(task.id).runs)
+    with pytest.raises(InvalidInput, match="bytes"):
+        app.send_event(task.id, "large", "x" * 10_000, execution_id=first, early=True)
     for number in range(MAX_EVENTS):
         app.send_event(task.id, "aproved", number, execution_id=first, early=True)
     for only in (second, first):

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from tests.engine.harness import MINUTE, Create, Row, register_work_handler, run
 
-from cloudsched import App, AsyncContext, Context, Task
+from cloudsched import App, AsyncContext, Context, Schedule, Task
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
+from cloudsched.domain.documents.journal import FailureCause, StepKind, StepRecord, StepStatus
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.durable.results import CallOutcome, load_call_outcome
 from cloudsched.engine.execution import durable_services
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Store
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -265,3 +268,38 @@ def test_a_call_of_an_earlier_attempt_cannot_race(app: App) -> None:
 
     assert run(app, race).status == "SUCCEEDED"
     assert len(kept) > 1
+
+
+@pytest.mark.usefixtures("sim")
+@pytest.mark.parametrize(("status", "is_called_again"), [("CANCELLED", True), ("ACTIVE", False)])
+def test_a_cancelled_loser_whose_attempt_still_runs_is_called_again_by_a_retry(
+    app: App, create: Create, status: str, *, is_called_again: bool
+) -> None:
+    """A call that made a race fail is awaited by a retry only if it was itself retried; cancelled, it is made anew."""
+    register_work_handler(app, lambda ctx: ctx.sleep(MINUTE))
+    parent, child = create(), create(schedule=Schedule.once(START + timedelta(days=1)))
+    store = app.container.store
+    stored = store.load(child.id)
+    assert stored is not None
+    lease = Lease(token_hash="0", started_at=START, until=START + MINUTE)  # noqa: S106 - no password
+    run_of_call = Run(execution_id="run", scheduled_for=START, due_at=START, lease=lease)
+    changes = {"status": TaskStatus(status), "next_execution_time": None, "runs": (run_of_call,)}
+    store.commit(Commit(stored.task.model_copy(update=changes), stored))
+    failed = StepRecord(
+        number=1, kind=StepKind.CALL, name="nap", status=StepStatus.FAILED, child=child.id, started_at=START
+    )
+    record = Execution(
+        id="e1",
+        task_id=parent.id,
+        owner="ada",
+        scheduled_for=START,
+        status=ExecutionStatus.FAILED,
+        steps=(failed, failed.model_copy(update={"number": 2, "kind": StepKind.STEP, "child": None})),
+        failure_cause=FailureCause(steps=(1,), position=2),
+    )
+    loaded = store.load(parent.id)
+    assert loaded is not None
+    store.commit(Commit(loaded.task, loaded, (record,)))
+    app.retry(parent.id, "e1")
+    (entry, *_) = store.load_journal(parent.id, "e1")
+    assert (entry.child != child.id) is is_called_again

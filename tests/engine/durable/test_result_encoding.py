@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
 from pydantic.alias_generators import to_camel
 from tests.engine.harness import DAY, run
 
@@ -37,16 +37,6 @@ class Written(BaseModel):
     total: int = Field(serialization_alias="grandTotal")
 
 
-class Computed(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    total: int
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def twice(self) -> int:
-        return 2 * self.total
-
-
 class Camel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
     grand_total: int
@@ -72,14 +62,6 @@ def read() -> Read:
 
 def make_lenient() -> Lenient:
     return Lenient(grandTotal=5)
-
-
-def make_written() -> Written:
-    return Written(total=5)
-
-
-def make_computed() -> Computed:
-    return Computed(total=5)
 
 
 def make_outer() -> Outer:
@@ -110,8 +92,6 @@ def break_annotation() -> int:
 KEPT: dict[Callable[[], Any], Any] = {
     read: {"total": 5},
     make_lenient: {"total": 5},
-    make_written: {"total": 5},
-    make_computed: {"total": 5},
     make_outer: {"parts": {"a": [{"total": 5}]}},
     make_camel: {"grandTotal": 5},
     make_instant: "2027-01-01T00:00:00Z",

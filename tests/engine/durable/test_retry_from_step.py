@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import DAY, Row, create, register_work_handler
 
-from cloudsched import App, Context, Execution, Settings
+from cloudsched import App, Context, Execution
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput, NotAllowed
@@ -37,12 +37,6 @@ class Flow:
         if self.is_broken:
             raise ConnectionError("broken")
         return self.act(f"s{STEPS}")
-
-
-@pytest.fixture
-def app() -> App:
-    """An app without handlers."""
-    return App(Settings())
 
 
 def fail(app: App, sim: Simulation) -> tuple[str, Execution]:

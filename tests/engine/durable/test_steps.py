@@ -132,6 +132,8 @@ def test_an_uncaught_step_failure_fails_the_execution_at_once(app: App) -> None:
 
     execution = run(app)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
+    assert execution.failure_cause
+    assert execution.failure_cause.steps == (1,)
     assert execution.error
     assert (execution.error.type, execution.steps[0].error and execution.steps[0].error.type) == (
         "StepFailed",

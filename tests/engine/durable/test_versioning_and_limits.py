@@ -12,7 +12,7 @@ from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_ha
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed
-from cloudsched.testing import Simulation
+from cloudsched.testing import START, Simulation
 
 
 @pytest.mark.parametrize(
@@ -317,3 +317,27 @@ def test_of_many_attempts_the_first_and_the_last_are_kept(app: App, sim: Simulat
         assert execution.attempts_left_out == last - 25
         app.retry(task.id)
         sim.run_until_idle(timedelta(days=366))
+
+
+def test_a_handler_that_loses_its_context_still_replays_what_was_recorded() -> None:
+    """The journal tells that the code has changed while the run slept; without it the handler would just succeed."""
+    before, after = App(), App()
+
+    @before.handler("h")
+    def sleeper(ctx: Context) -> str:
+        ctx.sleep(DAY)
+        return "slept"
+
+    @after.handler("h")
+    def hasty() -> str:
+        return "did not sleep"
+
+    with Simulation(before) as sim:
+        task = before.create(owner="ada", title="T", handler="h", schedule=Schedule.once(START + MINUTE))
+        sim.advance(2 * MINUTE)
+        before.container.registry.replace_handlers(after.container.registry)
+        sim.advance(2 * DAY)
+        execution = sim.executions(task.id)[0]
+    assert execution.status == "FAILED"
+    assert execution.error is not None
+    assert execution.error.type == "JournalMismatch"

@@ -16,7 +16,8 @@ from tests.cases import try_each
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.engine.dispatch import SigningKeys
-from cloudsched.errors import InvalidInput, Misconfigured, Unauthenticated
+from cloudsched.engine.ports.store import Commit
+from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation
 
 OLD, NEW = "the old secret of this test", "the new secret of this test"  # secrets of nothing
@@ -158,3 +159,26 @@ def test_an_altered_but_signed_dispatch_runs_nothing_early_or_twice(change: dict
         assert not runs
         sim.advance(timedelta(minutes=5))
         assert runs == ["ran"]
+
+
+def test_the_executor_gives_up_after_losing_many_races(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a task changes each time it is read, the delivery fails after a bounded number of reads; the queue retries."""
+    body, token = _enqueue(sim)
+    sim.clock.advance(timedelta(minutes=5))
+    real = sim.app.container.store.load
+    reads: list[str] = []
+
+    def load(task_id: str) -> Any:  # noqa: ANN401 - as the store's
+        found = real(task_id)
+        assert found
+        reads.append(task_id)
+        sim.app.container.store.commit(Commit(found.task, found))
+        return found
+
+    monkeypatch.setattr(sim.app.container.store, "load", load)
+    with pytest.raises(StoreUnavailable, match="changed"):
+        sim.app.deliver(body, token)
+    assert len(reads) <= 50
+    assert not runs
+    monkeypatch.undo()
+    assert sim.app.deliver(body, token).action == "ran"

@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.conftest import MakeTask
 from tests.instants import spread
 
-from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched import App, Cancel, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
+from cloudsched.domain.documents.task import Backfill
+from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_changes
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
@@ -148,11 +150,8 @@ def test_what_comes_due_during_a_run_is_seen_before_that_ends(sim: Simulation, o
 @pytest.mark.parametrize("mode", ["latest", "all", "none"])
 @pytest.mark.parametrize("open_for", [1, 99, 100, 101, 102, 180, 500])
 @pytest.mark.parametrize("overlap", ["skip", "buffer"])
-def test_overlap_skips_the_occurrences_of_a_long_run(
-    sim: Simulation, monkeypatch: pytest.MonkeyPatch, overlap: str, open_for: int, mode: str
-) -> None:
+def test_overlap_skips_the_occurrences_of_a_long_run(sim: Simulation, overlap: str, open_for: int, mode: str) -> None:
     """However many came due during a run, catchUp does not apply to them, and one record covers them."""
-    writes = _count_writes(monkeypatch)
     answer[:] = [keep_busy((open_for + 0.5) * MINUTE)]
     make(schedule=MINUTELY, overlap=overlap, catch_up={"mode": mode, "window": HOUR.total_seconds()})
     sim.advance((open_for + 3.2) * MINUTE)
@@ -164,20 +163,6 @@ def test_overlap_skips_the_occurrences_of_a_long_run(
     covered = [1 if one.covers is None else one.covers.count for one in skipped]
     assert sum(covered) == len([at for at in range(1, open_for + 4) if at not in ran])
     assert all("20270101T000100Z" in (one.message or "") for one in skipped)
-    assert max(writes) <= 2
-
-
-def _count_writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return how many executions each commit from now on writes."""
-    writes: list[int] = []
-    real = app.container.store.commit
-
-    def commit(commit: Commit) -> VersionedTask:
-        writes.append(len(commit.executions))
-        return real(commit)
-
-    monkeypatch.setattr(app.container.store, "commit", commit)
-    return writes
 
 
 @pytest.mark.parametrize(
@@ -332,3 +317,44 @@ def test_a_recurring_task_goes_on_after_a_failure(sim: Simulation) -> None:
     assert [len(one.attempts) for one in found] == [3, 3]
     gaps = [b.started_at - a.started_at for a, b in zip(found[0].attempts, found[0].attempts[1:], strict=False)]
     assert gaps == [timedelta(0), timedelta(seconds=5)]
+
+
+def test_an_occurrence_that_is_due_when_a_run_starts_is_a_backlog(sim: Simulation) -> None:
+    """`catchUp: all` runs it: it came due at the instant at which the run started, and not while the run was open."""
+    answer[:] = [lambda _: sim.clock.advance(timedelta(seconds=5)) if len(called) == 1 else "done"]
+    make(catch_up="all", overlap="skip")
+    (first,) = sim.pending()
+    sim.clock.move_to(first.at + HOUR)
+    sim.queue.deliver_due()
+    assert hours(sim.executions("t"), "SKIPPED") == []
+    assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2]
+
+
+def test_a_cancelled_run_is_neither_a_failure_nor_a_success(sim: Simulation) -> None:
+    """Two failures with a cancelled run between them are two in a row, and pause the task."""
+    outcomes = [Fail("no"), Cancel("not today"), Fail("no")]
+    answer[:] = [lambda _: outcomes[len(called) - 1]]
+    make(pause_after_failures=2)
+    sim.advance(2.5 * HOUR)
+    assert (app.get("t").status, app.get("t").consecutive_failures) == ("ACTIVE", 1)
+    sim.advance(HOUR)
+    assert app.get("t").status == "PAUSED"
+
+
+@pytest.mark.parametrize("jitter", [timedelta(0), timedelta(minutes=20)])
+def test_a_scheduled_occurrence_that_is_due_comes_before_a_backfill(make_task: MakeTask, jitter: timedelta) -> None:
+    """The next run of a backfill starts until the very instant at which the scheduled occurrence is due."""
+    now = datetime.fromisoformat("2027-01-01T09:00:00Z")
+    task = make_task(
+        id="t",
+        at=now + HOUR,
+        schedule=HOURLY,
+        is_one_time=False,
+        jitter=jitter,
+        backfill=Backfill(requested_at=now, next_at=now - 4 * HOUR, until=now - 2 * HOUR),
+    )
+    starts_at = with_changes(task, now).wake_at
+    assert starts_at
+    assert start_next_backfill(task, starts_at).runs == ()
+    (run,) = start_next_backfill(task, starts_at - timedelta(microseconds=1)).runs
+    assert run.scheduled_for == now - 4 * HOUR

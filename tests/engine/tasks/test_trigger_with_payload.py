@@ -69,14 +69,6 @@ def app(seen: Seen) -> App:
         seen.rows.append(row.n)
         return row.n
 
-    @app.handler("flow")
-    def flow(ctx: Context, row: Row) -> int:
-        seen.rows.append(row.n)
-        ctx.step("first", lambda: row.n)
-        ctx.sleep(DAY)
-        child: Any = ctx.call("work", {"n": row.n + 1})
-        return int(child.result()) + row.n
-
     return app
 
 

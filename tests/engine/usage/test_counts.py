@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from tests.engine.usage.harness import create_hourly
@@ -24,33 +23,18 @@ class Killed(BaseException):
 @pytest.fixture
 def sim() -> Iterator[Simulation]:
     app = App(Settings())
-    app_state: dict[str, Any] = {"fails": 0, "dies": False}
+    failures = list[None]()
 
     @app.handler("spend")
     def spend(ctx: Context) -> None:
         ctx.used(queries=3, tokens=7)
-        if app_state["fails"] > 0:
-            app_state["fails"] -= 1
-            raise ValueError("not yet")
-
-    @app.handler("walk", retry=5)
-    def walk(ctx: Context) -> None:
-        def look() -> int:
-            ctx.used(queries=10)
-            return 1
-
-        ctx.used(queries=1)
-        ctx.step("first", look)
-        ctx.sleep(HOUR)
-        ctx.used(tokens=1)
-        ctx.step("second", look)
-        if app_state["fails"] > 0:
-            app_state["fails"] -= 1
+        if failures:
+            failures.pop()
             raise ValueError("not yet")
 
     app.handler("idle")(lambda: None)
     with Simulation(app) as simulation:
-        simulation.state = app_state  # type: ignore[attr-defined]
+        simulation.failures = failures  # type: ignore[attr-defined]
         yield simulation
 
 
@@ -110,7 +94,7 @@ def test_hops_are_counted_without_writing_anything(sim: Simulation) -> None:
 
 def test_every_attempt_counts(sim: Simulation) -> None:
     """An attempt that fails has used what it has used: the record and the month have the sum."""
-    sim.state["fails"] = 2  # type: ignore[attr-defined]
+    sim.failures.extend([None] * 2)  # type: ignore[attr-defined]
     task = sim.app.create(owner="ada", title="T", handler="spend", retry={"maxRetries": 3})
     sim.advance(timedelta(days=1))
     (record,) = sim.app.executions(task.id).items
@@ -121,7 +105,7 @@ def test_every_attempt_counts(sim: Simulation) -> None:
 
 def test_a_retry_by_hand_adds_to_what_the_execution_has_used(sim: Simulation) -> None:
     """The record keeps what it had, and the month counts only what came on top."""
-    sim.state["fails"] = 1  # type: ignore[attr-defined]
+    sim.failures.extend([None] * 1)  # type: ignore[attr-defined]
     task = sim.app.create(owner="ada", title="T", handler="spend", retry=0)
     sim.advance(HOUR)
     assert counts(sim, task.id).queries == 3

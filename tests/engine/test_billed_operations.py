@@ -7,11 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.engine.pull.harness import DONE, claim_keys
 
-from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched import App, Context, Done, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
 app = App(Settings())
@@ -19,6 +21,16 @@ app = App(Settings())
 
 @app.handler("tick")
 def tick() -> None: ...
+
+
+@app.handler("wait")
+def wait(ctx: Context) -> None:
+    ctx.sleep(timedelta(days=9))
+
+
+@app.handler("follow")
+def follow(ctx: Context) -> Done:
+    return Done(then=[TaskDraft.of(owner="ada", handler="tick", schedule=ctx.now() + timedelta(days=9))])
 
 
 @app.handler("talk")
@@ -110,10 +122,63 @@ def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:
     assert measure_cost(sim, timedelta(days=1)) == Counts(reads=1, commits=2, writes=3, dispatches=0)
 
 
-def test_a_task_with_a_lock_key_costs_two_reads_a_document_and_its_deletion_more(sim: Simulation) -> None:
-    """The lock is read and written when it is taken, and read and deleted when it is freed."""
-    make(sim, lock_key="door")
-    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=3, commits=2, writes=4, deletes=1, dispatches=1)
+URL = "https://example.com/done"
+MORE: dict[str, tuple[dict[str, object], Counts]] = {
+    "a lock key": ({"lock_key": "door"}, Counts(reads=2, writes=1, deletes=1)),
+    "a mail": ({"delivery_channels": ["EMAIL"]}, Counts(reads=2, commits=2, writes=5, dispatches=1)),
+    "a callback": ({"on_completion": {"webhook": URL}}, Counts(reads=2, commits=2, writes=4, dispatches=1)),
+    "a ping at the end": ({"ping": {"url": f"{URL}?x=1"}}, Counts(reads=2, commits=2, writes=4, dispatches=1)),
+    "a ping at both ends": (
+        {"ping": {"url": URL, "startUrl": f"{URL}?x=1"}},
+        Counts(reads=5, commits=4, writes=8, dispatches=2),
+    ),
+}
+"""What costs something, and how much, each time the task runs."""
+
+
+@pytest.mark.parametrize("what", MORE)
+def test_what_an_occurrence_costs_more(sim: Simulation, what: str) -> None:
+    """The lock is read and written when it is taken, and read and deleted when it is freed; the others are tasks."""
+    fields, more = MORE[what]
+    sim.add_person("ada")
+    plain = make(sim)
+    without = measure_cost(sim, timedelta(hours=1))
+    sim.app.cancel(plain)
+    make(sim, **fields)
+    assert measure_cost(sim, timedelta(hours=1)).since(without) == more
+
+
+def test_work_for_workers_costs_its_offer_its_claim_and_its_end(sim: Simulation) -> None:
+    """An offer is a document of its own: written when it appears, and deleted by the claim."""
+    sim.app.create(owner="ada", handler="tick", pull="gpu", schedule=sim.now + timedelta(seconds=1))
+    assert measure_cost(sim, timedelta(minutes=1)) == Counts(reads=1, commits=1, writes=2)
+    parts, before = sim.app.container, sim.counts.copy()
+    (claim,) = parts.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+    assert sim.counts.since(before) == Counts(reads=2, commits=1, writes=1, deletes=1)
+    before = sim.counts.copy()
+    parts.worker_claims.finish_by_token(*claim_keys(claim), DONE)
+    assert sim.counts.since(before) == Counts(reads=1, commits=1, writes=2)
+    before = sim.counts.copy()
+    assert not parts.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+    assert sim.counts.since(before) == Counts(reads=1)
+
+
+def test_a_cancel_with_a_callback_costs_a_read_a_document_and_a_dispatch_more(sim: Simulation) -> None:
+    """Sending it costs what any callback costs."""
+    costs = []
+    for fields in ({}, {"on_completion": {"webhook": URL}}):
+        task = sim.app.create(owner="ada", handler="wait", **fields)
+        sim.advance(timedelta(minutes=1))
+        before = sim.counts.copy()
+        sim.app.cancel(task.id)
+        costs.append(sim.counts.since(before))
+    assert costs[1].since(costs[0]) == Counts(reads=1, writes=1, dispatches=1)
+
+
+def test_a_follow_up_costs_a_document_and_a_dispatch(sim: Simulation) -> None:
+    """It is in the commit of the success."""
+    make(sim, handler="follow")
+    assert measure_cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=2, writes=4, dispatches=2)
 
 
 def test_progress_and_messages_cost_a_commit_or_a_document(sim: Simulation) -> None:

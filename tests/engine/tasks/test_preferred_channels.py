@@ -60,6 +60,16 @@ def test_a_task_that_names_channels_keeps_them_and_reads_nothing(sim: Simulation
     assert sim.counts.since(before) == Counts(reads=0, commits=2, writes=2, dispatches=2)
 
 
+def test_preferences_cost_one_read_and_tasks_of_the_system_none(sim: Simulation) -> None:
+    """The system is nobody who could prefer anything."""
+    before = sim.counts.copy()
+    make(sim)
+    assert sim.counts.since(before) == Counts(reads=1, commits=1, writes=1, dispatches=1)
+    before = sim.counts.copy()
+    make(sim, owner="system")
+    assert sim.counts.since(before) == Counts(reads=0, commits=1, writes=1, dispatches=1)
+
+
 def test_a_later_change_of_preferences_changes_no_task(sim: Simulation) -> None:
     """They are read at the creation; an opt-out counts at sending."""
     task = sim.app.create(owner="ada", title="Plants", handler="say", category="REMINDER")

@@ -244,16 +244,6 @@ def test_folders_answer_where() -> None:
             assert sentences >= 2, f"{path} does not say what lives there"
 
 
-NOUNS_IN_ING = {"meaning", "planning", "tracing"}
-"""Words of the field."""
-
-
-def test_a_module_is_a_noun_or_a_verb() -> None:
-    """No module is called by a gerund, but for words of the field."""
-    names = {module.rpartition("/")[2] for module in MODULES}
-    assert not {name for name in names if name.endswith("ing")} - NOUNS_IN_ING
-
-
 def _modules_after(statement: str) -> set[str]:
     """Return what a fresh interpreter has imported after a statement."""
     code = f"{statement}\nimport sys\nprint(' '.join(sys.modules))"

@@ -7,14 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-from tests.scale.index_entries import count_entries, make_subjects
-
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 CONTENT: dict[str, Any] = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
 MAX_COMPOSITES, MAX_ENTRIES = 25, {0: 6, 2: 8}
-"""How many composite indexes there may be with one shard, and entries of a record with so many labels."""
 
 
 def read_rows(page: str, heading: str) -> list[tuple[str, ...]]:
@@ -51,17 +47,3 @@ def test_the_page_names_a_query_for_every_index() -> None:
     assert {(row[0], *read_names(row[1])) for row in single} == listed
     assert len(single) == len(listed)
     assert all(len(row) == 5 and all(row) for row in [*composites, *single])
-
-
-@pytest.fixture(scope="module", params=[0, 2])
-def counted(request: pytest.FixtureRequest) -> tuple[int, dict[str, int]]:
-    """How many labels documents have, and the entries of each: of what the adapter writes, with the file's indexes."""
-    labels: int = request.param
-    return labels, {each.name: count_entries(CONTENT, each).count for each in make_subjects(labels)}
-
-
-def test_indexes_are_few(counted: tuple[int, dict[str, int]]) -> None:
-    """Each entry costs at every run, each composite index minutes of the first deployment."""
-    labels, entries = counted
-    assert len(CONTENT["indexes"]) <= MAX_COMPOSITES
-    assert 0 < entries["record"] <= MAX_ENTRIES[labels]

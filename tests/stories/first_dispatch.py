@@ -4,7 +4,7 @@
 
 DESCRIPTOR is a listening socket at which Cloud Tasks delivers, SOURCE the `main.py` with the functions. The report is
 one line of JSON on standard output: the seconds of processor time until the application was ready and until the first
-response was sent, the modules that were imported, and the models whose validators were built.
+response was sent, and the modules that were imported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
     report = {"ready": ready - STARTED, "answered": answered - STARTED, "status": status, "modules": modules}
     report["credentials"] = credentials
-    sys.stdout.write(json.dumps({**report, "validators": list_validators()}) + "\n")
+    sys.stdout.write(json.dumps(report) + "\n")
 
 
 def measure_credentials() -> float:
@@ -43,18 +43,6 @@ def measure_credentials() -> float:
     import cloudsched.adapters.google.channel  # noqa: F401, PLC0415 - what a channel to Google imports
 
     return time.process_time() - start
-
-
-def list_validators() -> list[str]:
-    """Return the models of which pydantic has built the validator."""
-    from pydantic import BaseModel  # noqa: PLC0415 - imported long before
-
-    waiting, found = [BaseModel], set()
-    while waiting:
-        kinds = waiting.pop().__subclasses__()
-        waiting += kinds
-        found |= {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds if kind.__pydantic_complete__}
-    return sorted(found)
 
 
 def serve_once(descriptor, application) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001 - types would be imported

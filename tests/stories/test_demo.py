@@ -2,13 +2,10 @@
 
 import os
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 from tests.doc_blocks import matches, read_blocks
 from tests.harness import ROOT, process, still_running
-
-from cloudsched.cli import demo_report as demo
 
 (TOUR,) = [block for block in read_blocks(ROOT / "docs" / "how-to" / "tour.md") if block.language == "text"]
 """What tour.md shows of its output."""
@@ -60,11 +57,3 @@ def test_the_demo_detects_a_wrong_run(tmp_path: Path) -> None:
         assert run.wait(200) == 1
         assert "weekday-report ran 285 times, not the 286 times of its schedule." in run.output
         assert WORDS[0] not in run.output
-
-
-def test_the_demo_covers_more_than_a_year() -> None:
-    """It passes both clock changes, and checks each task that it creates."""
-    assert {task["id"] for task in demo.TASKS} == demo.expected_runs().keys()
-    assert (demo.END - demo.START).days > 366
-    offsets = [at.hour for at in demo.expected_runs()["weekday-report"]]
-    assert sum(before != after for before, after in pairwise(offsets)) == 2

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -34,31 +33,6 @@ LIBRARIES = {
 OF_FLASK = {"click", "flask", "jinja2", "markupsafe"}
 """What functions-framework brings along."""
 CLIENTS = ("google.cloud.firestore", "google.cloud.tasks", "google.api_core", "google.auth", "proto", "requests")
-OF_OTHER_PROCESSES = {
-    *("cli", "client", "dashboard", "drafts", "emulator", "local", "outbox", "testing", "worker"),
-    *("adapters.delivery", "adapters.language_models", "adapters.quickjs", "adapters.sqlite"),
-    *("engine.assistant", "engine.delivery", "engine.pull", "web.auth"),
-}
-"""Rooms of ours that serve callers, workers, deliveries or the local stack."""
-UNBUILT = {
-    "assistant",
-    "batch_change",
-    "budget",
-    "calendar",
-    "contact_secrets",
-    "journal",
-    "overview_responses",
-    "person",
-    "person_job",
-    "responses",
-    "script",
-    "source",
-    "stored_script",
-    "usage_responses",
-    "usage_sheet",
-    "worker_presence",
-}
-"""The modules of documents that a dispatch to a handler neither reads nor writes, except as parts of others."""
 
 
 @pytest.fixture(scope="module")
@@ -90,17 +64,3 @@ def test_no_library_is_imported_that_a_dispatch_does_not_need(report: dict[str, 
 def test_the_executor_needs_no_generated_client(report: dict[str, Any]) -> None:
     """Whatever is added above, these are never on the way."""
     assert not [name for name in report["modules"] if name.startswith(CLIENTS)]
-
-
-def test_nothing_that_other_processes_run_is_imported(report: dict[str, Any]) -> None:
-    """A room that a plain handler does not need is imported when something else asks for it."""
-    rooms = tuple(f"cloudsched.{room}." for room in OF_OTHER_PROCESSES)
-    assert not [name for name in report["modules"] if f"{name}.".startswith(rooms)]
-    assert not [room for room in OF_OTHER_PROCESSES if not find_spec(f"cloudsched.{room}")], "it has moved"
-
-
-def test_validators_are_built_for_what_is_read_and_written_only(report: dict[str, Any]) -> None:
-    """Building pydantic's validator of a model takes a millisecond and more, so those of other documents wait."""
-    built = {name.rpartition(".")[0] for name in report["validators"]}
-    assert built & {f"cloudsched.domain.documents.{each}" for each in UNBUILT} == set()
-    assert "cloudsched.domain.documents.task.Task" in report["validators"]

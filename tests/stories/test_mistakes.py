@@ -195,7 +195,3 @@ def test_a_mistake_says_what_is_wrong_where_and_what_to_write(
 def test_no_message_has_two_brackets_in_a_row() -> None:
     """What is wrong and what to write are told apart: the hint is the only bracket at the end."""
     assert not [text for _, text in MISTAKES.values() if ") (" in text]
-
-
-def test_the_table_has_seventy_mistakes() -> None:
-    assert len(MISTAKES) >= 70

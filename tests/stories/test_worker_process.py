@@ -276,24 +276,3 @@ def send_slowly(connection: socket.socket) -> Iterator[int]:
         with suppress(OSError):
             connection.sendall(b" ")
         yield count
-
-
-def test_a_worker_through_the_api_imports_nothing_of_google(tmp_path: Path) -> None:
-    """It imports neither Google's clients nor a web server, and runs a task."""
-    code = (
-        "import sys\nfrom cloudsched.cli.main import cloudsched\n"
-        "try:\n    cloudsched(['worker', '--queue', 'gpu', '--once'])\n"
-        "except SystemExit as end:\n    assert end.code == 0\n    print('MODULES', *sorted(sys.modules))"
-    )
-    with open_worker_stack(tmp_path, "api") as worker_stack:
-        task = worker_stack.offer("note")
-        around = worker_stack.stack.settings.to_child_environment(
-            STORY=str(tmp_path), CLOUDSCHED_URL=worker_stack.stack.url
-        )
-        with process(sys.executable, "-c", code, env=around, cwd=tmp_path) as worker:
-            assert worker.wait() == 0, worker.output
-            modules = set(worker.output.splitlines()[-1].split())
-        assert worker_stack.record(task).status == "SUCCEEDED"
-    assert "cloudsched.worker.api_source" in modules
-    heavy = {"grpc", "google.cloud.firestore_v1", "google.cloud.tasks_v2", "google.auth", "firebase_admin", "werkzeug"}
-    assert not heavy & modules

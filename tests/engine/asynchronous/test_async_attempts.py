@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import functools
 import threading
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +15,6 @@ from tests.engine.harness import DAY, MINUTE, create, run
 
 from cloudsched import App, AsyncContext, Context, Execution, StepFailed, Task
 from cloudsched.engine.state.log_context import current_log_fields
-from cloudsched.errors import Misconfigured
 from cloudsched.testing import START, Simulation
 
 SETTING: contextvars.ContextVar[str] = contextvars.ContextVar("setting", default="none")
@@ -177,20 +175,6 @@ def test_a_context_annotation_is_enough(app: App) -> None:
         task = create(app, payload={"n": 3})
         sim.advance(MINUTE)
         assert [each.content for each in sim.executions(task.id)] == ["AsyncContext"]
-
-
-def test_what_cannot_be_a_handler_is_refused(app: App) -> None:
-    """At import, with the reason."""
-
-    async def items() -> AsyncIterator[int]:
-        yield 1
-
-    def plain(ctx: AsyncContext) -> None: ...
-
-    with pytest.raises(Misconfigured, match="is a generator"):
-        app.handler("a")(items)
-    with pytest.raises(Misconfigured, match="write it with `async def`, or take a Context"):
-        app.handler("b")(plain)
 
 
 def test_blocking_code_on_the_loop_is_refused_by_name(app: App) -> None:

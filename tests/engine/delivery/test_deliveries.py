@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import claim_keys
+from tests.engine.pull.harness import claim_all, finish
 
 from cloudsched import App, Context, Done, Schedule, Task
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import DeliveryDelayed
 from cloudsched.testing import Simulation
 
@@ -82,9 +81,9 @@ def test_what_a_worker_reports_through_the_api_is_delivered(sim: Simulation) -> 
     """It is delivered like the result of an executor, and once although the worker repeats its report."""
     make(sim, "EMAIL", pull="gpu")
     sim.advance(timedelta(seconds=1))
-    (claim,) = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+    (claim,) = claim_all(sim)
     for _ in range(2):
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(claim), AttemptReport(Done("Water the ferns")))
+        finish(sim, claim, AttemptReport(Done("Water the ferns")))
     sim.advance(HOUR)
     (sent,) = sim.sent("EMAIL", to="ada")
     assert (sent.title, sent.body) == ("Plants", "Water the ferns")

@@ -14,19 +14,8 @@ from cloudsched.domain.documents import journal as limits
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.ports.procedure import Procedure
 from cloudsched.engine.ports.store import Committed
-from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
+from cloudsched.errors import InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
-
-
-def test_calls_run_in_parallel_and_gather_keeps_their_order(app: App) -> None:
-    @app.handler("nap")
-    def nap(ctx: Context, row: Row) -> Row:
-        ctx.sleep(timedelta(hours=10 - row.n))
-        return row
-
-    execution = run(app, lambda ctx: ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(5)]))
-    assert execution.content == [{"n": n} for n in range(5)]
-    assert execution.finished_at == START + timedelta(hours=10)
 
 
 def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
@@ -81,29 +70,6 @@ def test_a_user_task_with_the_id_of_a_call_is_not_taken_for_the_call(app: App, s
     (execution,) = sim.executions(task.id)
     assert execution.error
     assert taken in execution.error.message
-
-
-def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
-    @app.handler("broken", retry=False)
-    def broken() -> None:
-        raise KeyError("no such account")
-
-    app.handler("fine")(lambda: "fine")
-    caught = list[CallFailed]()
-
-    def call(ctx: Context) -> Any:  # noqa: ANN401 - a list or more
-        calls = [ctx.call("fine"), ctx.call("broken")]
-        try:
-            ctx.gather(*calls)
-        except CallFailed as failure:
-            caught.append(failure)
-        ctx.sleep(DAY)
-        return [str(each) for each in ctx.gather(*calls, return_failures=True)]
-
-    content = run(app, call).content
-    assert content[0] == "fine"
-    assert {str(failure) for failure in caught} == {content[1]}
-    assert (caught[0].handler, caught[0].status, caught[0].type) == ("broken", "FAILED", "KeyError")
 
 
 def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(
@@ -173,28 +139,6 @@ def test_a_handler_that_fails_in_a_cancelled_task_makes_no_call(app: App, sim: S
     assert execution.attempts[0].error.type == "ConnectionError"
 
 
-def test_the_journal_moves_into_the_record_when_the_execution_ends(app: App, sim: Simulation, create: Create) -> None:
-    app.handler("fine")(lambda: "fine")
-
-    def call(ctx: Context) -> str:
-        ctx.step("first", lambda: 1)
-        answer = ctx.call("fine").result()
-        ctx.sleep(DAY)
-        return f"{answer}!"
-
-    register_work_handler(app, call)
-    task = create()
-    sim.advance(MINUTE)
-    (execution,) = sim.executions(task.id)
-    open_steps = app.execution(task.id, execution.id).steps
-    assert [entry.to_record() for entry in app.container.store.load_journal(task.id, execution.id)] == list(open_steps)
-    sim.run_until_idle()
-    ended = app.execution(task.id, execution.id)
-    assert app.container.store.load_journal(task.id, execution.id) == []
-    assert [(step.kind, step.result) for step in ended.steps] == [("STEP", 1), ("CALL", "fine"), ("SLEEP", None)]
-    assert open_steps[:2] == ended.steps[:2]
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -220,31 +164,6 @@ def test_a_call_refuses_fields_that_it_cannot_have(app: App, fields: dict[str, A
     execution = run(app, call)
     assert {field.split(".")[0] for field in refused} == {to_camel(name) for name in fields}
     assert (execution.status, [step.child for step in execution.steps]) == ("SUCCEEDED", [None])
-
-
-@pytest.mark.parametrize("replay", [False, True])
-def test_a_call_that_is_refused_is_refused_in_every_replay(app: App, *, replay: bool) -> None:
-    """A handler that catches the refusal goes the same way each time, also after it has made other calls."""
-
-    @app.handler("fine")
-    def fine(row: Row) -> int:
-        return row.n
-
-    def call(ctx: Context) -> list[object]:
-        results: list[object] = []
-        for payload in ({"n": "x"}, {"n": 1}, {"n": "y"}, {"n": 2}):
-            try:
-                results.append(ctx.call("fine", payload).result())
-            except InvalidInput as error:
-                results.append(error.field)
-        return results
-
-    execution = run(app, call, replay=replay)
-    assert execution.content == ["payload.n", 1, "payload.n", 2]
-    assert [step.status for step in execution.steps] == ["FAILED", "SUCCEEDED"] * 2
-    assert execution.steps[0].error
-    assert execution.steps[0].error.type == "InvalidPayload"
-    assert "in the call of 'fine'" in execution.steps[0].error.message
 
 
 def test_a_replay_test_tells_apart_runs_of_one_task_that_begin_together(app: App) -> None:

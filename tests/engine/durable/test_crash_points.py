@@ -34,16 +34,6 @@ def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], th
     patch.setattr(SqliteStore, "commit", commit_twice)
 
 
-def test_a_journal_that_was_never_written_is_only_in_the_record(app: App, sim: Simulation, create: Create) -> None:
-    """The handler fails for good before any of its operations was committed."""
-    register_work_handler(app, lambda ctx: ctx.wait_for("never", timeout=timedelta(0)))
-    task = create()
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
-    assert [(step.kind, step.status) for step in execution.steps] == [("EVENT", "TIMED_OUT")]
-    assert app.container.store.load_journal(task.id, execution.id) == []
-
-
 def test_a_commit_that_conflicts_with_itself_consumes_one_event(
     app: App, sim: Simulation, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:

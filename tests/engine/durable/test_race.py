@@ -17,7 +17,7 @@ from cloudsched.engine.durable.results import CallOutcome, load_call_outcome
 from cloudsched.engine.execution import durable_services
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store
-from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
+from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 
@@ -102,17 +102,6 @@ def test_a_failure_that_ends_first_raises_and_cancels_the_others(app: App, sim: 
 
 def test_a_failure_that_ends_later_does_not_matter(app: App) -> None:
     assert run(app, lambda ctx: ctx.race(ctx.call("nap", Row(n=1)), ctx.call("bad", Row(n=2))).result).content == 1
-
-
-def test_a_cancelled_loser_has_a_result_that_says_so(app: App) -> None:
-    def race(ctx: Context) -> str:
-        slow, fast = ctx.call("nap", Row(n=2)), ctx.call("nap", Row(n=1))
-        ctx.race(slow, fast)
-        with pytest.raises(CallFailed) as caught:
-            slow.result()
-        return caught.value.status
-
-    assert run(app, race).content == "CANCELLED"
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])

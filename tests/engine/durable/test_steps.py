@@ -6,7 +6,7 @@ import threading
 from datetime import timedelta
 from itertools import pairwise
 
-from tests.engine.harness import DAY, MINUTE, Create, Row, run
+from tests.engine.harness import DAY, MINUTE, Create, run
 
 from cloudsched import App, Context, RetryPolicy
 from cloudsched.domain.documents import journal as limits
@@ -14,24 +14,6 @@ from cloudsched.errors import (
     StepFailed,
 )
 from cloudsched.testing import START, Simulation
-
-
-def test_a_step_is_called_once_and_its_result_is_what_its_annotation_says(app: App) -> None:
-    calls, seen = list[int](), list[object]()
-
-    def rows(count: int) -> list[Row]:
-        calls.append(count)
-        return [Row(n=n) for n in range(count)]
-
-    def work(ctx: Context) -> int:
-        found = ctx.step("rows", rows, 2)
-        seen.append(found)
-        ctx.sleep(DAY)
-        return sum(row.n for row in found)
-
-    assert run(app, work).content == 1
-    assert calls == [2]
-    assert seen == [[Row(n=0), Row(n=1)]] * 2
 
 
 def test_a_non_json_result_is_the_same_at_first_and_in_a_replay(app: App) -> None:
@@ -151,20 +133,6 @@ def test_a_step_that_exceeds_its_timeout_is_abandoned(app: App) -> None:
     never.set()
     assert execution.steps[0].status == "TIMED_OUT"
     assert execution.steps[0].attempts == 2
-
-
-def test_a_handler_that_raises_is_replayed_without_repeating_its_steps(app: App) -> None:
-    done, attempts = list[str](), list[int]()
-
-    def work(ctx: Context) -> str:
-        attempts.append(ctx.attempt)
-        ctx.step("once", lambda: done.append("once"))
-        if len(attempts) < 3:
-            raise ConnectionError("no")
-        return "done"
-
-    execution = run(app, work)
-    assert (execution.content, done, attempts) == ("done", ["once"], [1, 2, 3])
 
 
 def test_a_retried_step_keeps_when_its_latest_tries_were(app: App) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Create, Simulate, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, Create, register_work_handler, run
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed
@@ -253,26 +253,6 @@ def test_a_lock_is_free_while_its_holder_is_suspended(app: App, sim: Simulation,
     assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
     assert app.container.store.load_lock("one").lock.is_empty
     assert order == ["a begins", "b begins", "b ends", "a ends"]
-
-
-def test_results_of_calls_are_retained_until_their_parent_reads_them(
-    app: App, simulate: Simulate, create: Create
-) -> None:
-    """Ended tasks are removed after a day here; this parent asks after ten."""
-    app.handler("fine")(lambda: "fine")
-
-    def call(ctx: Context) -> Any:  # noqa: ANN401 - a call or its result
-        handle = ctx.call("fine")
-        ctx.sleep(10 * DAY)
-        return handle
-
-    register_work_handler(app, call)
-    sim = simulate(retention=DAY)
-    task = create()
-    sim.advance(10 * DAY + MINUTE)
-    assert sim.executions(task.id)[0].content == "fine"
-    sim.run_until_idle(timedelta(days=366))
-    assert not app.tasks().items
 
 
 @pytest.mark.parametrize("retention", [None, 2 * DAY])

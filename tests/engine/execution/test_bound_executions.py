@@ -135,17 +135,6 @@ def test_another_payload_does_not_reach_a_run_that_has_begun(sim: Simulation, sh
     assert sim.app.get(task.id).payload == {"amount": 1000}
 
 
-def test_a_users_event_does_not_count_as_an_admins_after_an_edit(sim: Simulation, shop: Shop, create: Create) -> None:
-    """An event that a lax handler took stays with the lax handler."""
-    task = create("lax", payload={})
-    sim.advance(timedelta(minutes=1))
-    sim.app.send_event(task.id, "approved", sender=OWNER)
-    sim.advance(timedelta(minutes=1))
-    sim.app.update(task.id, handler="payout")
-    assert end(sim, task).content == "lax"
-    assert shop.did == ["asked"]
-
-
 @pytest.mark.parametrize("is_durable", [True, False])
 def test_all_attempts_have_the_payload_of_the_first(
     sim: Simulation, shop: Shop, create: Create, *, is_durable: bool

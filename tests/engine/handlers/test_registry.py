@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from tests.cases import try_each
 
 from cloudsched import App, Context, RetryPolicy, Settings
-from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
+from cloudsched.errors import InvalidPayload, Misconfigured
 
 if TYPE_CHECKING:
     from decimal import Decimal  # a name that is not there when an annotation is read
@@ -88,13 +88,6 @@ def test_an_option_that_no_task_could_be_stored_with_is_refused(option: dict[str
         App(Settings()).handler("it", **option)
 
 
-def test_a_duplicate_name_is_refused(app: App) -> None:
-    """Two handlers cannot have the same name."""
-    app.handler("it")(fine)
-    with pytest.raises(Misconfigured, match="two handlers"):
-        app.handler("it")(fine)
-
-
 @pytest.mark.parametrize(
     ("retry", "most"), [(None, None), (True, 3), (False, 0), (5, 5), (RetryPolicy(max_retries=7), 7)]
 )
@@ -103,13 +96,6 @@ def test_retry_is_a_policy_a_number_or_a_switch(app: App, retry: Any, most: int 
     app.handler("it", retry=retry)(fine)
     found = app.container.registry.get("it").retry
     assert (found and found.max_retries) == most
-
-
-def test_the_error_for_an_unknown_handler_lists_the_known_ones(app: App) -> None:
-    """Their names are in the hint."""
-    app.handler("it")(fine)
-    with pytest.raises(UnknownHandler, match="Registered: it"):
-        app.container.registry.get("that")
 
 
 def test_a_handler_without_a_payload_refuses_one(app: App) -> None:

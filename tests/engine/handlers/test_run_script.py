@@ -143,17 +143,6 @@ def test_a_round_waits_for_all_of_it(tools: ToolApp) -> None:
     assert execution.finished_at == START + timedelta(minutes=10)
 
 
-def test_a_script_can_catch_the_failure_of_a_tool(tools: ToolApp) -> None:
-    """The error has a name, a message and the call's status."""
-    source = """
-        try { await tools.broken(); } catch (error) {
-            const {name} = await tools.lookup({id: 1});
-            return [error instanceof Error, error.name, error.status, error.message.endsWith("no line"), name];
-        }
-    """
-    assert run(tools, source).content == [True, "CallFailed", "FAILED", True, "customer 1"]
-
-
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize(
     ("payload", "why"),

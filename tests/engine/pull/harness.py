@@ -55,6 +55,21 @@ def require_claim(sim: Simulation, *skills: str) -> WorkerClaim:
     return found
 
 
+def claim_all(sim: Simulation, limit: int = 1, queue: str = "gpu") -> list[WorkerClaim]:
+    """Claim up to so many runs of a queue."""
+    return list(sim.app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS, limit))
+
+
+def finish(sim: Simulation, found: WorkerClaim, report: AttemptReport = DONE) -> Task:
+    """Report how a claim has ended, as a remote worker does."""
+    return sim.app.container.worker_claims.finish_by_token(*claim_keys(found), report)
+
+
+def give_back(sim: Simulation, found: WorkerClaim, why: str = "The worker stops.") -> None:
+    """Release a claim, as a remote worker does that stops."""
+    sim.app.container.worker_claims.release_by_token(*claim_keys(found), why)
+
+
 def claim_keys(found: WorkerClaim) -> tuple[str, str, str]:
     """Return what identifies a claim for a remote worker: the ids of task and execution, and the lease token."""
     return found.stored.task.id, found.run.execution_id, found.lease_token

@@ -15,7 +15,10 @@ from tests.engine.pull.harness import (
     MINUTE,
     SECOND,
     claim,
+    claim_all,
     claim_keys,
+    finish,
+    give_back,
     offer,
     require_claim,
     statuses,
@@ -81,11 +84,11 @@ def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monk
     sim.advance(MINUTE)
     ask = sim.app.container.store.list_offers
     answers = iter([ask(["gpu"], None, limit=2)])
-    first = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2)
+    first = claim_all(sim, 2)
     monkeypatch.setattr(
         sim.app.container.store, "list_offers", lambda *args, **more: next(answers, None) or ask(*args, **more)
     )
-    second = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2)
+    second = claim_all(sim, 2)
     names = [{each.stored.task.id for each in found} for found in (first, second)]
     assert names == [{"t0", "t1"}, {"t2", "t3"}]
 
@@ -121,9 +124,9 @@ def test_a_lock_is_handed_on_by_a_repeated_report_if_the_reply_of_the_store_was_
         sim.queue.deliver_due()
         store.error = StoreUnavailable("The store", "no reply came")
         with pytest.raises(StoreUnavailable):
-            app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+            finish(sim, first)
         assert statuses(sim, "next") == []
-        app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+        finish(sim, first)
         sim.queue.deliver_due()
         assert statuses(sim, "next") == ["SUCCEEDED"]
     store.close()
@@ -138,7 +141,7 @@ def test_a_result_can_be_sent_more_than_once(sim: Simulation) -> None:
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(3):
-        assert sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE).status is TaskStatus.COMPLETED
+        assert finish(sim, found).status is TaskStatus.COMPLETED
     (record,) = sim.executions("a")
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
 
@@ -149,11 +152,11 @@ def test_a_failure_that_is_sent_twice_costs_one_attempt(sim: Simulation) -> None
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(2):
-        task = sim.app.container.worker_claims.finish_by_token(*claim_keys(found), FAILED)
+        task = finish(sim, found, FAILED)
     assert task.runs[0].attempt == 2
     again = require_claim(sim)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), FAILED)
-    assert sim.app.container.worker_claims.finish_by_token(*claim_keys(again), DONE).status is TaskStatus.COMPLETED
+    finish(sim, found, FAILED)
+    assert finish(sim, again).status is TaskStatus.COMPLETED
 
 
 @pytest.mark.parametrize("what", ["token", "execution", "task"])
@@ -203,22 +206,13 @@ def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> N
     """It is offered at once or after the delay of the policy; after the last attempt it has failed."""
     offer(sim, "a", retry={"maxRetries": 2, "firstDelay": 0, "base": 60, "jitter": 0})
     sim.advance(MINUTE)
-    assert (
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status
-        is TaskStatus.ACTIVE
-    )
-    assert (
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status
-        is TaskStatus.ACTIVE
-    )
+    assert finish(sim, require_claim(sim), FAILED).status is TaskStatus.ACTIVE
+    assert finish(sim, require_claim(sim), FAILED).status is TaskStatus.ACTIVE
     assert claim(sim) is None
     sim.advance(59 * SECOND)
     assert claim(sim) is None
     sim.advance(SECOND)
-    assert (
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status
-        is TaskStatus.FAILED
-    )
+    assert finish(sim, require_claim(sim), FAILED).status is TaskStatus.FAILED
     (record,) = sim.executions("a")
     assert [each.number for each in record.attempts] == [1, 2, 3]
 
@@ -233,7 +227,7 @@ def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> N
     sim.advance(2 * MINUTE)
     second = require_claim(sim)
     with pytest.raises(LeaseLost):
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
+        finish(sim, found)
     assert second.run.attempt == 2
     sim.advance(HOUR)
     (record,) = sim.executions("a")
@@ -250,7 +244,7 @@ def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:
         assert not sim.app.container.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
     sim.app.cancel("a")
     assert sim.app.container.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Cancel("I stop.")))
+    finish(sim, found, AttemptReport(Cancel("I stop.")))
     assert statuses(sim, "a") == ["CANCELLED"]
 
 
@@ -263,13 +257,13 @@ def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation)
     for _ in range(3):
         found = require_claim(sim)
         assert (found.stored.task.id, found.run.attempt) == ("a", 1)
-        sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+        give_back(sim, found)
     (record,) = sim.executions("a")
     assert (record.status, record.message, record.attempts) == ("RETRYING", "The worker stops.", ())
-    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "said again, since no answer came")
+    give_back(sim, found, "said again, since no answer came")
     assert require_claim(sim).run.attempt == 1
     with pytest.raises(LeaseLost):
-        sim.app.container.worker_claims.release_by_token(*claim_keys(found), "it is another's by now")
+        give_back(sim, found, "it is another's by now")
 
 
 def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) -> None:
@@ -278,7 +272,7 @@ def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) 
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.app.cancel("a")
-    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+    give_back(sim, found)
     assert statuses(sim, "a") == ["CANCELLED"]
     assert not sim.app.get("a").runs
     assert sim.app.get("a").run_count == 0
@@ -291,7 +285,7 @@ def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
     found = claim(sim, by=replace(THIS_PROCESS, subject="ada"))
     assert found
     with pytest.raises(LeaseLost):
-        app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
+        finish(sim, found)
     app.container.worker_claims.for_caller(replace(THIS_PROCESS, subject="ada")).finish_by_token(
         *claim_keys(found), DONE
     )

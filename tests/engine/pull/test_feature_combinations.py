@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from tests.engine.pull.harness import (
-    DONE,
     HOUR,
     MINUTE,
     SECOND,
     claim,
     claim_keys,
+    finish,
     offer,
     require_claim,
     statuses,
@@ -54,7 +54,7 @@ def test_a_lost_notification_of_a_grant_is_sent_again(sim: Simulation) -> None:
     sim.advance(MINUTE)
     first = require_claim(sim)
     assert claim(sim) is None
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    finish(sim, first)
     sim.queue.purge()
     assert claim(sim) is None
     sim.advance(5 * MINUTE)
@@ -75,7 +75,7 @@ def test_a_run_is_not_offered_while_its_lock_is_taken(sim: Simulation) -> None:
         offers |= {(name, sim.app.get(name).offer is not None) for name in "bc"}
     assert offers == {("b", False), ("c", False)}
     assert statuses(sim, "c") == ["EXPIRED"]
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    finish(sim, first)
     sim.advance(SECOND)
     assert require_claim(sim).stored.task.id == "b"
 

@@ -12,7 +12,8 @@ from tests.engine.pull.harness import (
     MINUTE,
     SECOND,
     claim,
-    claim_keys,
+    claim_all,
+    finish,
     offer,
     require_claim,
     statuses,
@@ -71,9 +72,7 @@ def test_a_claim_returns_at_most_its_limit(sim: Simulation) -> None:
     for number in range(5):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    assert [
-        len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, limit)) for limit in (2, 100, 1)
-    ] == [
+    assert [len(claim_all(sim, limit)) for limit in (2, 100, 1)] == [
         2,
         3,
         0,
@@ -156,9 +155,7 @@ def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
     assert claim(sim) is None
     for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
         app.update(name, pull="gpu", **more)
-    assert [each.stored.task.id for each in app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 1)] == [
-        "b"
-    ]
+    assert [each.stored.task.id for each in claim_all(sim, 1)] == ["b"]
     offer(sim, "c", handler="anywhere", pull="gpu")
     sim.advance(MINUTE)
     assert not run_ids
@@ -222,6 +219,6 @@ def test_manual_runs_are_offered_at_once(sim: Simulation) -> None:
     offer(sim, "c", schedule=Schedule.once(sim.now + timedelta(days=9)))
     sim.app.trigger("c")
     found = require_claim(sim)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Fail("no")))
+    finish(sim, found, AttemptReport(Fail("no")))
     sim.app.retry("c")
     assert require_claim(sim).run.attempt == 2

@@ -14,7 +14,9 @@ from tests.engine.pull.harness import (
     MINUTE,
     SECOND,
     claim,
+    claim_all,
     claim_keys,
+    finish,
     offer,
     require_claim,
     statuses,
@@ -51,7 +53,7 @@ def test_a_call_that_finishes_while_the_queue_is_down_notifies_its_parent(
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.queue.is_down = True
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    finish(sim, found)
     assert app.get(found.stored.task.id).deferred
     sim.queue.is_down = False
     sim.advance(2 * MINUTE)
@@ -72,8 +74,8 @@ def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
         app.container.worker_claims.heartbeat(*claim_keys(found))
     with monkeypatch.context() as patch:
         patch.setattr("cloudsched.engine.execution.executor.Executor.dispatch", lambda *_: None)
-        app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
-    app.container.worker_claims.finish_by_token(*claim_keys(found), DONE)
+        finish(sim, found)
+    finish(sim, found)
     sim.advance(SECOND)
     assert app.get(parent.id).status is TaskStatus.COMPLETED
 
@@ -93,14 +95,14 @@ def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_red
     sim.app.handler("inside")(lambda: None)
     offer(sim, "first", lock_key="k")
     sim.advance(MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED)
+    finish(sim, require_claim(sim), FAILED)
     offer(sim, "holder", lock_key="k", pull="press")
     sim.advance(2 * SECOND)
-    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
+    (holder,) = claim_all(sim, queue="press")
     assert claim(sim) is None
     offer(sim, "late", lock_key="k", handler="inside")
     sim.advance(2 * SECOND)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     sim.queue.deliver_due()
     if is_redelivered:
         notified = [each for each in sim.queue.deliveries if b"first" in each.body][-1]
@@ -116,13 +118,13 @@ def test_a_grant_to_an_expired_run_is_passed_on(sim: Simulation, pull: str | Non
     sim.app.handler("inside")(lambda: None)
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
-    (holder,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
+    (holder,) = claim_all(sim, queue="press")
     offer(sim, "late", lock_key="k", handler="inside", pull=pull, expiration=20 * MINUTE)
     sim.add_worker("gpu")
     sim.advance(2 * SECOND)
     offer(sim, "next", lock_key="k", handler="inside", pull=pull)
     sim.advance(21 * MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     sim.advance(2 * MINUTE)
     assert [statuses(sim, name) for name in ("late", "next")] == [["EXPIRED"], ["SUCCEEDED"]]
 
@@ -143,7 +145,7 @@ def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
 
     monkeypatch.setattr(sim.app.container.store, "commit", commit_after_edit)
     assert claim(sim) is None
-    assert not sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
+    assert not claim_all(sim, queue="press")
     assert sim.app.container.work_queue.claim(WorkerFilter("press", ("ink",)), THIS_PROCESS)
 
 
@@ -181,12 +183,12 @@ def test_a_snooze_can_be_sent_twice(sim: Simulation) -> None:
     sim.advance(MINUTE)
     found = require_claim(sim)
     for _ in range(2):
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
+        finish(sim, found, AttemptReport(Snooze(HOUR)))
     assert statuses(sim, "a") == ["RETRYING"]
     sim.advance(HOUR)
     require_claim(sim)
     with pytest.raises(LeaseLost):
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
+        finish(sim, found, AttemptReport(Snooze(HOUR)))
 
 
 def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simulation) -> None:

@@ -14,7 +14,9 @@ from tests.engine.pull.harness import (
     MINUTE,
     SECOND,
     claim,
-    claim_keys,
+    claim_all,
+    finish,
+    give_back,
     offer,
     require_claim,
     statuses,
@@ -63,11 +65,11 @@ def test_a_waiting_run_is_dropped_with_its_schedule(
     if where == "at its lock":
         offer(sim, "holder", pull="press", lock_key="k", expectedDuration=3600)
         sim.advance(2 * SECOND)
-        sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
+        claim_all(sim, queue="press")
     offer(sim, "a", lock_key="k" if where == "at its lock" else None)
     sim.advance(MINUTE)
     if where == "given back":
-        app.container.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "The worker stops.")
+        give_back(sim, require_claim(sim))
     elif where == "at its lock":
         assert claim(sim) is None
     elif where == "paused":
@@ -100,10 +102,10 @@ def test_a_started_run_outlives_a_new_schedule(sim: Simulation) -> None:
     offer(sim, "b")
     sim.advance(MINUTE)
     failed, running = require_claim(sim), require_claim(sim)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(failed), FAILED)
+    finish(sim, failed, FAILED)
     for name in ("a", "b"):
         sim.app.update(name, schedule=TOMORROW)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(running), DONE)
+    finish(sim, running)
     assert statuses(sim, "b") == ["SUCCEEDED"]
     sim.advance(2 * HOUR)
     again = require_claim(sim)
@@ -122,7 +124,7 @@ def test_manual_runs_outlive_a_new_schedule(sim: Simulation) -> None:
     sim.app.retry("c")
     for name in ("a", "b", "c"):
         sim.app.update(name, schedule=TOMORROW)
-    found = {each.stored.task.id for each in sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 10)}
+    found = {each.stored.task.id for each in claim_all(sim, 10)}
     assert found == {"a", "b", "c"}
 
 
@@ -136,7 +138,7 @@ def test_a_dropped_run_passes_its_grant_on(sim: Simulation) -> None:
         sim.advance(2 * SECOND)
         assert claim(sim) is None
     sim.app.update("a", schedule=TOMORROW)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     sim.queue.deliver_due()
     assert require_claim(sim).stored.task.id == "b"
 
@@ -156,7 +158,7 @@ def test_waiting_runs_beyond_a_new_end_are_dropped(sim: Simulation, end: dict[st
     waiting = queue.claim(gpu, THIS_PROCESS) + queue.claim(gpu, THIS_PROCESS)
     assert len(waiting) == left - 1
     for each in (first, *waiting):
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(each), DONE)
+        finish(sim, each)
     task = sim.app.get("a")
     assert task.run_count == left
     assert task.status == (TaskStatus.ACTIVE if left == 3 else TaskStatus.COMPLETED)
@@ -245,8 +247,8 @@ def test_of_parallel_runs_only_those_that_ran_count(sim: Simulation, edit: dict[
     sim.advance(3 * HOUR)
     first, *others = [require_claim(sim) for _ in range(3)]
     for each in others:
-        sim.app.container.worker_claims.finish_by_token(*claim_keys(each), DONE)
-    sim.app.container.worker_claims.release_by_token(*claim_keys(first), "The worker stops.")
+        finish(sim, each)
+    give_back(sim, first)
     sim.app.update("a", **edit)
     sim.advance(45 * MINUTE)
     assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED", "SUCCEEDED"]
@@ -267,7 +269,7 @@ def test_a_claim_that_is_released_at_once_still_expires(sim: Simulation, before_
     sim.advance(HOUR + SECOND - before_the_end)
     found = require_claim(sim)
     sim.advance(10 * SECOND)
-    sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+    give_back(sim, found)
     assert statuses(sim, "a") == ["RETRYING"]
     sim.advance(HOUR)
     (record,) = sim.executions("a")
@@ -282,7 +284,7 @@ def test_a_release_at_once_does_not_undo_an_earlier_start(sim: Simulation) -> No
         sim.advance(40 * MINUTE)
         found = require_claim(sim)
         sim.advance(minutes * MINUTE)
-        sim.app.container.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
+        give_back(sim, found)
     sim.advance(DAY)
     assert sim.app.get("a").run_count == 1
     assert require_claim(sim).run.started_at == START + 40 * MINUTE
@@ -307,6 +309,6 @@ def test_an_occurrence_beyond_the_run_limit_starts_when_a_run_ends(sim: Simulati
         if is_at_the_store:
             sim.app.container.worker_claims.finish(attempt, DONE)
         else:
-            sim.app.container.worker_claims.finish_by_token(*claim_keys(each), DONE)
+            finish(sim, each)
     sim.queue.deliver_due()
     assert next(run.scheduled_for for run in sim.app.get("a").runs) == START + (MAX_OPEN_RUNS + 1) * MINUTE

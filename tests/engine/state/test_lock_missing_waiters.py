@@ -15,8 +15,10 @@ from tests.engine.pull.harness import (
     SECOND,
     advance_until_run,
     claim,
+    claim_all,
     claim_keys,
     claim_lock_holder,
+    finish,
     offer,
     require_claim,
     statuses,
@@ -27,7 +29,6 @@ from tests.engine.state.test_locks import waiter
 
 from cloudsched import App
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, WaitFilter, acquire, cancel_waits, release
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
 
@@ -60,7 +61,7 @@ def test_any_number_of_missing_waiters_is_skipped_at_once(sim: Simulation, pull:
             sim.app.update(f"t{number}", lockKey="another")
         else:
             getattr(sim.app, verb)(f"t{number}")
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     assert advance_until_run(sim, "live") <= 10 * SECOND
 
 
@@ -74,7 +75,7 @@ def test_a_dispatch_of_a_deleted_task_passes_its_grant_on(sim: Simulation) -> No
     sim.app.delete("a")
     stored = sim.app.container.store.load_lock("k")
     sim.app.container.store.commit_lock(type(stored)(lock, stored.version))
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     assert advance_until_run(sim, "b") <= 10 * SECOND
 
 
@@ -85,14 +86,14 @@ def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulat
     for number in range(20):
         offer(sim, f"dead{number}", lock_key="k", pull="cold")
         sim.advance(2 * SECOND)
-    assert not sim.app.container.work_queue.claim(WorkerFilter("cold"), THIS_PROCESS)  # its worker polls once and stops
+    assert not claim_all(sim, queue="cold")  # its worker polls once and stops
     offer(sim, "live", lock_key="k")
     sim.add_worker("gpu")
     if has_waited_long:
         wait_long(sim, holder)
     else:
         sim.advance(5 * SECOND)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     assert advance_until_run(sim, "live") <= SWEPT + 10 * SECOND
     sim.add_worker("cold")
     sim.advance(15 * MINUTE)
@@ -175,7 +176,7 @@ def test_no_lock_outlives_its_tasks(app: App, simulate: Simulate) -> None:
     first = require_claim(sim)
     assert claim(sim) is None
     app.cancel("b")
-    app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    finish(sim, first)
     sim.queue.purge()
     sim.advance(3 * HOUR)
     assert app.container.store.load("b") is None
@@ -190,7 +191,7 @@ def test_a_grant_of_a_task_that_its_owner_stops_is_passed_on_at_once(sim: Simula
         offer(sim, name, lock_key="k")
         sim.advance(2 * SECOND)
     assert claim(sim) is None
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     sim.queue.deliver_due()
     if verb == "edit":
         sim.app.update("a", lockKey="another")

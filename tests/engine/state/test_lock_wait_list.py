@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.pull.harness import (
-    DONE,
     MINUTE,
     SECOND,
     advance_until_run,
     claim,
-    claim_keys,
+    claim_all,
     claim_lock_holder,
+    finish,
     lock_wait_list,
     offer,
     require_claim,
@@ -41,7 +41,7 @@ from cloudsched.domain.transitions.locks import (
     release,
 )
 from cloudsched.engine.ports.store import Commit, VersionedTask
-from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, THIS_PROCESS, WorkerFilter
+from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS
 from cloudsched.engine.usage import budgets
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
@@ -123,7 +123,7 @@ def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation, monkeyp
     assert all(cost.since(creation) == wait for cost in costs[1:])
     assert lock_wait_list(sim) == [f"t{number:02}" for number in range(40)]
     before = sim.counts.copy()
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    finish(sim, first)
     sim.advance(MINUTE)
     cost = sim.counts.since(before)
     assert cost.reads <= 40 * 5 + 4  # the last one looks twice whether anybody else waits
@@ -153,7 +153,7 @@ def test_a_lost_waiter_blocks_nobody(sim: Simulation, lost: str) -> None:
             Commit(stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None}), stored)
         )
         sim.app.container.store.purge("t0")
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    finish(sim, first)
     sim.advance(10 * MINUTE)
     names = ["t1", "t2"] + (["t0"] if lost == "its document" else [])
     assert [statuses(sim, name) for name in names] == [["SUCCEEDED"]] * len(names)
@@ -177,7 +177,7 @@ def test_a_poll_asks_for_a_taken_lock_only_once(sim: Simulation) -> None:
     before = sim.counts.copy()
     assert claim(sim) is None
     assert sim.counts.since(before).reads == 1, "they are off the queue"
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    finish(sim, first)
     sim.add_worker("gpu")
     sim.advance(MINUTE)
     starts = [sim.executions(name)[0].started_at for name in names]
@@ -195,7 +195,7 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
     def race_once(*args: Any) -> None:
         if once:
             once.clear()
-            sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+            finish(sim, holder)
         commit(*args)
 
     monkeypatch.setattr(sim.app.container.store, "commit_lock", race_once)
@@ -229,7 +229,7 @@ def test_an_offer_that_cannot_be_claimed_is_skipped(
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", InvalidInput("document", "is too large"))
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 3)
+    found = claim_all(sim, 3)
     assert [each.stored.task.id for each in found] == ["t0", "t2"]
     assert [vars(line)["taskId"] for line in caplog.records if "cannot be claimed" in line.message] == ["t1"]
     assert claim(sim) is None
@@ -244,7 +244,7 @@ def test_claims_made_before_an_error_are_returned(
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", error)
-    (found,) = sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2)
+    (found,) = claim_all(sim, 2)
     assert found.stored.task.id == "t0"
     with pytest.raises(type(error)):
         claim(sim)
@@ -278,12 +278,10 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
         names: list[str] = []
         for _ in range(5):
             began = spent[0]
-            names += [
-                each.stored.task.id for each in sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
-            ]
+            names += [each.stored.task.id for each in claim_all(sim)]
             assert spent[0] - began <= MAX_CLAIM_SECONDS + 0.1
         assert names == ["free"]
-        assert len(sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 100)) == 0
+        assert len(claim_all(sim, 100)) == 0
 
 
 # ── Positions ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,7 +297,7 @@ def test_a_backlog_has_one_position(sim: Simulation, every: int) -> None:
     offer(sim, "c", lock_key="k", handler="inside", pull=None)
     wait_long(sim, holder)
     assert lock_wait_list(sim) == ["m", "c"]
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    finish(sim, holder)
     assert advance_until_run(sim, "c") <= 10 * SECOND
     assert "SUCCEEDED" in statuses(sim, "m")
     assert lock_wait_list(sim) == []
@@ -313,8 +311,8 @@ def test_a_waiter_that_was_notified_before_is_notified_again(sim: Simulation) ->
     sim.advance(MINUTE)
     first = require_claim(sim)
     sim.advance(8 * MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    finish(sim, first)
     second = require_claim(sim)  # before the notification is delivered
     sim.advance(49 * MINUTE)
-    sim.app.container.worker_claims.finish_by_token(*claim_keys(second), DONE)
+    finish(sim, second)
     assert advance_until_run(sim, "b") <= 10 * SECOND

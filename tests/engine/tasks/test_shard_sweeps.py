@@ -111,13 +111,6 @@ def test_one_call_of_the_job_has_every_shard_swept_to_its_end(app: App, queue: N
     assert Counter(each.name.partition("-")[2] for each in queue.messages) == {f"t{n}": 1 for n in range(TASKS)}
 
 
-def test_a_repeated_call_sends_nothing_twice(app: App, queue: NamedQueue) -> None:
-    """Cloud Scheduler may call twice: the shards' dispatches have the same names within a minute."""
-    app.sweep()
-    app.sweep()
-    assert len(queue.messages) == SHARDS
-
-
 def test_what_the_queue_delivers_twice_does_no_harm(app: App, queue: NamedQueue) -> None:
     """A part that is delivered again, at any time, sends what has the same names."""
     app.sweep()

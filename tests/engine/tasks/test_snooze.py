@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import DONE, claim, claim_keys, require_claim
+from tests.engine.pull.harness import claim, finish, require_claim
 
 from cloudsched import App, Context, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -194,9 +194,8 @@ def test_a_run_that_is_under_way_can_be_snoozed(sim: Simulation) -> None:
 def test_a_snooze_that_workers_are_offered_is_taken_back_when_it_is_moved(sim: Simulation) -> None:
     """It is offered again at its new instant, and not before."""
     make(sim, schedule="now", pull="gpu")
-    claims = sim.app.container.worker_claims
     sim.advance(MINUTE)
-    claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
+    finish(sim, require_claim(sim))
     sim.app.snooze("t", MINUTE)
     sim.advance(2 * MINUTE)
     assert sim.app.get("t").offer is not None

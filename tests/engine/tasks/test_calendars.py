@@ -10,10 +10,10 @@ import pytest
 from tests.engine.harness import Simulate
 from tests.instants import spread
 
-from cloudsched import Context
+from cloudsched import Context, Task
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.calendar import CalendarLink
+from cloudsched.domain.documents.calendar import Calendar, CalendarLink, HolidaySource
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
@@ -25,9 +25,22 @@ from cloudsched.engine.tasks import follow_changes
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
 from cloudsched.testing import Simulation
 
+FAR = date(2031, 1, 1)
+DAILY = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
 
-def day(text: str, name: str = "") -> tuple[date, date, str]:
-    return date.fromisoformat(text), date.fromisoformat(text), name
+
+def put(sim: Simulation, calendar_id: str = "fr", *days: date, owner: str = SYSTEM_OWNER, **content: Any) -> Calendar:
+    """Write a calendar of these days, or of other content."""
+    content = content or {"days": [(day, day, "") for day in days]}
+    return sim.app.container.calendars.put(calendar_id, owner, by=OWN_CODE, **content)
+
+
+def create(sim: Simulation, task_id: str | None = "t", schedule: Schedule | str = DAILY, owner: str = "system") -> Task:
+    return sim.app.create(id=task_id, handler="greet", owner=owner, schedule=schedule, payload={"name": "Ada"})
+
+
+def list_days(sim: Simulation, count: int = 3, task_id: str = "t") -> set[date]:
+    return {each.date() for each in sim.app.upcoming(task_id, count)}
 
 
 def weekdays_at_nine(*calendars: Any, **more: Any) -> Schedule:
@@ -73,10 +86,9 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
     """The task does not run on it; its history has a SKIPPED record that names the holiday."""
     start = sim.now.date()
     holidays = [(start + timedelta(2), start + timedelta(3), "Bastille Day")]
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=holidays, by=OWN_CODE)
-    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [{"id": "fr"}]})
-    sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
-    assert not {each.date() for each in sim.app.upcoming("t", 9)} & {start + timedelta(2), start + timedelta(3)}
+    put(sim, "fr", days=holidays)
+    create(sim)
+    assert not list_days(sim, 9) & {start + timedelta(2), start + timedelta(3)}
     sim.advance(timedelta(days=6))
     found = spread(sim.executions("t"), sim.app.get("t").schedule)
     records = {each.scheduled_for.date(): each for each in found}
@@ -91,18 +103,17 @@ def test_a_holiday_is_left_out_and_recorded_with_its_name(sim: Simulation) -> No
 def test_a_changed_calendar_plans_its_tasks_again(sim: Simulation) -> None:
     """Every task that names it, however many pages there are, and no other one; a second sweep changes nothing."""
     holiday = sim.now.date() + timedelta(1)
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[], by=OWN_CODE)
-    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
+    put(sim, "fr")
     for number in range(follow_changes.PAGE_SIZE + 5):
-        sim.app.create(id=f"t{number}", handler="greet", schedule=daily, payload={"name": "Ada"})
-    plain = sim.app.create(id="plain", handler="greet", schedule="0 12 * * *", payload={"name": "Ada"})
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
+        create(sim, f"t{number}")
+    plain = create(sim, "plain", "0 12 * * *")
+    put(sim, "fr", holiday)
     finish_changes(sim)
     for number in range(follow_changes.PAGE_SIZE + 5):
-        assert holiday not in {each.date() for each in sim.app.upcoming(f"t{number}", 3)}
+        assert holiday not in list_days(sim, task_id=f"t{number}")
     assert sim.app.get("plain").revision == plain.revision
     revision = sim.app.get("t0").revision
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
+    put(sim, "fr", holiday)
     finish_changes(sim)
     assert sim.app.get("t0").revision == revision
 
@@ -120,7 +131,7 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(
     Also if that takes so long that nobody waits for the task any more.
     """
     holiday = sim.now.date() + timedelta(1)
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[], by=OWN_CODE)
+    put(sim, "fr")
     commit = sim.app.container.store.commit
     is_first = True
 
@@ -128,69 +139,66 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(
         nonlocal is_first
         if is_first:
             is_first = False
-            sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
+            put(sim, "fr", holiday)
             sim.advance(timedelta(minutes=minutes))
         return commit(change)
 
-    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
     if verb == "update":
-        sim.app.create(id="t", handler="greet", schedule="0 12 * * *", payload={"name": "Ada"})
+        create(sim, schedule="0 12 * * *")
     monkeypatch.setattr(sim.app.container.store, "commit", late)
     if verb == "update":
-        sim.app.update("t", schedule=daily.model_dump(mode="json", by_alias=True, exclude_none=True))
+        sim.app.update("t", schedule=DAILY.model_dump(mode="json", by_alias=True, exclude_none=True))
     else:
-        sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
+        create(sim)
     monkeypatch.undo()
     finish_changes(sim)
-    assert holiday not in {each.date() for each in sim.app.upcoming("t", 3)}
+    assert holiday not in list_days(sim)
 
 
 def test_links_of_tasks_that_are_gone_are_removed(sim: Simulation) -> None:
     """A calendar's changes do not look for deleted tasks for ever."""
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[], by=OWN_CODE)
-    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
-    sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
+    put(sim, "fr")
+    create(sim)
     sim.app.delete("t")
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[day("2031-01-01")], by=OWN_CODE)
+    put(sim, "fr", FAR)
     finish_changes(sim)
     assert not sim.app.container.store.records.list(CalendarLink, "fr", limit=5)
 
 
 def test_nobody_uses_or_shadows_another_owners_calendar(sim: Simulation) -> None:
     """A user's calendar means nothing to others; one for everybody wins over a user's of the same name."""
-    own = sim.app.container.calendars.put("free", "ada", days=[day("2030-01-01")], by=OWN_CODE)
+    own = put(sim, "free", FAR, owner="ada")
     with pytest.raises(NotFound):
         sim.app.container.calendars.get(own.id, "bob")
     daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": [own.id]})
     with pytest.raises(InvalidSchedule, match="no such calendar"):
-        sim.app.create(handler="greet", owner="bob", schedule=daily, payload={"name": "Bob"})
-    task = sim.app.create(handler="greet", owner="ada", schedule=daily, payload={"name": "Ada"})
+        create(sim, None, daily, "bob")
+    task = create(sim, None, daily, "ada")
     assert task.schedule.calendars[0].id == own.id
-    sim.app.container.calendars.put("free", SYSTEM_OWNER, days=[day("2031-01-01")], by=OWN_CODE)
+    put(sim, "free", FAR)
     assert sim.app.container.calendars.get("free", "ada").id == "free"
     with pytest.raises(InvalidInput, match="taken"):
-        sim.app.container.calendars.put(own.id, SYSTEM_OWNER, days=[], by=OWN_CODE)
+        put(sim, own.id)
     with pytest.raises(InvalidInput, match="taken"):
-        sim.app.container.calendars.put("weekends", SYSTEM_OWNER, days=[], by=OWN_CODE)
+        put(sim, "weekends")
 
 
 def test_a_deleted_calendar_leaves_its_days_to_its_tasks(sim: Simulation) -> None:
     """A task goes on with the days that it had, also after an edit; a new task cannot name the calendar."""
     holiday = sim.now.date() + timedelta(1)
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[(holiday, holiday, "")], by=OWN_CODE)
-    daily = Schedule.model_validate({"rrule": "FREQ=DAILY;BYHOUR=12", "calendars": ["fr"]})
-    sim.app.create(id="t", handler="greet", schedule=daily, payload={"name": "Ada"})
+    put(sim, "fr", holiday)
+    create(sim)
     sim.app.container.calendars.delete("fr", SYSTEM_OWNER, by=OWN_CODE)
-    sim.app.update("t", title="New", schedule=daily.model_copy(update={"rrule": "FREQ=DAILY;BYHOUR=13"}))
-    assert holiday not in {each.date() for each in sim.app.upcoming("t", 3)}
+    sim.app.update("t", title="New", schedule=DAILY.model_copy(update={"rrule": "FREQ=DAILY;BYHOUR=13"}))
+    assert holiday not in list_days(sim)
     with pytest.raises(InvalidSchedule, match="no such calendar"):
-        sim.app.create(handler="greet", schedule=daily, payload={"name": "Ada"})
+        create(sim, None)
 
 
 def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran: list[datetime]) -> None:
     """What came due before a pause, and is to run after it, runs if its day is still free, and else is recorded."""
     for name in ("kept", "taken"):
-        sim.app.container.calendars.put(name, SYSTEM_OWNER, days=[], by=OWN_CODE)
+        put(sim, name)
         sim.app.create(
             id=name,
             handler="note",
@@ -204,15 +212,15 @@ def test_a_due_run_is_skipped_only_if_the_new_days_take_it(sim: Simulation, ran:
         sim.app.pause(name)
         assert sim.app.get(name).backlog
     later = today + timedelta(9)
-    sim.app.container.calendars.put("kept", SYSTEM_OWNER, days=[(later, later, "")], by=OWN_CODE)
-    sim.app.container.calendars.put("taken", SYSTEM_OWNER, days=[(today, today, "")], by=OWN_CODE)
+    put(sim, "kept", later)
+    put(sim, "taken", today)
     finish_changes(sim)
     assert [each.status for each in sim.executions("taken")] == [ExecutionStatus.SKIPPED]
     for name in ("kept", "taken"):
         sim.app.resume(name)
     sim.advance(timedelta(minutes=5))
     assert [each.date() for each in ran] == [today]
-    assert later not in {each.date() for each in sim.app.upcoming("kept", 12)}
+    assert later not in list_days(sim, 12, "kept")
 
 
 ICS = """BEGIN:VCALENDAR
@@ -240,39 +248,30 @@ END:VCALENDAR
 
 def test_an_ics_file_gives_its_days(sim: Simulation) -> None:
     """Single days, intervals without their exclusive end, and yearly rules; cancelled events are left out."""
-    content = sim.app.container.calendars.put("c", SYSTEM_OWNER, ics=ICS, by=OWN_CODE).content.split("\n")
+    content = put(sim, "c", ics=ICS).content.split("\n")
     assert "2027-07-14 Bastille, Day" in content
     assert "2027-08-02/2027-08-06 Closed" in content
     assert f"{sim.now.year + 1}-01-01 New Year" in content
     assert not [line for line in content if line.startswith(("2027-08-15", "2020"))]
     with pytest.raises(InvalidInput, match="no iCalendar"):
-        sim.app.container.calendars.put("c", SYSTEM_OWNER, ics="hello", by=OWN_CODE)
+        put(sim, "c", ics="hello")
 
 
 def test_holidays_are_a_snapshot_with_the_packages_version(sim: Simulation) -> None:
     """A country's holidays are stored with their names and the version that knew them; a wrong country is refused."""
-    from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
-
-    made = sim.app.container.calendars.put(
-        "fr",
-        SYSTEM_OWNER,
-        holidays=HolidaySource(country="FR", language="fr", first_year=2027, last_year=2028),
-        by=OWN_CODE,
-    )
+    made = put(sim, "fr", holidays=HolidaySource(country="FR", language="fr", first_year=2027, last_year=2028))
     assert "2027-07-14 Fête nationale" in made.content
     assert made.holidays is not None
     assert made.holidays.version
     with pytest.raises(InvalidInput, match="XX"):
-        sim.app.container.calendars.put("xx", SYSTEM_OWNER, holidays=HolidaySource(country="XX"), by=OWN_CODE)
+        put(sim, "xx", holidays=HolidaySource(country="XX"))
 
 
 def test_without_the_package_holidays_say_what_to_install(sim: Simulation, monkeypatch: Any) -> None:  # noqa: ANN401
     """A missing extra names the command that brings it, and nothing is stored."""
-    from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
-
     monkeypatch.setitem(sys.modules, "holidays", None)
     with pytest.raises(MissingExtra, match=r"pip install 'cloudsched\[holidays\]'"):
-        sim.app.container.calendars.put("fr", SYSTEM_OWNER, holidays=HolidaySource(country="FR"), by=OWN_CODE)
+        put(sim, "fr", holidays=HolidaySource(country="FR"))
     with pytest.raises(NotFound):
         sim.app.container.calendars.get("fr", SYSTEM_OWNER)
 
@@ -282,17 +281,13 @@ def test_holidays_are_refreshed_with_the_years_and_the_package(
     monkeypatch: Any,  # noqa: ANN401
 ) -> None:
     """Every day: a year that has come closer is added, and so is what a newer version knows."""
-    from cloudsched.domain.documents.calendar import HolidaySource  # noqa: PLC0415 - only here
-
     sim = simulate(start=datetime(2027, 12, 26, 7, 30, tzinfo=UTC))
 
     def last_year() -> int:
         return int(sim.app.container.calendars.get("fr", SYSTEM_OWNER).content.splitlines()[-1][:4])
 
-    made = sim.app.container.calendars.put("fr", SYSTEM_OWNER, holidays=HolidaySource(country="FR"), by=OWN_CODE)
-    sim.app.container.calendars.put(
-        "fr", SYSTEM_OWNER, holidays=HolidaySource(country="FR"), by=OWN_CODE
-    )  # its task is there already
+    made = put(sim, "fr", holidays=HolidaySource(country="FR"))
+    put(sim, "fr", holidays=HolidaySource(country="FR"))  # its task is there already
     begun = last_year()
     assert begun == sim.now.year + 10
     sim.advance(timedelta(days=3))
@@ -304,7 +299,7 @@ def test_holidays_are_refreshed_with_the_years_and_the_package(
     refreshed = sim.app.container.calendars.get("fr", SYSTEM_OWNER).holidays
     assert refreshed is not None
     assert refreshed.version == "99.0"
-    sim.app.container.calendars.put("fr", SYSTEM_OWNER, days=[day("2031-01-01")], by=OWN_CODE)
+    put(sim, "fr", FAR)
     with pytest.raises(NotFound):
         sim.app.get("calendar-fr")
 
@@ -319,7 +314,7 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
         return answers[0]
 
     monkeypatch.setattr("cloudsched.adapters.calendar_sources.CalendarSources.fetch", fetch)
-    sim.app.container.calendars.put("c", SYSTEM_OWNER, url="https://example.org/a.ics", by=OWN_CODE)
+    put(sim, "c", url="https://example.org/a.ics")
     answers[0] = None
     sim.advance(timedelta(hours=26))
     assert asked[1:] == [("https://example.org/a.ics", '"1"')]
@@ -334,15 +329,15 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
     assert sim.app.container.calendars.refresh("c") == "It is no longer fetched."  # its task had begun before
     monkeypatch.undo()
     with pytest.raises(InvalidInput, match="may not be reached"):
-        sim.app.container.calendars.put("c", SYSTEM_OWNER, url="http://127.0.0.1/a.ics", by=OWN_CODE)
+        put(sim, "c", url="http://127.0.0.1/a.ics")
     with pytest.raises(InvalidInput, match="https URL"):
-        sim.app.container.calendars.put("c", SYSTEM_OWNER, url="file:///etc/passwd", by=OWN_CODE)
+        put(sim, "c", url="file:///etc/passwd")
 
 
 def test_a_wrong_calendar_in_a_schedule_names_its_place(sim: Simulation) -> None:
     """Unknown ids, calendars of a single instant and a business day without calendars are refused by field."""
     with pytest.raises(InvalidSchedule, match=r"schedule\.calendars\.0\.id"):
-        sim.app.create(handler="greet", schedule=weekdays_at_nine("nope"), payload={"name": "Ada"})
+        create(sim, None, weekdays_at_nine("nope"))
     with pytest.raises(InvalidSchedule, match="beside `at`"):
         Schedule.model_validate({"at": datetime(2030, 1, 1, tzinfo=UTC), "calendars": ["weekends"]})
     with pytest.raises(InvalidSchedule, match="businessDay"):

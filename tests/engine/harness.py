@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Execution, Schedule, Task
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START, Simulation
 
 MINUTE = timedelta(minutes=1)
@@ -54,3 +55,16 @@ class Row(BaseModel):
     """A payload, and a result."""
 
     n: int
+
+
+class Outbox:
+    """A queue that only stores what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[QueueMessage] = []
+
+    def create(self, message: QueueMessage) -> None:
+        self.sent.append(message)
+
+    def close(self) -> None:
+        """Do nothing."""

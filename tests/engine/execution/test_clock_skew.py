@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.harness import Outbox
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request
 
@@ -15,7 +16,6 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import ClockSkewed
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
@@ -38,19 +38,6 @@ class TimedStore(SqliteStore):
     def load(self, task_id: str) -> VersionedTask | None:
         found = super().load(task_id)
         return found and replace(found, read_at=datetime.now(UTC))
-
-
-class Outbox:
-    """A queue that only stores what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[QueueMessage] = []
-
-    def create(self, message: QueueMessage) -> None:
-        self.sent.append(message)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def deployment(store: SqliteStore) -> tuple[App, SkewedClock, Outbox, list[str]]:

@@ -6,31 +6,18 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from tests.engine.harness import Outbox
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.engine.ports.clock import MAX_SKEW
-from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START
 
 SECRET = "the secret of this test"  # noqa: S105
 SECOND = timedelta(seconds=1)
 DUE = START + timedelta(hours=1)
-
-
-class Outbox:
-    """A queue that only stores what is sent."""
-
-    def __init__(self) -> None:
-        self.sent: list[QueueMessage] = []
-
-    def create(self, message: QueueMessage) -> None:
-        self.sent.append(message)
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 class Deployment:

@@ -5,20 +5,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel
-from tests.engine.harness import DAY, MINUTE, create, run
+from tests.engine.harness import DAY, MINUTE, Row, create, run
 
 from cloudsched import App, AsyncContext, Context, Depends
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
 
 LOG: list[str] = []
-
-
-class Row(BaseModel):
-    """A payload."""
-
-    n: int
 
 
 def connect() -> Iterator[str]:

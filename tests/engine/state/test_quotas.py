@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.authorities import as_user, with_authority
+from tests.engine.harness import Outbox
 from tests.harness import new_project
 
 from cloudsched import App, Settings, Task
@@ -22,19 +23,11 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.state.quotas import MAX_EXCESS, QuotaLimits
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import START
 
 THREADS = 32
-
-
-class NoQueue:
-    """Accepts every dispatch and delivers none."""
-
-    def create(self, message: QueueMessage) -> None: ...
-    def close(self) -> None: ...
 
 
 @pytest.fixture(params=["sqlite", "firestore"])
@@ -49,7 +42,7 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
         else:
             address, project = request.getfixturevalue("firestore_address"), new_project()
             settings = Settings(firestore_emulator=address, project=project, access=access, secret="x" * 40)
-        app = App(settings, dispatcher=NoQueue(), clock=ManualClock(START))
+        app = App(settings, dispatcher=Outbox(), clock=ManualClock(START))
         app.handler("work", access="users")(lambda: None)
         made.append(app)
         return app
@@ -57,6 +50,15 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
     yield make
     for app in made:
         app.close()
+
+
+@pytest.fixture
+def app() -> Iterator[App]:
+    """An app with a store of its own."""
+    settings = Settings(secret="x" * 40)
+    with closing(App(settings, store=SqliteStore(), dispatcher=Outbox(), clock=ManualClock(START))) as made:
+        made.handler("work", access="users")(lambda: None)
+        yield made
 
 
 def create(app: App, owner: str = "ada", requesters: Requesters = Requesters.USERS) -> bool:
@@ -148,11 +150,8 @@ SELDOM = [
 
 
 @pytest.mark.parametrize("door", ["create", "edit"])
-def test_a_user_s_schedule_keeps_a_least_interval(door: str) -> None:
+def test_a_user_s_schedule_keeps_a_least_interval(app: App, door: str) -> None:
     """A minute, if nothing else is set, whenever in the year it would be shorter; servers may do as they like."""
-    settings = Settings(secret="x" * 40)
-    app = App(settings, store=SqliteStore(), dispatcher=NoQueue(), clock=ManualClock(START))
-    app.handler("work", access="users")(lambda: None)
 
     def give(by: App, schedule: Any) -> Task:  # noqa: ANN401 - words or fields
         if door == "create":
@@ -166,7 +165,6 @@ def test_a_user_s_schedule_keeps_a_least_interval(door: str) -> None:
         give(app, schedule)
     for schedule in SELDOM:
         give(as_user(app), schedule)
-    app.close()
 
 
 COSTLY = (
@@ -175,26 +173,19 @@ COSTLY = (
 )
 
 
-def test_a_costly_schedule_hides_no_frequent_one() -> None:
+def test_a_costly_schedule_hides_no_frequent_one(app: App) -> None:
     """A search that is out of steps has not found that all is well: no number of costly rules gets a rule past it."""
-    app = App(Settings(secret="x" * 40), store=SqliteStore(), dispatcher=NoQueue(), clock=ManualClock(START))
-    app.handler("work", access="users")(lambda: None)
     for number in range(1, 19):
         for costly in COSTLY:
             rules = ["FREQ=DAILY", *(costly.format(7 * each + 7) for each in range(number)), "FREQ=SECONDLY;BYMONTH=7"]
             schedule: Any = {"rrule": rules, "dtstart": "2027-01-01T09:00:00"}
             with pytest.raises(InvalidInput), limit_search():
                 as_user(app).create(owner="ada", title="T", handler="work", schedule=schedule)
-    app.close()
 
 
-def test_a_user_may_have_a_thousand_tasks_unless_it_is_set_otherwise() -> None:
+def test_a_user_may_have_a_thousand_tasks_unless_it_is_set_otherwise(app: App) -> None:
     """And what runs more often than it may stays editable: only a new schedule is looked at."""
-    settings = Settings(secret="x" * 40, access=Access(max_active_tasks=2))
-    app = App(settings, store=SqliteStore(), dispatcher=NoQueue(), clock=ManualClock(START))
-    app.handler("work", access="users")(lambda: None)
     often = app.create(owner="ada", title="T", handler="work", schedule="every second")
     assert as_user(app).update(often.id, title="New").title == "New"
     assert Access().max_active_tasks == 1000
     assert Access.from_environment({"CLOUDSCHED_MAX_ACTIVE_TASKS": "unlimited"}).max_active_tasks is None
-    app.close()

@@ -15,7 +15,7 @@ from cloudsched.domain.transitions.claim import Claim, on_dispatch
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.state.locks import LockWaits
+from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import VersionConflict
 from cloudsched.testing import START, Simulation
 
@@ -156,7 +156,7 @@ def test_a_grant_of_an_edited_task_is_taken_back_at_once(app: App, sim: Simulati
             sim.clock.advance(SECOND)
             sim.queue.deliver_due()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(LockWaits, "cancel_task", lambda *_: None)
+                patch.setattr(Locks, "cancel_task", lambda *_: None)
                 app.update("edited", jitter=timedelta(days=1))  # the same occurrence, at another time
             wait_lists.append(lock_wait_list(sim))
 

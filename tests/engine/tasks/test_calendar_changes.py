@@ -11,6 +11,8 @@ import pytest
 from tests.instants import spread
 
 from cloudsched import Task
+from cloudsched.adapters.sqlite.records import SqliteRecords
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -112,7 +114,6 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
     make_task(sim)
     sim.advance(timedelta(hours=1))
     holiday = sim.now.date() + timedelta(3)
-    store = sim.app.container.store
     commits = [0]
 
     def dying(real: Any) -> Any:  # noqa: ANN401 - any commit of the store
@@ -121,8 +122,8 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
             if commits[0] < last:
                 return real(*arguments, **more)
             with pytest.MonkeyPatch.context() as others:
-                others.setattr(type(store.records), "write", write)
-                others.setattr(type(store), "commit", store_commit)
+                others.setattr(SqliteRecords, "write", write)
+                others.setattr(SqliteStore, "commit", store_commit)
                 sim.advance(pause)
             if when == "after":
                 real(*arguments, **more)
@@ -130,10 +131,10 @@ def test_no_change_is_left_behind_wherever_its_writer_dies(
 
         return commit
 
-    write, store_commit = type(store.records).write, type(store).commit
+    write, store_commit = SqliteRecords.write, SqliteStore.commit
     with monkeypatch.context() as patch:
-        patch.setattr(type(store.records), "write", dying(write))
-        patch.setattr(type(store), "commit", dying(store_commit))
+        patch.setattr(SqliteRecords, "write", dying(write))
+        patch.setattr(SqliteStore, "commit", dying(store_commit))
         with suppress(StoreUnavailable, VersionConflict):
             put(sim, holiday)
     assert commits[0] >= last
@@ -147,8 +148,7 @@ def test_a_late_task_is_found_although_its_writer_dies(sim: Simulation, monkeypa
     """It is stored between the moment when a follower finds no such task, and the one when it forgets the task."""
     put(sim)
     holiday = sim.now.date() + timedelta(3)
-    store = sim.app.container.store
-    commit, delete = type(store).commit, type(store.records).delete
+    commit, delete = SqliteStore.commit, SqliteRecords.delete
     held: list[Any] = []
 
     def hold(self: Any, change: Commit) -> VersionedTask:  # noqa: ANN401 - a store
@@ -162,8 +162,8 @@ def test_a_late_task_is_found_although_its_writer_dies(sim: Simulation, monkeypa
             held.append(commit(*held[0]))
         return delete(self, kind, *arguments)
 
-    monkeypatch.setattr(type(store), "commit", hold)
-    monkeypatch.setattr(type(store.records), "delete", delete_late)
+    monkeypatch.setattr(SqliteStore, "commit", hold)
+    monkeypatch.setattr(SqliteRecords, "delete", delete_late)
     with pytest.raises(StoreUnavailable):
         make_task(sim)
     put(sim, holiday)
@@ -237,8 +237,7 @@ def test_a_writer_that_was_taken_for_dead_notes_its_change_again(
     put(sim)
     make_task(sim)
     holiday = sim.now.date() + timedelta(3)
-    records = sim.app.container.store.records
-    write = type(records).write
+    write = SqliteRecords.write
     waits = [True]
 
     def wait_long(self: Any, record: Any, version: Any) -> Any:  # noqa: ANN401 - as the port
@@ -248,7 +247,7 @@ def test_a_writer_that_was_taken_for_dead_notes_its_change_again(
             assert not open_changes(sim)
         return write(self, record, version)
 
-    monkeypatch.setattr(type(records), "write", wait_long)
+    monkeypatch.setattr(SqliteRecords, "write", wait_long)
     put(sim, holiday)
     monkeypatch.undo()
     sim.advance(3 * OPEN_FOR)

@@ -11,6 +11,7 @@ import pytest
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Settings
+from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.domain.documents import owner_usage
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import UsageCounts
@@ -78,8 +79,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
     monkeypatch.setattr(summation_module, "_PAGE", 2)
     monkeypatch.setattr(summation_module, "MAX_TASKS", 4)
     chance, expected = random.Random(seed), 0  # noqa: S311 - which process dies
-    records = type(sim.app.container.engine.usage()._records)  # noqa: SLF001 - the adapter that all parts write through
-    write = records.write
+    write = SqliteRecords.write
     is_dangerous = False
 
     def write_or_die(self: Any, record: Record, expected_version: Any) -> Any:  # noqa: ANN401 - the adapter's
@@ -91,7 +91,7 @@ def test_a_process_that_dies_anywhere_counts_nothing_twice_and_loses_nothing(
             raise Killed
         return version
 
-    monkeypatch.setattr(records, "write", write_or_die)
+    monkeypatch.setattr(SqliteRecords, "write", write_or_die)
     ids = [create_hourly(sim, id=f"t{number}") for number in range(6)]
     for _ in range(12):
         alive = len(sim.app.tasks().items)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from cloudsched.emulator.api.messages import MESSAGES, Proto
 from cloudsched.emulator.api.task_codec import read_retry, set_timestamp, write_retry
@@ -20,8 +20,8 @@ RUNNING: Final = 1
 PAUSED: Final = 2
 MAX_RATE: Final = 500.0
 MAX_CONCURRENT: Final = 5000
-_OUTPUT_ONLY: Final = frozenset({"name", "state", "purge_time", "rate_limits.max_burst_size"})
-_Change = Callable[[QueueConfig, Proto], QueueConfig]
+_IGNORED: Final = frozenset({"name", "state", "purge_time", "rate_limits.max_burst_size", "http_target"})
+"""Paths of a mask that change nothing: output-only fields, and one that no queue has here."""
 
 
 def write_queue(queue: Queue) -> Proto:
@@ -33,8 +33,8 @@ def write_queue(queue: Queue) -> Proto:
     limits.max_burst_size = config.rate_limits.max_burst_size
     limits.max_concurrent_dispatches = config.rate_limits.max_concurrent_dispatches
     write_retry(message.retry_config, config.retry_config)
-    if config.logging_ratio is not None:
-        message.stackdriver_logging_config.sampling_ratio = config.logging_ratio
+    if config.stackdriver_logging_config is not None:
+        message.stackdriver_logging_config.sampling_ratio = config.stackdriver_logging_config
     if queue.purged_at is not None:
         set_timestamp(message.purge_time, queue.purged_at)
     return message
@@ -51,89 +51,55 @@ def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str])
     A path may name a group (`retry_config`) or a field (`retry_config.max_attempts`), in snake_case or camelCase. A
     field that the message leaves unset returns to its default. Output-only fields are ignored.
     """
-    for path in paths:
-        config = _find_change(_to_snake_case(path))(config, message)
+    if message.HasField("http_target"):
+        raise invalid_argument("Queue.httpTarget: in the emulator each task has its own request, and no queue has one.")
+    for path in map(_to_snake_case, paths):
+        group, _, name = path.partition(".")
+        if path in _IGNORED:
+            continue
+        if group not in _GROUPS or (name and name not in getattr(message, group).DESCRIPTOR.fields_by_name):
+            raise invalid_argument(f"The update mask names an unknown field: {path!r}.")
+        value = _GROUPS[group](message)
+        if path == "retry_config.max_doublings":  # named in a mask, zero means zero
+            value = replace(value, max_doublings=message.retry_config.max_doublings)
+        if name and group in _FIELDWISE:
+            value = replace(getattr(config, group), **{name: getattr(value, name)})
+        config = replace(config, **{group: value})
     return config
-
-
-def _find_change(path: str) -> _Change:
-    if path in _OUTPUT_ONLY:
-        return lambda config, _message: config
-    for candidate in (path, path.partition(".")[0]):
-        if candidate in _FIELDS and (candidate == path or candidate in _ATOMIC_GROUPS):
-            return _FIELDS[candidate]
-    raise invalid_argument(f"The update mask names an unknown field: {path!r}.")
 
 
 def _to_snake_case(path: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in path)
 
 
-def _apply_rate(config: QueueConfig, message: Proto) -> QueueConfig:
-    rate = message.rate_limits.max_dispatches_per_second
+def _read_limits(message: Proto) -> RateLimits:
+    limits, usual = message.rate_limits, RateLimits()
+    rate, concurrent = limits.max_dispatches_per_second, limits.max_concurrent_dispatches
     if rate < 0:
         raise invalid_argument("RateLimits.maxDispatchesPerSecond cannot be negative.")
     if math.isnan(rate) or rate > MAX_RATE:
         raise invalid_argument(f"RateLimits.maxDispatchesPerSecond must be less than or equal to {MAX_RATE:g}.")
-    rate = rate or RateLimits().max_dispatches_per_second
-    return replace(config, rate_limits=replace(config.rate_limits, max_dispatches_per_second=rate))
-
-
-def _apply_concurrency(config: QueueConfig, message: Proto) -> QueueConfig:
-    limit = message.rate_limits.max_concurrent_dispatches
-    if limit < 0:
+    if concurrent < 0:
         raise invalid_argument("RateLimits.maxConcurrentDispatches cannot be negative.")
-    if limit > MAX_CONCURRENT:
+    if concurrent > MAX_CONCURRENT:
         raise invalid_argument(f"RateLimits.maxConcurrentDispatches must be less than or equal to {MAX_CONCURRENT}.")
-    limit = limit or RateLimits().max_concurrent_dispatches
-    return replace(config, rate_limits=replace(config.rate_limits, max_concurrent_dispatches=limit))
+    return RateLimits(rate or usual.max_dispatches_per_second, concurrent or usual.max_concurrent_dispatches)
 
 
-def _make_retry_field_change(name: str) -> _Change:
-    def change(config: QueueConfig, message: Proto) -> QueueConfig:
-        value = getattr(read_retry(message.retry_config, RetryConfig()), name)
-        if name == "max_doublings":  # named in a mask, zero means zero
-            value = message.retry_config.max_doublings
-        return replace(config, retry_config=replace(config.retry_config, **{name: value}))
-
-    return change
-
-
-def _apply_retry(config: QueueConfig, message: Proto) -> QueueConfig:
-    return replace(config, retry_config=read_retry(message.retry_config, RetryConfig()))
-
-
-def _refuse_http_target(config: QueueConfig, message: Proto) -> QueueConfig:
-    if message.HasField("http_target"):
-        raise invalid_argument("Queue.httpTarget: in the emulator each task has its own request, and no queue has one.")
-    return config
-
-
-def _apply_logging(config: QueueConfig, message: Proto) -> QueueConfig:
+def _read_logging_ratio(message: Proto) -> float | None:
     if not message.HasField("stackdriver_logging_config"):
-        return replace(config, logging_ratio=None)
-    ratio = message.stackdriver_logging_config.sampling_ratio
+        return None
+    ratio = float(message.stackdriver_logging_config.sampling_ratio)
     if not 0.0 <= ratio <= 1.0:
         raise invalid_argument("StackdriverLoggingConfig.samplingRatio must be between 0 and 1.")
-    return replace(config, logging_ratio=ratio)
+    return ratio
 
 
-def _apply_rates(config: QueueConfig, message: Proto) -> QueueConfig:
-    return _apply_concurrency(_apply_rate(config, message), message)
-
-
-_ATOMIC_GROUPS: Final = frozenset({"http_target", "stackdriver_logging_config"})
-"""Groups that are replaced as a whole, even when a mask names only a part of them."""
-_FIELDS: Final[dict[str, _Change]] = {
-    "rate_limits": _apply_rates,
-    "rate_limits.max_dispatches_per_second": _apply_rate,
-    "rate_limits.max_concurrent_dispatches": _apply_concurrency,
-    "retry_config": _apply_retry,
-    **{
-        f"retry_config.{name}": _make_retry_field_change(name)
-        for name in ("max_attempts", "max_retry_duration", "min_backoff", "max_backoff", "max_doublings")
-    },
-    "http_target": _refuse_http_target,
-    "stackdriver_logging_config": _apply_logging,
+_GROUPS: Final[dict[str, Callable[[Proto], Any]]] = {
+    "rate_limits": _read_limits,
+    "retry_config": lambda message: read_retry(message.retry_config, RetryConfig()),
+    "stackdriver_logging_config": _read_logging_ratio,
 }
-_GROUPS: Final = ("rate_limits", "retry_config", *sorted(_ATOMIC_GROUPS))
+"""The groups of a queue's settings, and what reads each from a message."""
+_FIELDWISE: Final = frozenset({"rate_limits", "retry_config"})
+"""Groups of which a mask may name a part. The others are replaced as a whole."""

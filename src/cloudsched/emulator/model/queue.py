@@ -91,7 +91,8 @@ class QueueConfig:
 
     rate_limits: RateLimits = field(default_factory=RateLimits)
     retry_config: RetryConfig = field(default_factory=RetryConfig)
-    logging_ratio: float | None = None
+    stackdriver_logging_config: float | None = None
+    """The ratio of operations to log, which is only shown again."""
     name_retention: timedelta = NAME_RETENTION
     """The time that a task's name stays taken after the task is gone. Clients cannot change it."""
 

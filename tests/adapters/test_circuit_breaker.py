@@ -6,6 +6,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from tests.harness import wait_until
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD, CircuitBreakerProxy
 from cloudsched.engine.ports.store import Store
@@ -48,6 +49,29 @@ def test_an_open_circuit_fails_at_once_and_closes_when_the_service_recovers() ->
     assert circuit.state == "half_open"
     assert circuit.port.load() == "here"
     assert circuit.state == "closed"
+
+
+def test_one_call_is_the_trial() -> None:
+    """While it is under way, all others fail at once: a service that comes back is not met by everybody."""
+    refused: list[bool] = []
+
+    class Waiting(Flaky):
+        def load(self) -> str:
+            if not self.is_down:
+                with pytest.raises(StoreUnavailable, match="5 times in a row"):
+                    circuit.port.load()
+                refused.append(True)
+            return super().load()
+
+    port = Waiting()
+    circuit = CircuitBreakerProxy[Flaky](port, StoreUnavailable, "The store", recovery=timedelta(seconds=0.2))
+    for _ in range(FAILURE_THRESHOLD):
+        with pytest.raises(StoreUnavailable):
+            circuit.port.load()
+    port.is_down = False
+    wait_until(lambda: circuit.state == "half_open")
+    assert circuit.port.load() == "here"
+    assert (refused, circuit.state) == ([True], "closed")
 
 
 def test_each_part_of_a_store_is_behind_the_circuit() -> None:

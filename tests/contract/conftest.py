@@ -11,9 +11,16 @@ from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.ports.store import Store
+from cloudsched.engine.ports.store import Store, VersionedTask
 
 OpenStore = Callable[[], AbstractContextManager[Store]]
+
+
+def load(store: Store, task_id: str) -> VersionedTask:
+    """Return a task that a store has."""
+    found = store.load(task_id)
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="session", params=["sqlite-memory", "sqlite-file", "firestore"])

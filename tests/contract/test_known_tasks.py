@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from tests.conftest import MakeTask
+from tests.contract.conftest import load
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.firestore.messages import Document as Proto
@@ -44,12 +45,6 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     count("from_stored")
     count("from_stored_json")
     return ids
-
-
-def load(store: Store, task_id: str) -> VersionedTask:
-    found = store.load(task_id)
-    assert found is not None
-    return found
 
 
 def edit(store: Store, task_id: str, **changes: object) -> VersionedTask:

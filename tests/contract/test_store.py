@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
 from tests.conftest import MakeTask
-from tests.contract.conftest import OpenStore
+from tests.contract.conftest import OpenStore, load
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
@@ -54,8 +54,7 @@ def test_tasks_of_one_commit_are_written_together_or_not_at_all(
     first, old, new = (make_task(id=name, title="before") for name in ("others-1", "others-2", "others-3"))
     written = store.commit(Commit(first))
     store.commit(Commit(old))
-    stored = store.load(old.id)
-    assert stored is not None
+    stored = load(store, old.id)
     edited = old.model_copy(update={"title": "after"})
     writes = [TaskWrite(edited, stored, (make_execution(edited),)), TaskWrite(new)]
     written = store.commit(Commit(first.model_copy(update={"title": "after"}), written, others=writes))
@@ -106,8 +105,7 @@ def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> 
         deferred=True,
     )
     written = store.commit(Commit(task))
-    stored = store.load(task.id)
-    assert stored is not None
+    stored = load(store, task.id)
     assert stored.task == task
     assert stored == written
     assert stored.task.created_at.tzinfo is UTC
@@ -157,8 +155,7 @@ def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, paylo
     with open_store() as store:
         task = make_task(payload=payload)
         store.commit(Commit(task))
-        stored = store.load(task.id)
-    assert stored is not None
+        stored = load(store, task.id)
     assert json.dumps(stored.task.payload, sort_keys=True) == json.dumps(payload, sort_keys=True)
 
 
@@ -170,8 +167,7 @@ def test_an_existing_task_is_not_created_again(
     other = task.model_copy(update={"title": "Another"})
     with pytest.raises(VersionConflict):
         store.commit(Commit(other, None, [make_execution(task)], [make_message(task, "one")]))
-    stored = store.load(task.id)
-    assert stored is not None
+    stored = load(store, task.id)
     assert stored == written
     assert store.load_execution(task.id, "20270101T090000Z") is None
     assert not store.list_messages(task.owner, limit=10).items
@@ -185,8 +181,7 @@ def test_a_stale_version_writes_nothing(
     second = store.commit(Commit(task.model_copy(update={"title": "Second"}), first))
     with pytest.raises(VersionConflict):
         store.commit(Commit(task, first, [make_execution(task)], [make_message(task, "one")]))
-    stored = store.load(task.id)
-    assert stored is not None
+    stored = load(store, task.id)
     assert (stored.task.title, stored) == ("Second", second)
     assert store.load_execution(task.id, "20270101T090000Z") is None
     assert not store.list_messages(task.owner, limit=10).items
@@ -286,8 +281,7 @@ def test_a_load_tells_when_it_was_read_by_a_store_with_a_clock(store: Store, mak
     task = make_task()
     store.commit(Commit(task))
     begun = datetime.now(UTC)
-    stored = store.load(task.id)
-    assert stored
+    stored = load(store, task.id)
     if isinstance(store, SqliteStore):
         assert stored.read_at is None
     else:

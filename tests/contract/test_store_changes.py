@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.conftest import MakeTask
+from tests.contract.conftest import load
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.engine.ports.store import Commit, Store
@@ -35,8 +36,7 @@ def test_each_change_of_a_task_is_seen(store: Store, make_task: MakeTask) -> Non
     store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
     look()
     assert len(set(seen)) == len(set(of_ada)) == 5
-    stored = store.load("a")
-    assert stored is not None
+    stored = load(store, "a")
     assert stored.task == task.model_copy(update={"deleted_at": NOW})
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 from tests.conftest import NOW, MakeTask
+from tests.contract.conftest import load
 
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.sqlite.database import Database
@@ -47,8 +48,7 @@ def test_of_many_that_expect_one_version_exactly_one_wins(
             for n in range(CALLERS)
         ]
         won = [number for number, outcome in enumerate(commit_concurrently(store, claims)) if outcome is not None]
-        stored = store.load(task.id)
-        assert stored is not None
+        stored = load(store, task.id)
         assert won == [int(stored.task.message)]
         assert [each.id for each in store.list_executions(task.id, limit=CALLERS).items] == [f"e{won[0]}"]
 
@@ -58,8 +58,7 @@ def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: 
         task = make_task()
         creators = [Commit(task.model_copy(update={"message": str(n)})) for n in range(CALLERS)]
         won = [number for number, outcome in enumerate(commit_concurrently(store, creators)) if outcome is not None]
-        stored = store.load(task.id)
-        assert stored is not None
+        stored = load(store, task.id)
         assert won == [int(stored.task.message)]
 
 
@@ -70,23 +69,20 @@ def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
 
     def add(_: int) -> None:
         while True:
-            stored = store.load(task.id)
-            assert stored is not None
+            stored = load(store, task.id)
             count = stored.task.run_count + 1
             later = stored.task.updated_at + timedelta(seconds=1)
             try:
                 store.commit(Commit(stored.task.model_copy(update={"run_count": count, "updated_at": later}), stored))
             except VersionConflict:
                 continue
-            seen = store.load(task.id)
-            assert seen is not None
+            seen = load(store, task.id)
             assert seen.task.run_count >= count
             return
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add, range(40)))
-    stored = store.load(task.id)
-    assert stored is not None
+    stored = load(store, task.id)
     assert stored.task.run_count == 40
 
 
@@ -183,8 +179,7 @@ def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
     monkeypatch.setattr(adapter, method, recreate_before_commit)
     store.purge(task.id)
     assert len(calls) == overtaken_at + 1
-    found = store.load(task.id)
-    assert found
+    found = load(store, task.id)
     assert found.task == task
     assert [each.id for each in store.list_executions(task.id, limit=10).items] == ["e2", "e1", "e0"]
     assert list(store.load_journal(task.id, "open")) == list(entries)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.cases import try_each
 from tests.conftest import MakeTask
+from tests.contract.conftest import load
 
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
@@ -56,8 +57,7 @@ def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -
     assert ListingTaskCounter(store).count_unfinished("ada", 10) == 1
     assert store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items == [delivery]
     assert not store.list_tasks(TaskQuery(owner="eve", is_delivery=True), limit=10).items
-    found = store.load("d1")
-    assert found is not None
+    found = load(store, "d1")
     assert found.task == delivery
     assert [each.id for each in store.list_due_tasks(NOW, limit=10).items if each.id == "d1"] == ["d1"]
 
@@ -73,8 +73,7 @@ def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: M
     """That it is hidden does not mean that it is going."""
     store.commit(Commit(make_delivery(make_task)))
     store.purge("d1")
-    found = store.load("d1")
-    assert found is not None
+    found = load(store, "d1")
     store.commit(Commit(found.task.model_copy(update={"deleted_at": NOW}), found))
     assert not store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items
     store.purge("d1")
@@ -101,12 +100,10 @@ def test_a_delivery_conflicts_with_another_one_that_ends_meanwhile(store: Store,
     """As long as the other one is as it was read, it does not; and it is not written."""
     store.commit(Commit(make_task(id="t1"), None, [make_execution()]))
     store.commit(Commit(make_delivery(make_task, "d2")))
-    other = store.load("d2")
-    assert other is not None
+    other = load(store, "d2")
     written = store.commit(Commit(make_delivery(make_task), delivered=DeliveryMark("t1", "e1", (other,))))
     assert store.load_execution("t1", "e1") == make_execution()
-    unchanged = store.load("d2")
-    assert unchanged is not None
+    unchanged = load(store, "d2")
     assert unchanged.version == other.version
     store.commit(Commit(other.task.model_copy(update={"message": "sent"}), other))
     with pytest.raises(VersionConflict):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.conftest import MakeTask
+from tests.contract.conftest import load
 
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.policy import Priority
@@ -172,8 +173,7 @@ def test_task_and_lock_are_written_together_or_not_at_all(
     taken = VersionedLock(content, (lock if stale == "task" else old_lock).version)
     with pytest.raises(VersionConflict):
         store.commit(Commit(task, expected, [make_execution(task)], lock=taken))
-    stored = store.load(task.id)
-    assert stored is not None
+    stored = load(store, task.id)
     assert stored == written
     assert store.load_lock(KEY) == lock
     assert store.load_execution(task.id, "20270101T090000Z") is None

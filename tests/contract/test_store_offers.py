@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import MakeTask
-from tests.contract.conftest import OpenStore
+from tests.contract.conftest import OpenStore, load
 
 from cloudsched.domain.documents.pull import Offer, OfferEntry
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.store import Commit, Store, VersionedTask
+from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -63,11 +63,6 @@ def test_offers_are_listed_in_order_and_continued_after_a_position(
 
 def find(store: Store, queue_key: str) -> Sequence[str]:
     return [each.task_id for each in store.list_offers([queue_key], None, limit=10)]
-
-
-def load(store: Store, task_id: str) -> VersionedTask:
-    (stored,) = store.load_many([task_id])
-    return stored
 
 
 def test_two_workers_that_read_the_same_task_cannot_both_claim_it(store: Store, make_task: MakeTask) -> None:

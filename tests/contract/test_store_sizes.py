@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import NOW, MakeTask
+from tests.contract.conftest import load
 from tests.domain.transitions.test_growth import largest_task
 
 from cloudsched.adapters.blobs import FileBlobs
@@ -32,8 +33,7 @@ def test_a_task_has_at_most_one_mebibyte(store: Store, make_task: MakeTask) -> N
     largest = MAX_DOCUMENT_BYTES - STORE_BYTES
     task = fill(make_task(), largest)
     store.commit(Commit(task))
-    stored = store.load(task.id)
-    assert stored is not None
+    stored = load(store, task.id)
     assert stored.task == task
     other = fill(make_task(), largest + 1)
     with pytest.raises(
@@ -81,7 +81,6 @@ def test_a_task_whose_runs_have_grown_can_still_be_committed(store: Store, make_
         store.commit(Commit(grown, written))
     committer = Committer(store, JournalArchive(store, FileBlobs()))
     committed = committer.commit(Commit(grown, written))
-    stored = store.load(small.id)
-    assert stored is not None
+    stored = load(store, small.id)
     assert stored.task == committed.task
     assert len(stored.task.runs) == len(grown.runs)

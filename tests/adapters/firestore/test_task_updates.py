@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic_core import to_jsonable_python
 from tests.conftest import MakeTask
+from tests.contract.conftest import load
 from tests.harness import new_project
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
@@ -174,8 +175,7 @@ def test_an_update_corrects_the_shard(firestore_address: str, make_task: MakeTas
     many = ComparedStore(firestore_address, few.project, shards=50)
     task = make_task(id="in-another-shard")
     few.commit(Commit(task, None))
-    stored = many.load(task.id)
-    assert stored is not None
+    stored = load(many, task.id)
     stored = many.commit(Commit(stored.task.model_copy(update={"title": "X"}), stored))
     many.commit(Commit(stored.task.model_copy(update={"title": "Y"}), stored))
     assert many.masks[f"tasks/{task.id}"] == [

@@ -71,23 +71,16 @@ def fake() -> Iterator[tuple[Fake, str]]:
 @pytest.fixture
 def dispatcher(fake: tuple[Fake, str]) -> Iterator[CloudTasksDispatcher]:
     """A dispatcher whose attempts do not time out, and so are not retried, when the machine is busy."""
-    opened = connect(fake[1], timedelta(seconds=WAIT_SECONDS))
+    opened = connect(fake[1])
     yield opened
     opened.close()
 
 
-def connect(
-    emulator: str, attempt_timeout: timedelta, deadline: timedelta = timedelta(seconds=2 * WAIT_SECONDS)
-) -> CloudTasksDispatcher:
-    return CloudTasksDispatcher(
-        project="p",
-        location="l",
-        queue="q",
-        url="https://run.app/x",
-        emulator=emulator,
-        deadline=deadline,
-        attempt_timeout=attempt_timeout,
-    )
+def connect(emulator: str, **changes: Any) -> CloudTasksDispatcher:
+    """Open a dispatcher. Its tries and its deadline are long, unless they are to be otherwise."""
+    patient = {"deadline": timedelta(seconds=2 * WAIT_SECONDS), "attempt_timeout": timedelta(seconds=WAIT_SECONDS)}
+    place = {"project": "p", "location": "l", "queue": "q", "url": "https://run.app/x", "emulator": emulator}
+    return CloudTasksDispatcher(**{**place, **patient, **changes})
 
 
 def test_a_dispatch_is_one_request(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
@@ -109,17 +102,11 @@ def test_a_dispatch_is_one_request(fake: tuple[Fake, str], dispatcher: CloudTask
 
 
 def test_the_queue_authenticates_with_an_oidc_token_if_an_invoker_is_set(fake: tuple[Fake, str]) -> None:
-    opened = CloudTasksDispatcher(
-        project="p",
-        location="l",
-        queue="q",
-        url="https://run.app/x",
-        emulator=fake[1],
+    opened = connect(
+        fake[1],
         invoker="me@p.iam.gserviceaccount.com",
         audience="https://run.app",
         dispatch_deadline=timedelta(minutes=1),
-        deadline=timedelta(seconds=2 * WAIT_SECONDS),
-        attempt_timeout=timedelta(seconds=WAIT_SECONDS),
     )
     opened.create(ENVELOPE)
     task = fake[0].requests[0].task
@@ -172,16 +159,7 @@ def test_hops_have_their_queue_or_else_that_of_their_priority(
 @MISSING
 def test_a_priority_is_spread_over_its_queues(fake: tuple[Fake, str], code: grpc.StatusCode) -> None:
     """Those of its queues that do not exist yet, or not any more, are replaced by its first one."""
-    opened = CloudTasksDispatcher(
-        project="p",
-        location="l",
-        queue="q",
-        url="https://run.app/x",
-        queues_per_priority=3,
-        emulator=fake[1],
-        deadline=timedelta(seconds=2 * WAIT_SECONDS),
-        attempt_timeout=timedelta(seconds=WAIT_SECONDS),
-    )
+    opened = connect(fake[1], queues_per_priority=3)
     messages = [QueueMessage(f"n{number}", AT, b"", "t", Priority.LOW) for number in range(30)]
     for message in messages:
         opened.create(message)
@@ -251,7 +229,7 @@ def test_the_normal_queue_takes_over_within_the_same_deadline(
     now = [0.0]
     stepped = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
     monkeypatch.setattr(backoff, "time", stepped)
-    opened = connect(fake[1], timedelta(seconds=WAIT_SECONDS), deadline=timedelta(seconds=WAIT_SECONDS))
+    opened = connect(fake[1], deadline=timedelta(seconds=WAIT_SECONDS))
     missing = (C.NOT_FOUND, "Queue does not exist.")
     fake[0].failures = [*[(C.ABORTED, "for a test")] * 3, missing, *[(C.ABORTED, "for a test")] * 100]
     with pytest.raises(QueueUnavailable, match="ABORTED"):
@@ -263,7 +241,7 @@ def test_the_normal_queue_takes_over_within_the_same_deadline(
 def test_an_attempt_without_a_response_is_retried_before_the_deadline(fake: tuple[Fake, str]) -> None:
     """The attempt times out long before the deadline; on a busy machine a later attempt may time out as well."""
     fake[0].silent = 1
-    dispatcher = connect(fake[1], timedelta(seconds=1))
+    dispatcher = connect(fake[1], attempt_timeout=timedelta(seconds=1))
     dispatcher.create(ENVELOPE)
     dispatcher.close()
     fake[0].end_of_silence.set()
@@ -291,14 +269,7 @@ def test_no_call_takes_longer_than_the_deadline(monkeypatch: pytest.MonkeyPatch)
         ports = {"DEADLINE_EXCEEDED": silent.getsockname()[1], "UNAVAILABLE": gone.getsockname()[1]}
         gone.close()
         for code, port in ports.items():
-            opened = CloudTasksDispatcher(
-                project="p",
-                location="l",
-                queue="q",
-                url="http://x",
-                emulator=f"127.0.0.1:{port}",
-                deadline=timedelta(seconds=0.3),
-            )
+            opened = connect(f"127.0.0.1:{port}", deadline=timedelta(seconds=0.3))
             with pytest.raises(QueueUnavailable, match=code):
                 opened.create(ENVELOPE)
             opened.close()

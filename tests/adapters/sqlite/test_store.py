@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from tests.cases import try_each
 from tests.conftest import MakeTask
+from tests.contract.conftest import load
 
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite import store as sqlite_store
@@ -97,8 +98,7 @@ def test_of_many_processes_exactly_one_wins(file_store: SqliteStore, path: Path,
             tell("go")
             answers = hear()
             assert sorted(answers) == ["lost", "lost", "won"]
-            stored = file_store.load(task.id)
-            assert stored is not None
+            stored = load(file_store, task.id)
             assert stored.task.message == str(answers.index("won"))
     finally:
         for process in processes:
@@ -135,8 +135,7 @@ def test_what_was_acknowledged_survives_kill_9(path: Path, make_task: MakeTask) 
     last = int(rest.split()[-1]) if rest.split() else acknowledged[-1]
     store = SqliteStore(path)
     try:
-        stored = store.load(task.id)
-        assert stored is not None
+        stored = load(store, task.id)
         assert stored.task.run_count in {last, last + 1}
         assert all(store.load(f"other-{number}") is not None for number in range(1, last + 1))
     finally:
@@ -332,8 +331,7 @@ def test_a_commit_on_a_known_version_reads_nothing(
     task = make_task()
     first = file_store.commit(Commit(task))
     if is_loaded:
-        loaded = file_store.load(task.id)
-        assert loaded is not None
+        loaded = load(file_store, task.id)
         first = loaded
     file_store.database.write(lambda writer: writer.set_trace_callback(statements.append))
     paused = task.model_copy(update={"status": TaskStatus.PAUSED, "wake_at": None})
@@ -346,7 +344,6 @@ def test_a_commit_on_a_known_version_reads_nothing(
     third = file_store.commit(Commit(task, second))
     with pytest.raises(VersionConflict):
         file_store.commit(Commit(paused, second))
-    stored = file_store.load(task.id)
-    assert stored is not None
+    stored = load(file_store, task.id)
     assert stored == third, "what is known beside the number makes no version another one"
     assert file_store.list_tasks(TaskQuery("ada", TaskStatus.PAUSED), limit=9).items == []

@@ -50,19 +50,15 @@ class Metadata(http.server.BaseHTTPRequestHandler):
     """How many seconds its tokens are valid."""
     delay = 0.0
     """How many seconds it takes to make a token."""
-    tokens = 0
-    """How many it has made."""
 
     def do_GET(self) -> None:
         cls = type(self)
         if "/token" in self.path:
-            cls.tokens += 1
             time.sleep(cls.delay)
             if not cls.lifetime:
                 self.send_error(500)
                 return
-        name = "of the machine" if cls.tokens < 2 else f"of the machine, {cls.tokens}"
-        token = {"access_token": name, "expires_in": cls.lifetime, "token_type": "Bearer"}
+        token = {"access_token": "of the machine", "expires_in": cls.lifetime, "token_type": "Bearer"}
         account = {"scopes": ["https://www.googleapis.com/auth/cloud-platform"], "email": "a@p", "aliases": ["default"]}
         body = json.dumps(token if "/token" in self.path else account).encode()
         if "project-id" in self.path:

@@ -19,11 +19,6 @@ from tests.adapters.google.secure_service import (
 from cloudsched.adapters.google.channel import Service, open_channel
 from cloudsched.errors import Misconfigured
 
-CALL_TWICE = """
-method = channel.unary_unary("/google.firestore.v1.Firestore/Commit", bytes, bytes)
-for _ in range(2):
-    assert method(b"asked", timeout=60) == b"answered"
-"""
 CALL_UNTIL_DEADLINE = """
 import grpc
 from cloudsched.adapters.google.backoff import Backoff
@@ -93,19 +88,6 @@ def test_missing_credentials_are_explained(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     with pytest.raises(Misconfigured, match="gcloud auth application-default login"):
         open_channel(Service("firestore.googleapis.com", ()), None)
-
-
-def test_a_token_that_expires_is_replaced(
-    service: RecordingService, certificate: tuple[str, str], tmp_path: Path
-) -> None:
-    """A token that is about to expire is not sent again: the next call has a new one."""
-    with run_metadata_server(lifetime=60) as address:
-        where = {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address, "NO_PROXY": "127.0.0.1"}
-        run(service, tmp_path, certificate[1], OURS + CALL_TWICE, **where)
-    first, second = (metadata["authorization"] for metadata in service.metadata)
-    assert first.startswith("Bearer of the machine")
-    assert second.startswith("Bearer of the machine, ")
-    assert first != second
 
 
 @pytest.mark.parametrize(("lifetime", "delay"), [(0, 0.0), (3600, 3.0)], ids=["no token", "a slow token"])

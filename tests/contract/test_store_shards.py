@@ -24,8 +24,6 @@ from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore import placement as placing
 from cloudsched.adapters.firestore import rpc, shards
 from cloudsched.adapters.firestore.listener import FirestoreListener
-from cloudsched.adapters.firestore.messages import Write
-from cloudsched.adapters.firestore.queries import NAME, build_query
 from cloudsched.adapters.firestore.shards import Placement
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
@@ -71,15 +69,6 @@ class Database:
         with self.open(count) as store:
             store.grow(count)
         self.rules.indexes = Indexes.from_file(INDEX_FILE, "many")
-
-    def age(self, store: FirestoreStore) -> None:
-        """Leave every document as an earlier version stored it: without a shard."""
-        documents = f"projects/{self.project}/databases/(default)/documents"
-        for collection, name in (("tasks", "changed"), ("offers", "shard")):
-            for found in store._rpc.query(documents, build_query(collection, 1_000, fields=(NAME,))):  # noqa: SLF001 - to damage it
-                write = Write(update={"name": found.name}, update_mask={"field_paths": [name]})
-                write.current_document.exists = True
-                store._rpc.commit([write])  # noqa: SLF001 - likewise
 
 
 @pytest.fixture
@@ -196,7 +185,7 @@ def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Exec
 @settings(
     max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-@given(fields=_TASKS, limit=st.integers(1, 5), counts=st.sampled_from([(7, 35), (2, 5, 35)]), is_old=st.booleans())
+@given(fields=_TASKS, limit=st.integers(1, 5), counts=st.sampled_from([(7, 35), (2, 5, 35)]))
 def test_lists_are_the_same_with_any_number_of_shards(
     database: Database,
     make_task: MakeTask,
@@ -204,10 +193,8 @@ def test_lists_are_the_same_with_any_number_of_shards(
     fields: list[dict[str, Any]],
     limit: int,
     counts: tuple[int, ...],
-    *,
-    is_old: bool,
 ) -> None:
-    """They are those of a store without shards, before, while and after there are more, also of older documents."""
+    """They are those of a store without shards, before, while and after there are more."""
     database.empty()
     database.rules.queries.clear()
     tasks = [make_task(id=f"t{number * 7 % 13}", **each) for number, each in enumerate(fields)]
@@ -217,8 +204,6 @@ def test_lists_are_the_same_with_any_number_of_shards(
         expected = read_everything(plain, limit)
     with database.open(1) as store:
         fill(store, tasks[:half], make_execution)
-        if is_old:
-            database.age(store)
     with database.open(counts[0]) as store:
         fill(store, tasks[half:], make_execution)
         assert read_everything(store, limit) == expected, "told of shards, but not all documents have one"
@@ -301,7 +286,6 @@ def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what ha
         staying = [make_task(id=f"s{number}") for number in range(7)]
         for task in staying:
             old.commit(Commit(task))
-        database.age(old)
         present = {task.id for task in staying}
         commit = new._rpc.commit  # noqa: SLF001 - to break it
 

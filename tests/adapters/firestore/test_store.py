@@ -25,7 +25,6 @@ from cloudsched.adapters.firestore.messages import Write
 from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, VersionedTask

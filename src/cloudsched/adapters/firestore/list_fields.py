@@ -124,17 +124,7 @@ def read_version(document: Message) -> TaskVersion:
     fields, shard = document.fields, -1
     if PRIVATE in fields and "shard" in (changed := get_private(fields)["changed"].map_value.fields):
         shard = changed["shard"].integer_value
-    return TaskVersion(
-        document.update_time.ToNanoseconds(),
-        shard,
-        document.ByteSize(),
-    )
-
-
-def list_written(changes: Collection[str], version: TaskVersion) -> set[str]:
-    """Return the fields of a task that an update writes."""
-    private = () if version.shard >= 0 else [name for name, key in _list_keys().items() if key.startswith(PRIVATE)]
-    return {*changes, *private}
+    return TaskVersion(document.update_time.ToNanoseconds(), shard, document.ByteSize())
 
 
 def list_field_paths(before: Task, task: Task, written: Collection[str], version: TaskVersion, shard: int) -> list[str]:
@@ -153,10 +143,9 @@ def list_field_paths(before: Task, task: Task, written: Collection[str], version
         paths = [f"{UNLISTED}.{path}" if path in HIDDEN else path for path in paths]
     if version.shard != shard:
         paths.append(TASK_SHARD)
-    is_unplaced = version.shard < 0
-    if is_unplaced or find_open_position(before) != find_open_position(task):
+    if find_open_position(before) != find_open_position(task):
         paths.append(OPEN)
-    if is_unplaced or find_trouble(before) != find_trouble(task):
+    if find_trouble(before) != find_trouble(task):
         paths.append(TROUBLE)
     return paths
 

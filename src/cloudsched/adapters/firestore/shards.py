@@ -5,10 +5,10 @@ the number of shards (``private.changed.shard``, in its offer ``shard``, in the 
 and with more than one shard the indexes of rising values begin with it. A list asks for up to 30 shards in one query,
 and merges the results of several, in the order that a single range has.
 
-With one shard lists use indexes without it, as they always did. More shards than one take over only when *every* task
-and offer has one: earlier versions stored none. `cloudsched shards grow` sees to that, and says so in a document of its
-own. Until then lists use the indexes without shards, which have all tasks, wherever each is. That document also has the
-greatest number of shards that there ever were, so that nobody looks at too few.
+With one shard lists use indexes without it. More shards than one take over only when *every* task and offer has its
+own of so many. `cloudsched shards grow` sees to that, and says so in a document of its own. Until then lists use the
+indexes without shards, which have all tasks, wherever each is. That document also has the greatest number of shards
+that there ever were, so that nobody looks at too few.
 """
 
 from __future__ import annotations

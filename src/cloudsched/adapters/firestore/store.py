@@ -33,7 +33,6 @@ from cloudsched.adapters.firestore.list_fields import (
     build_delivery_mark,
     hide_from_lists,
     list_field_paths,
-    list_written,
     read_version,
 )
 from cloudsched.adapters.firestore.messages import (
@@ -369,7 +368,7 @@ class FirestoreStore:
         A field in the mask that the write does not have is deleted: it has its default again.
         """
         stored, version = base.task, cast("TaskVersion", base.version)
-        shard, written = self._shards.choose(task.id), list_written(find_changes(stored, task), version)
+        shard, written = self._shards.choose(task.id), find_changes(stored, task)
         task.require_readable(written)
         write, path = _Write(), ("tasks", task.id)
         write.update.name = "/".join((self._documents, *path))

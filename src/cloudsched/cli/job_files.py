@@ -215,7 +215,7 @@ _Seconds = Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?s$")]
 
 
 class _Printed(BaseModel):
-    """What gcloud prints of a job. Other fields are of no interest."""
+    """A job as gcloud prints it, without the fields that are of no interest."""
 
     model_config = ConfigDict(alias_generator=to_camel, strict=True)
 

@@ -26,8 +26,7 @@ def _watch_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(_: Settings) -> None:
         raise OpenedError
 
-    for name in ("open_firestore_store", "open_firestore_task_counter"):
-        monkeypatch.setattr(container, name, opened)
+    monkeypatch.setattr(container, "open_firestore_store", opened)
     monkeypatch.setattr(container, "open_firestore_listener", opened)
 
 
@@ -62,7 +61,6 @@ def test_firestore_is_opened_only_where_that_is_meant(environment: dict[str, str
         lambda app: app.tasks(),
         lambda app: app.sweep(),
         lambda app: app.container.listener,
-        lambda app: app.container.task_counter,
         lambda app: app.container.worker_claims,
     ],
 )

@@ -11,7 +11,7 @@ from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.recurrence.allowance import get_bytes_left, limit_search
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, ListingTaskCounter
+from cloudsched.engine.ports.store import Commit
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 LARGE = "a" * 120_000
@@ -29,9 +29,8 @@ def test_a_page_of_large_tasks_is_short(open_store: OpenStore, make_task: MakeTa
             found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
         assert sorted(found) == [f"t{number:02}" for number in range(12)]
         assert pages == 2
-        counter = ListingTaskCounter(store)
-        assert counter.count_unfinished("ada", 100) == 12
-        assert counter.count_created_since("ada", NOW - timedelta(hours=1), 11) == 11
+        assert store.search.count_unfinished("ada", 100) == 12
+        assert store.search.count_created_since("ada", NOW - timedelta(hours=1), 11) == 11
         assert len(store.list_tasks(query, limit=100, max_bytes=1).items) == 1
 
 

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, DeliveryMark, ListingTaskCounter, Store
+from cloudsched.engine.ports.store import Commit, DeliveryMark, Store
 from cloudsched.errors import InvalidInput, VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -54,7 +54,7 @@ def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -
         TaskQuery(due_from=NOW - timedelta(days=1)),
     ):
         assert "d1" not in [each.id for each in store.list_tasks(query, limit=10).items], query
-    assert ListingTaskCounter(store).count_unfinished("ada", 10) == 1
+    assert store.search.count_unfinished("ada", 10) == 1
     assert store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items == [delivery]
     assert not store.list_tasks(TaskQuery(owner="eve", is_delivery=True), limit=10).items
     found = load(store, "d1")

@@ -35,7 +35,6 @@ from cloudsched.runtime.factories import (
     open_cloud_tasks_dispatcher,
     open_firestore_listener,
     open_firestore_store,
-    open_firestore_task_counter,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Sender
-    from cloudsched.engine.ports.store import Blobs, Listener, Store, TaskCounter
+    from cloudsched.engine.ports.store import Blobs, Listener, Store
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
@@ -136,22 +135,11 @@ class Container:
                 assert_never(unknown)
 
     @lazy_property
-    def task_counter(self) -> TaskCounter:
-        """Counts an owner's unfinished tasks."""
-        if self._store is None and self.settings.require_store() == "firestore":
-            return open_firestore_task_counter(self.settings)
-        from cloudsched.engine.ports.store import ListingTaskCounter  # noqa: PLC0415 - imported only when used
-
-        return ListingTaskCounter(self.store)  # which any store can do
-
-    @lazy_property
     def quotas(self) -> Quotas:
         """Limits what each user may have."""
         access = self.settings.access
         limits = QuotaLimits(access.max_active_tasks, access.max_creations, access.least_interval)
-        return Quotas(
-            store=self.store, counter=lambda: self.task_counter, clock=self.clock, random=self._chance, limits=limits
-        )
+        return Quotas(store=self.store, clock=self.clock, random=self._chance, limits=limits)
 
     @lazy_property
     def dispatcher(self) -> Dispatcher:

@@ -14,7 +14,7 @@ from cloudsched.errors import Misconfigured, Unavailable
 if TYPE_CHECKING:
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.adapters.firestore.listener import FirestoreListener
-    from cloudsched.adapters.firestore.store import FirestoreStore, FirestoreTaskCounter
+    from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.people.webhook_verification import WebhookVerification
@@ -102,15 +102,6 @@ def open_firestore_store(settings: Settings) -> FirestoreStore:
         database=settings.database,
         emulator=settings.firestore_emulator,
         shards=settings.shards,
-    )
-
-
-def open_firestore_task_counter(settings: Settings) -> FirestoreTaskCounter:
-    """Return what counts an owner's tasks, in Firestore."""
-    from cloudsched.adapters.firestore.store import FirestoreTaskCounter  # noqa: PLC0415 - see the module's docstring
-
-    return FirestoreTaskCounter(
-        project=settings.project, database=settings.database, emulator=settings.firestore_emulator
     )
 
 

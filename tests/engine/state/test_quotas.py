@@ -91,7 +91,7 @@ def test_simultaneous_creations_exceed_a_limit_by_the_stated_bound(
     bound = limit // 10
     assert QuotaLimits(limit).max_excess == bound
     assert limit <= made <= limit + bound
-    assert app.container.task_counter.count_unfinished("ada", 1000) == made
+    assert app.container.store.search.count_unfinished("ada", 1000) == made
     assert create(app, "bob"), "each owner has a limit of their own"
     assert create(app, requesters=Requesters.SERVERS), "servers have none"
 
@@ -118,7 +118,7 @@ def test_simultaneous_revivals_exceed_a_limit_by_the_stated_bound(limited_app: C
     with ThreadPoolExecutor(THREADS) as threads:
         made = sum(threads.map(revive, range(THREADS)))
     assert limit <= made <= limit + limit // 10
-    assert app.container.task_counter.count_unfinished("ada", 1000) == made
+    assert app.container.store.search.count_unfinished("ada", 1000) == made
 
 
 @given(limits=st.tuples(*2 * [st.none() | st.integers(1, 10**6)]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, drop_list_fields, unhide
 from cloudsched.adapters.firestore.messages import MAX_ID_BYTES
@@ -37,6 +37,7 @@ from cloudsched.engine.ports.pages import (
 )
 from cloudsched.engine.ports.search import (
     LEFT_OUT,
+    UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
     find_matching_rows,
@@ -202,6 +203,19 @@ class FirestoreSearch:
         """Return how many tasks have an open run of this status, at most `up_to`."""
         refuse_count(query.find_looked_for(is_open=True))
         return self._count(self._build_open(query, status), up_to)
+
+    def count_unfinished(self, owner: str, up_to: int) -> int:
+        """Return how many of the owner's tasks have not ended, at most `up_to`."""
+        statuses = [str(status) for status in UNFINISHED_STATUSES]
+        return self._count_of_owner(up_to, equals={"owner": owner, "status": statuses})
+
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
+        """Return how many of the owner's tasks were created after `since`, at most `up_to`."""
+        return self._count_of_owner(up_to, equals={"owner": owner}, start=since + timedelta(microseconds=1))
+
+    def _count_of_owner(self, up_to: int, **filters: Any) -> int:
+        listing = Listing("tasks", "createdAt", is_descending=True, **filters)
+        return self._rpc.count(self._documents, listing.to_query(up_to, self._documents))
 
     def _count(self, listing: Listing, up_to: int) -> int:
         if listing.is_empty or _is_too_long(listing):

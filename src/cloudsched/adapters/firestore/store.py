@@ -52,7 +52,6 @@ from cloudsched.adapters.firestore.queries import (
     STEPS,
     TASK_SHARD,
     TROUBLE,
-    Listing,
     build_due_listing,
     build_offer_listing,
     build_query,
@@ -76,7 +75,7 @@ from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable, start_before
-from cloudsched.engine.ports.store import UNFINISHED_STATUSES, Commit, TaskWrite, Version, VersionedLock, VersionedTask
+from cloudsched.engine.ports.store import Commit, TaskWrite, Version, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -430,35 +429,3 @@ class FirestoreStore:
 
 def _to_version(update_time: google_calls.Message) -> Version:
     return Version(update_time.ToNanoseconds())
-
-
-_DEADLINE = timedelta(seconds=5)
-
-
-class FirestoreTaskCounter:
-    """A `TaskCounter` over a Firestore database."""
-
-    def __init__(self, *, project: str, database: str, emulator: str | None) -> None:
-        self._rpc = FirestoreRpc(f"projects/{project}/databases/{database}", emulator, _DEADLINE)
-        self._parent = f"projects/{project}/databases/{database}/documents"
-
-    def count_unfinished(self, owner: str, up_to: int) -> int:
-        """Return how many of the owner's tasks are unfinished, at most `up_to`."""
-        statuses = [str(status) for status in UNFINISHED_STATUSES]
-        listing = Listing("tasks", "createdAt", is_descending=True, equals={"owner": owner, "status": statuses})
-        return self._rpc.count(self._parent, listing.to_query(up_to, self._parent))
-
-    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
-        """Return how many of the owner's tasks were created after `since`, at most `up_to`."""
-        listing = Listing(
-            "tasks",
-            "createdAt",
-            is_descending=True,
-            equals={"owner": owner},
-            start=since + timedelta(microseconds=1),
-        )
-        return self._rpc.count(self._parent, listing.to_query(up_to, self._parent))
-
-    def close(self) -> None:
-        """Close the channel."""
-        self._rpc.close()

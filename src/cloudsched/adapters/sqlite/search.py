@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +27,7 @@ from cloudsched.engine.ports.pages import (
 )
 from cloudsched.engine.ports.search import (
     LEFT_OUT,
+    UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
     find_matching_rows,
@@ -276,6 +277,16 @@ class SqliteSearch:
         """Return how many tasks have an open run of this status, at most `up_to`."""
         refuse_count(query.find_looked_for(is_open=True))
         return self._count(_select_open(query, status), up_to)
+
+    def count_unfinished(self, owner: str, up_to: int) -> int:
+        """Return how many of the owner's tasks have not ended, at most `up_to`."""
+        return min(up_to, sum(self.count_tasks(TaskQuery(owner, each), up_to) for each in UNFINISHED_STATUSES))
+
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
+        """Return how many of the owner's tasks were created after an instant, at most `up_to`."""
+        listing = build_task_listing(TaskQuery(owner))
+        conditions, values = [*listing.conditions, "created_at > ?"], [*listing.values, to_microseconds(since)]
+        return self._count(replace(listing, conditions=conditions, values=values), up_to)
 
     def _count(self, listing: Listing, up_to: int) -> int:
         where = " AND ".join([f"{listing.order} IS NOT NULL", *listing.conditions])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.domain.recurrence.allowance import get_bytes_left, spend_bytes
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
@@ -14,7 +15,6 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-    from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
     from cloudsched.domain.transitions.locks import Lock
 
 
@@ -100,6 +100,8 @@ def refuse_count(looked_for: Mapping[str, str]) -> None:
         raise InvalidInput(name, "cannot be counted with the other filters: no index has them all", "Read the list.")
 
 
+UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+"""The statuses of tasks that have not ended."""
 LEFT_OUT = ("steps", "content", "payload", "log")
 """The fields of a record that lists across tasks leave out. Each has one name, here and as stored."""
 
@@ -201,6 +203,17 @@ class SearchStore(Protocol):
 
     def count_open(self, query: ExecutionQuery, status: ExecutionStatus, up_to: int) -> int:
         """Return how many items `list_open` has, at most `up_to`."""
+        ...
+
+    def count_unfinished(self, owner: str, up_to: int) -> int:
+        """Return how many of the owner's tasks have not ended, at most `up_to`.
+
+        Everything that was committed before a count starts is counted, here and below.
+        """
+        ...
+
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
+        """Return how many of the owner's tasks were created after an instant, at most `up_to`."""
         ...
 
     def find_last_change(self, owner: str | None) -> str:

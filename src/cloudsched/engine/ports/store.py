@@ -6,24 +6,24 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
-from cloudsched.engine.ports.search import SearchStore, TaskQuery
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.domain.transitions.locks import Lock, Waiter
+    from cloudsched.engine.ports.search import SearchStore, TaskQuery
 
 
 def choose_shard(task_id: str, count: int) -> int:
@@ -464,51 +464,6 @@ def require_listed_by_owner(kind: type[Record]) -> None:
     """Check that an index has the owners of a kind of records. Raises ValueError."""
     if not kind.is_listed_by_owner:
         raise ValueError(f"No index has the owner of {kind.collection}: load them by their ids")
-
-
-UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
-"""The statuses of tasks that have not ended."""
-
-
-class TaskCounter(Protocol):
-    """Counts an owner's tasks.
-
-    * Everything that was committed before a count starts is counted.
-    * Counting stops at `up_to`, to limit its cost.
-    """
-
-    def count_unfinished(self, owner: str, up_to: int) -> int:
-        """Return how many of the owner's tasks have not ended."""
-        ...
-
-    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
-        """Return how many of the owner's tasks were created after an instant."""
-        ...
-
-
-class ListingTaskCounter:
-    """Counts by listing tasks, for a store that cannot count: one read for each task."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def count_unfinished(self, owner: str, up_to: int) -> int:
-        """Return how many of the owner's tasks have not ended."""
-        queries = (TaskQuery(owner=owner, status=status) for status in UNFINISHED_STATUSES)
-        return min(up_to, sum(sum(1 for _ in self._list(query, up_to)) for query in queries))
-
-    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
-        """Return how many of the owner's tasks were created after an instant."""
-        return sum(task.created_at > since for task in self._list(TaskQuery(owner=owner), up_to))
-
-    def _list(self, query: TaskQuery, up_to: int) -> Iterator[Task]:
-        token: str | None = None
-        while up_to > 0:
-            page = self._store.list_tasks(query, limit=up_to, page_token=token)
-            yield from page.items
-            up_to, token = up_to - len(page.items), page.next_page_token
-            if token is None:
-                return
 
 
 class Listener(Protocol):

@@ -15,7 +15,6 @@ tenth of the limit, rounded down, and never more than `MAX_EXCESS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -25,7 +24,7 @@ from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.policy import quota_lock_key
 from cloudsched.domain.transitions.locks import Holder
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
-from cloudsched.engine.ports.store import Store, TaskCounter, VersionedLock
+from cloudsched.engine.ports.store import Store, VersionedLock
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
@@ -85,11 +84,8 @@ def is_revival(before: Task, after: Task) -> bool:
 class Quotas:
     """Counts what owners have, where a limit is set. Without one, nothing is read and nothing is written."""
 
-    def __init__(
-        self, *, store: Store, counter: Callable[[], TaskCounter], clock: Clock, random: Random, limits: QuotaLimits
-    ) -> None:
+    def __init__(self, *, store: Store, clock: Clock, random: Random, limits: QuotaLimits) -> None:
         self._store = store
-        self._counter = counter
         self._clock = clock
         self._random = random
         self._limits = limits
@@ -132,10 +128,10 @@ class Quotas:
         unfinished, created = self._limits.unfinished, self._limits.creations_a_minute
         room = wanted
         if unfinished is not None:
-            room = min(room, unfinished - self._counter().count_unfinished(owner, unfinished))
+            room = min(room, unfinished - self._store.search.count_unfinished(owner, unfinished))
         if created is not None:
             since = self._clock.now() - _MINUTE
-            room = min(room, created - self._counter().count_created_since(owner, since, created))
+            room = min(room, created - self._store.search.count_created_since(owner, since, created))
         return max(0, room)
 
     def has_conflict(self, check: QuotaCheck, task: Task) -> bool:
@@ -145,9 +141,9 @@ class Quotas:
 
     def _find_refusal(self, owner: str) -> QuotaExceeded | None:
         unfinished, created = self._limits.unfinished, self._limits.creations_a_minute
-        if unfinished is not None and self._counter().count_unfinished(owner, unfinished) >= unfinished:
+        if unfinished is not None and self._store.search.count_unfinished(owner, unfinished) >= unfinished:
             return QuotaExceeded("tasks that have not ended", unfinished, "Cancel or delete some of them.")
         since = self._clock.now() - _MINUTE
-        if created is not None and self._counter().count_created_since(owner, since, created) >= created:
+        if created is not None and self._store.search.count_created_since(owner, since, created) >= created:
             return QuotaExceeded("creations a minute", created, "Try again in a minute.", 60)
         return None

@@ -191,7 +191,7 @@ class FirestoreSearch:
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`: one billed read for each 1,000 of them."""
-        query.require_index()
+        refuse_count(query.looked_for)
         return self._count(build_task_listing(query, self._shards.find_for(query)), up_to)
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:

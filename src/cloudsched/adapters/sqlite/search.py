@@ -265,7 +265,7 @@ class SqliteSearch:
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`."""
-        query.require_index()
+        refuse_count(query.looked_for)
         return self._count(build_task_listing(query), up_to)
 
     def count_finished(self, query: ExecutionQuery, *, is_failure: bool, up_to: int) -> int:

@@ -89,10 +89,6 @@ class TaskQuery:
         kept = {name: None if name in self.looked_for else getattr(self, name) for name in ("handler", "parent")}
         return replace(self, handler=kept["handler"], parent=kept["parent"])
 
-    def require_index(self) -> None:
-        """Raise InvalidInput if no index can count the matches."""
-        refuse_count(self.looked_for)
-
 
 def refuse_count(looked_for: Mapping[str, str]) -> None:
     """Raise InvalidInput if any filter has no index: an index alone can be counted."""

@@ -107,10 +107,12 @@ RECORDS: Final[Mapping[str, Cost]] = {
     "write": lambda *_: {"commits": 1, "writes": 1},
 }
 SEARCH: Final[Mapping[str, Cost]] = {
+    "count_created_since": _read_thousands,
     "count_finished": _read_thousands,
     "count_offers": _read_thousands,
     "count_open": _read_thousands,
     "count_tasks": _read_thousands,
+    "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
     "list_changed": _read_page,
     "list_finished": _read_page,

@@ -123,5 +123,5 @@ def make_environment(access: Mapping[str, str] = OPEN) -> dict[str, str]:
 
 def is_served(url: str) -> bool:
     with suppress(OSError, HTTPException):
-        return request(url, "GET", "/scheduler/healthz").status == 200
+        return request(url, "GET", "/scheduler/health").status == 200
     return False

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 def render() -> str:
     """Return the page in Markdown: operations by their tag, then what they take and return."""
-    document = build_document(None)
+    document = build_document()
     parts = [
         "# The HTTP API, operation by operation\n",
         "Generated from the OpenAPI document, which a running API serves at `/openapi.json`.",

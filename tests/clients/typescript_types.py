@@ -22,7 +22,7 @@ _HEAD = """// The API's schemas, generated from its OpenAPI document: python -m 
 
 def generate() -> str:
     """Return the file: all schemas, and the query parameters of each operation that has some."""
-    document = build_document(None)
+    document = build_document()
     return f"{_HEAD}\n{declare({**document['components']['schemas'], **_read_queries(document)})}"
 
 

@@ -39,10 +39,7 @@ WHO_MAY: Final = {
     "get_feed": BY_ADDRESS,
     "health": NOBODY,
     "ready": NOBODY,
-    "healthz": NOBODY,
-    "readyz": NOBODY,
     "openapi": NOBODY,
-    "reference": NOBODY,
 }
 """What it takes to use each operation that takes no person's credential."""
 GUESSES: Final = ("ada", "system", "task", "owner", "key", "feed", "lease", "0" * 64, "ada.x", "..", "YWRh.YWRh")

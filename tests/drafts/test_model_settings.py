@@ -51,7 +51,7 @@ def draft(sim: Simulation, text: str = DUTCH, **more: Any) -> DraftResult:
 def health(sim: Simulation) -> Callable[[], dict[str, Any]]:
     """Read what the API says of its circuits."""
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-    return lambda: dict(client.get("/healthz").get_json())
+    return lambda: dict(client.get("/health").get_json())
 
 
 def test_the_model_of_the_settings_is_asked(

@@ -109,7 +109,7 @@ def test_a_factory_makes_it_before_the_flask_app(app: App, tmp_path: Path) -> No
     with pytest.raises(Misconfigured, match="already"):
         scheduler.init_app(Flask("other"))
     try:
-        assert service.test_client().get("/scheduler/healthz").status_code == 200
+        assert service.test_client().get("/scheduler/health").status_code == 200
         assert (tmp_path / "data/tasks.db").exists()
     finally:
         scheduler.embedding.stop()

@@ -101,21 +101,21 @@ def run_task(url: str, task_id: str) -> None:
 def test_a_thread_goes_on_and_tells_while_it_does_not(
     url: str, ran: list[str], killer: Killer, name: str, error: BaseException, others: set[threading.Thread]
 ) -> None:
-    """While a thread fails, /readyz and /healthz name it and its error; afterwards it works, and nothing is named."""
+    """While a thread fails, /ready and /health name it and its error; afterwards it works, and nothing is named."""
     run_task(url, "before")
     wait_until(lambda: ran == ["before"], "the service works")
     (thread,) = find_threads(others, name)
     killer.error, killer.victims = error, frozenset({name})
-    wait_until(lambda: request(url, "GET", "/readyz").status == 503, "it is told")
-    told = request(url, "GET", "/readyz").body["detail"]
+    wait_until(lambda: request(url, "GET", "/ready").status == 503, "it is told")
+    told = request(url, "GET", "/ready").body["detail"]
     assert name in told
     assert type(error).__name__ in told
-    alive = request(url, "GET", "/healthz")
+    alive = request(url, "GET", "/health")
     assert (alive.status, [*alive.body["faults"]]) == (200, [name])
     run_task(url, "meanwhile")
     killer.victims = frozenset()
-    wait_until(lambda: request(url, "GET", "/readyz").status == 200, "it works again")
-    assert request(url, "GET", "/healthz").body["faults"] == {}
+    wait_until(lambda: request(url, "GET", "/ready").status == 200, "it works again")
+    assert request(url, "GET", "/health").body["faults"] == {}
     wait_until(lambda: ran == ["before", "meanwhile"], "nothing is lost")
     assert thread.is_alive()
 
@@ -133,7 +133,7 @@ def test_the_web_server_outlives_its_threads(url: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(HTTPConnection, "close", fail)
     while left:  # each request is the last one on its connection
-        assert request(url, "GET", "/healthz").status == 200
+        assert request(url, "GET", "/health").status == 200
 
 
 def test_the_web_server_outlives_the_thread_that_accepts(
@@ -153,7 +153,7 @@ def test_the_web_server_outlives_the_thread_that_accepts(
     server._connections.stop()  # noqa: SLF001 - the same
     wait_until(lambda: not left, "its loop has ended")
     server._connections._stop_requested = False  # noqa: SLF001 - the same
-    wait_until(lambda: request(url, "GET", "/readyz").status == 200, "it serves")
+    wait_until(lambda: request(url, "GET", "/ready").status == 200, "it serves")
 
 
 def test_whichever_worker_of_a_queue_fails_all_is_delivered(

@@ -94,7 +94,7 @@ def test_it_says_so_and_goes_on(
         task = {"id": task_id, "owner": "ada", "handler": "note", "title": "Note", "schedule": schedule}
         return request(service.url, "POST", "/v1/tasks", task).status
 
-    assert request(service.url, "GET", "/readyz").status == 200
+    assert request(service.url, "GET", "/ready").status == 200
     created, due_at = [f"due-{number}" for number in range(8)], datetime.now(UTC) + timedelta(seconds=2)
     for task_id in created:
         assert create(task_id, (due_at - datetime.now(UTC)).total_seconds()) == 201
@@ -102,14 +102,14 @@ def test_it_says_so_and_goes_on(
         end = begin(service, tmp_path)
         stack.callback(end)
         assert create("refused", 3600) == 503
-        reply = request(service.url, "GET", "/readyz")
+        reply = request(service.url, "GET", "/ready")
         assert reply.status == 503
         assert "full" in reply.body["detail"] or "locked" in reply.body["detail"]
-        assert request(service.url, "GET", "/healthz").status == 200
+        assert request(service.url, "GET", "/health").status == 200
         assert request(service.url, "GET", "/v1/tasks").status == 200, "reads go on"
         wait_until(lambda: datetime.now(UTC) > due_at, "the tasks are due")
         assert not ran
-    wait_until(lambda: request(service.url, "GET", "/readyz").status == 200, "it can write again")
+    wait_until(lambda: request(service.url, "GET", "/ready").status == 200, "it can write again")
     wait_until(lambda: {*ran} >= {*created}, "what was due runs")
     assert create("after", 3600) == 201
     for task_id in created:
@@ -127,7 +127,7 @@ def test_what_ran_while_the_disk_was_full_is_tried_again_at_once(tmp_path: Path,
             disk.append(fill_disk(service, tmp_path))
 
     app.create(id="a", owner="ada", title="Fill", handler="fill", retry=3)
-    wait_until(lambda: disk and request(service.url, "GET", "/readyz").status == 503, "its result cannot be stored")
+    wait_until(lambda: disk and request(service.url, "GET", "/ready").status == 503, "its result cannot be stored")
     assert list_statuses(service, "a") == ["RUNNING"]
     disk[0]()
     wait_until(lambda: list_statuses(service, "a") == ["SUCCEEDED"], "it has run again")

@@ -208,7 +208,7 @@ def test_it_goes_on_when_the_clock_is_set(folder: Path, fake_time: dict[str, str
         wait_until(lambda: statuses(url, "after") == ["SUCCEEDED"], "what comes due runs")
         if hours > 0:
             wait_until(lambda: statuses(url, "in-an-hour") == ["SUCCEEDED"], "what was skipped runs")
-        wait_until(lambda: request(url, "GET", "/readyz").status == 200, "all threads do their work")
+        wait_until(lambda: request(url, "GET", "/ready").status == 200, "all threads do their work")
     assert sorted((folder / "ran.txt").read_text().split()) == sorted(
         {"before", "after"} | ({"in-an-hour"} if hours > 0 else set())
     )
@@ -263,7 +263,7 @@ def test_systemd_is_told_when_it_is_ready_alive_and_stopping(folder: Path) -> No
         listener.settimeout(WAIT_SECONDS)
         with serve(folder, NOTIFY_SOCKET=str(address), WATCHDOG_USEC="100000") as (service, url):
             assert listener.recv(1000).decode() == f"READY=1\nSTATUS=Serving {url}"
-            assert request(url, "GET", "/readyz").status == 200
+            assert request(url, "GET", "/ready").status == 200
             assert [listener.recv(1000) for _ in range(3)] == [b"WATCHDOG=1"] * 3
             service.signal(signal.SIGTERM)
             while (told := listener.recv(1000)) == b"WATCHDOG=1":

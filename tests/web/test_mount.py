@@ -101,7 +101,6 @@ def use_it(url: str, queue: CloudTasksEmulator) -> None:
     assert request(url, "POST", "/scheduler/v1/sweep", {}).body["examined"] == 0
     description = request(url, "GET", "/scheduler/openapi.json").body
     assert description["servers"][0]["url"] == "/scheduler"
-    assert b'href="/scheduler/openapi.json"' in request(url, "GET", "/scheduler/docs").body
     assert request(url, "GET", "/scheduler/v1/tasks/none").body["title"] == "Not found"
     forged = request(url, "POST", "/scheduler/v1/tasks/execute", {}, {"X-Cloudsched-Token": "forged"})
     assert forged.status == 401

@@ -353,45 +353,6 @@ export interface CompleteRequest {
   message?: string | null;
 }
 
-/** The end of an execution. */
-export interface CompletionData {
-  title: string;
-  /** The result as text. */
-  body: string;
-  /** The task. Missing if one message has the results of several tasks. */
-  taskId?: string;
-  executionId?: string;
-  /** The chat that the task comes from, if it comes from one. */
-  chatId?: string;
-  /** The id that the result has in that chat, the same in every attempt. */
-  messageId?: string;
-  /** The result as JSON. */
-  content?: unknown;
-  /** True if the JSON was too large to be sent. */
-  isContentOmitted?: boolean;
-  status: ExecutionStatus;
-  error?: CompletionError;
-}
-
-/** The reason why an execution has not succeeded. */
-export interface CompletionError {
-  type: string;
-  message: string;
-}
-
-/** An execution has ended, for the task's `onCompletion`. */
-export interface CompletionWebhook {
-  type: 
-    | "execution.succeeded"
-    | "execution.failed"
-    | "execution.timed_out"
-    | "execution.expired"
-    | "execution.skipped"
-    | "execution.cancelled";
-  timestamp: string;
-  data: CompletionData;
-}
-
 /** The ended executions that were scheduled for one day. Each count ends at 10,000. */
 export interface DayCounts {
   /** Its first instant. */
@@ -1760,31 +1721,6 @@ export interface ReportedTask {
 /** The group that a request comes from, or of a handler, the group that may name it. */
 export type Requesters = "users" | "servers";
 
-/** A result. */
-export interface ResultData {
-  title: string;
-  /** The result as text. */
-  body: string;
-  /** The task. Missing if one message has the results of several tasks. */
-  taskId?: string;
-  executionId?: string;
-  /** The chat that the task comes from, if it comes from one. */
-  chatId?: string;
-  /** The id that the result has in that chat, the same in every attempt. */
-  messageId?: string;
-  /** The result as JSON. */
-  content?: unknown;
-  /** True if the JSON was too large to be sent. */
-  isContentOmitted?: boolean;
-}
-
-/** A result, for a person's webhook. */
-export interface ResultWebhook {
-  type: "notification";
-  timestamp: string;
-  data: ResultData;
-}
-
 /** The number of failed executions that match a filter. */
 export interface RetryCount {
   /** At most some 1,000: each is read for it. */
@@ -2451,21 +2387,6 @@ export interface UsageRow {
 
 /** What a caller can do with a task or an execution. */
 export type Verb = "edit" | "pause" | "resume" | "cancel" | "delete" | "trigger" | "snooze" | "backfill" | "sendEvent" | "retry";
-
-/** The challenge that the endpoint has to answer. */
-export interface VerificationData {
-  title: string;
-  body: string;
-  /** Answer 2xx with it and nothing else, as text or as `{"challenge": "…"}`. */
-  challenge: string;
-}
-
-/** An endpoint is asked whether it wants a person's messages. */
-export interface VerificationWebhook {
-  type: "webhook.verification";
-  timestamp: string;
-  data: VerificationData;
-}
 
 /** A service that gets the person's messages. */
 export interface WebhookContact {

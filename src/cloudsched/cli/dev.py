@@ -158,7 +158,7 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     lines = [
         f"store        {stack.store.reason}",
         f"handlers     {', '.join(names) or 'none'} ({loaded.origin})",
-        f"API          {stack.url}/v1/tasks (to read: {stack.url}/docs)",
+        f"API          {stack.url}/v1/tasks (its description: {stack.url}/openapi.json)",
         f"dashboard    {stack.url}/ui/",
         f"access       {access}",
         f"outbox       {stack.url}/dev/outbox (mail, pushes and webhooks)",

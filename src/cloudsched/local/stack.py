@@ -90,8 +90,7 @@ class SweepTimer:
 
 _LINKS = (
     ("/ui/", "the dashboard: what is, what was and what will be"),
-    ("/docs", "the API, to read"),
-    ("/openapi.json", "the API, for programs"),
+    ("/openapi.json", "the description of the API"),
     ("/v1/tasks", "the tasks"),
     ("/dev/outbox", "what deliveries send, or would send"),
     ("/dev/clock", "the clock; POST moves it"),

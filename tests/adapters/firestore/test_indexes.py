@@ -367,7 +367,7 @@ def test_every_request_of_the_api_is_served_with_the_indexes(rules: ProductionRu
     with app.override(settings, dispatcher=NoQueue(), clock=ManualClock(NOW)):
         client = LocalClient(Request.application(lambda request: serve_api(app, request)))
         headers = {"X-API-Key": key}
-        paths = build_document(())["paths"]
+        paths = build_document()["paths"]
         for path, operations in paths.items():
             parameters = operations.get("get", {}).get("parameters", ())
             names = [each["name"] for each in parameters if each["in"] == "query" and each["name"] in PARAMETERS]

@@ -38,7 +38,7 @@ _LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems")
 def compact(content: Any, *, names: bool = False) -> Any:  # noqa: ANN401 - any JSON
     """Return the document without its words and problems; `names` says that keys are names, and not keywords."""
     if isinstance(content, dict):
-        named = {"properties", "schemas", "paths", "webhooks", "responses", "headers", "content"}
+        named = {"properties", "schemas", "paths", "responses", "headers", "content"}
         return {
             key: compact(value, names=key in named and not names)
             for key, value in content.items()
@@ -64,19 +64,13 @@ def write(document: Json) -> str:
 
 def describe() -> Json:
     """Return the API as it is now, in the form of the released one."""
-    found: Json = json.loads(write(compact(build_document(None))))
+    found: Json = json.loads(write(compact(build_document())))
     return found
 
 
-def find_breaks(old: Json, new: Json, aliases: dict[str, str]) -> list[str]:
-    """Return what would fail for callers of the older API, one line each.
-
-    Args:
-        old: The released document, compact.
-        new: The newer one.
-        aliases: Older paths that are served though the newer document names others for them.
-    """
-    return [*_Comparison(old["schemas"], new["schemas"]).compare(old["paths"], new["paths"], aliases)]
+def find_breaks(old: Json, new: Json) -> list[str]:
+    """Return what would fail for callers of the older API, one line each. Both documents are compact."""
+    return [*_Comparison(old["schemas"], new["schemas"]).compare(old["paths"], new["paths"])]
 
 
 class _Comparison:
@@ -87,10 +81,9 @@ class _Comparison:
         self._new = new
         self._seen = set[tuple[str, str, bool]]()
 
-    def compare(self, old: Json, new: Json, aliases: dict[str, str]) -> Iterator[str]:
+    def compare(self, old: Json, new: Json) -> Iterator[str]:
         for name, operation in old.items():
-            path, _, method = name.partition(" ")
-            later = new.get(name) or new.get(f"{aliases.get(path, path)} {method}")
+            later = new.get(name)
             if later is None:
                 yield f"{name} is gone"
                 continue
@@ -196,4 +189,4 @@ def _narrowed(place: str, old: Json, new: Json) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    RELEASED.write_text(write(compact(build_document(None))), "utf-8")
+    RELEASED.write_text(write(compact(build_document())), "utf-8")

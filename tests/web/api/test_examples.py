@@ -14,7 +14,7 @@ from cloudsched import Context
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 
-DOCUMENT = build_document(("anything", "greet"))
+DOCUMENT = build_document()
 Case = tuple[str, str, str, str, str, dict[str, Any]]
 CASES: list[Case] = [
     (operation["operationId"], name, path, method.upper(), kind, example["value"])
@@ -121,6 +121,8 @@ def test_the_example_is_accepted(case: Case, call: Call, sim: Simulation) -> Non
     operation, name, path, method, kind, value = case
     names = NEEDS.get(operation, World.nothing)(World(call, sim))
     own: dict[str, Any] = {field: names[field] for field in ("executionId", "leaseToken", "code") if field in value}
+    if operation == "create_feed":
+        own["owner"] = "ada"  # an admin is nobody's owner
     for field, given in names.items():
         path = path.replace(f"{{{field}}}", given)
     answer = call(method, path, value | own, content_type=kind)

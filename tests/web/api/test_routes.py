@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.web.api.test_invalid_input import DAILY, read_problem
 from tests.web.conftest import Call
-from werkzeug.test import Client as LocalClient
-from werkzeug.wrappers import Request
 
 from cloudsched import TaskQuery
 from cloudsched.engine.ports.pages import make_token
 from cloudsched.testing import START, Simulation
-from cloudsched.web.functions import serve_api
 
 
 def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
@@ -229,14 +225,3 @@ def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, gr
     assert [one.status for one in sim.executions("t")] == ["SUCCEEDED"]
     due = made.get_json()["nextExecutionTime"]
     assert [delivery.at for delivery in sim.queue.deliveries] == [datetime.fromisoformat(due)]
-
-
-@pytest.mark.parametrize("path", ["/health", "/ready"])
-def test_what_cloud_run_keeps_to_itself_has_another_name(path: str, simulate: Callable[..., Simulation]) -> None:
-    """Each path that ends in z, which Cloud Run may not hand on, answers the same as the one without."""
-    sim = simulate()
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-    ours, other = client.get(path), client.get(f"{path}z")
-    assert (ours.status_code, ours.json) == (other.status_code, other.json)
-    assert ours.json is not None
-    assert ours.json["status"] in {"ok", "ready"}

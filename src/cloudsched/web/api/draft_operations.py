@@ -22,7 +22,7 @@ from cloudsched.engine.tasks.owner_schedules import find_owner_locale, find_owne
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, ApiCall, operation
+from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occurrence
@@ -40,7 +40,6 @@ EVENT_STREAM: Final = "text/event-stream"
     "POST",
     "/v1/tasks/draft",
     "Tasks",
-    deprecated_paths=(("/v1/tasks:draft", COLON_PATHS_DEPRECATED),),
     right=Right.WRITE,
     content=DraftRequest,
     response_schema="DraftResult",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.web.api.draft_operations import EVENT_STREAM
-from cloudsched.web.api.openapi_schemas import WEBHOOKS, build_components, get_pattern, inline_schema, ref
+from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
 from cloudsched.web.api.operation import TAGS, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.responses import TAGS_PATTERN
@@ -32,27 +32,17 @@ def _load() -> Json:
     return content
 
 
-def build_request_examples(*, is_open: bool) -> dict[str, dict[str, Json]]:
+def build_request_examples() -> dict[str, dict[str, Json]]:
     """Return the examples of each operation with a body, by their names.
 
     The tasks in them are for workers. The API need not know the handlers of workers, so any app accepts the examples.
-
-    Args:
-        is_open: True if the API is open. Then a new task names its owner.
     """
-    owner = {"owner": "ada"} if is_open else {}
-    report, work = _load()["tasks"]["report"], _load()["tasks"]["work"]
     tasks = {
-        "report": {"summary": "A report every weekday at nine", "value": {**report, **owner}},
-        "work": {"summary": "Work for a pool of workers", "value": {**work, **owner}},
+        "report": {"summary": "A report every weekday at nine", "value": _load()["tasks"]["report"]},
+        "work": {"summary": "Work for a pool of workers", "value": _load()["tasks"]["work"]},
     }
     batch = {"summary": "Several tasks", "value": {"tasks": [each["value"] for each in tasks.values()]}}
-    feeds = {
-        name: {**example, "value": {**example["value"], **owner}}
-        for name, example in _load()["requests"]["create_feed"].items()
-    }
-    own = {"create_task": tasks, "batch_create_tasks": {"batch": batch}, "create_feed": feeds}
-    return {**_load()["requests"], **own}
+    return {**_load()["requests"], "create_task": tasks, "batch_create_tasks": {"batch": batch}}
 
 
 def response_example(schema: str) -> Json:
@@ -105,23 +95,16 @@ _PATH: Final = {
 }
 
 
-@lru_cache(maxsize=4)
-def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
-    """Return the document.
-
-    Args:
-        handlers: The names of the app's handlers where the API is open. None where callers must authenticate.
-        root: The path that the API is mounted under. Empty if it has a server of its own.
-    """
-    is_open = handlers is not None
+@lru_cache(maxsize=1)
+def build_document(root: str = "") -> Json:
+    """Return the document of an API that is mounted under a path. It is empty if it has a server of its own."""
     bodies = dict.fromkeys(each.body_schema for each in OPERATIONS if each.body_schema is not None)
-    schemas = build_components(bodies, handlers)
-    examples = build_request_examples(is_open=is_open)
+    schemas = build_components(bodies)
+    examples = build_request_examples()
     paths: Json = {}
     for operation in OPERATIONS:
-        described = _describe_operation(operation, examples.get(operation.name, {}), is_open=is_open)
+        described = _describe_operation(operation, examples.get(operation.name, {}))
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
-    security = {} if is_open else {"securitySchemes": _security_schemes()}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -134,37 +117,7 @@ def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
         "servers": [{"url": root or "/", "description": "The server that this document comes from."}],
         "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
-        "webhooks": {name: {"post": _describe_webhook(name)} for name in WEBHOOKS},
-        "components": {"schemas": schemas, **security},
-    }
-
-
-_SIGNATURE_HEADERS: Final = {
-    "webhook-id": "Identifies the message: the same whenever it is sent again.",
-    "webhook-timestamp": "When it was sent, in seconds since 1970.",
-    "webhook-signature": "The signatures of `id.timestamp.body`, separated by spaces (standardwebhooks.com).",
-}
-
-
-def _describe_webhook(name: str) -> Json:
-    """Return the description of a POST to an endpoint. Only the status of the endpoint's answer is read."""
-    model, occasion = WEBHOOKS[name]
-    schema, example = ref(model.__name__), response_example(model.__name__)
-    return {
-        "operationId": f"receive_{name}",
-        "tags": ["Webhooks"],
-        "summary": f"{model.__doc__}",
-        "description": f"{occasion} It is posted again until the answer is 2xx, as often as failures are retried.",
-        "parameters": [
-            {"name": header, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
-            for header, about in _SIGNATURE_HEADERS.items()
-        ],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
-        "responses": {
-            "200": {"description": "It was received; any 2xx says so."},
-            "410": {"description": "Nothing more is wanted here: the webhook is removed."},
-        },
-        "security": [],
+        "components": {"schemas": schemas, "securitySchemes": _security_schemes()},
     }
 
 
@@ -182,7 +135,7 @@ def _security_schemes() -> Json:
     }
 
 
-def _describe_operation(operation: Operation, examples: Json, *, is_open: bool) -> Json:
+def _describe_operation(operation: Operation, examples: Json) -> Json:
     described: Json = {
         "operationId": operation.name,
         "tags": [operation.tag],
@@ -193,8 +146,8 @@ def _describe_operation(operation: Operation, examples: Json, *, is_open: bool) 
             *_query_parameters(operation.parameters),
             *_header_parameters(operation),
         ],
-        "responses": _responses(operation, is_open=is_open),
-        "security": [] if operation.right is None or is_open else [{"token": []}, {"key": []}],
+        "responses": _responses(operation),
+        "security": [] if operation.right is None else [{"token": []}, {"key": []}],
     }
     if operation.is_patch:
         content = {"application/merge-patch+json": {"schema": ref("TaskPatch"), "examples": examples}}
@@ -253,16 +206,15 @@ def _tag_schema() -> Json:
     return {"type": "string", "pattern": TAGS_PATTERN}
 
 
-def _responses(operation: Operation, *, is_open: bool) -> Json:
+def _responses(operation: Operation) -> Json:
     responses: Json = {}
     for status in operation.success_statuses:
         responses[str(status)] = {"description": _SUCCESSES[status], **_response_headers(operation, status)}
         if status in {200, 201, 202} and operation.response_schema:
             is_started = status == 202 and operation.success_statuses == (200, 202)  # noqa: PLR2004 - a task makes it
             responses[str(status)]["content"] = _content("Task" if is_started else operation.response_schema)
-            responses[str(status)].update(_links(operation, status))
     problems = {400, 403, 500, 503, *operation.error_statuses}
-    if operation.right is not None and not is_open:
+    if operation.right is not None:
         problems.add(401)
     if operation.body_schema is not None or operation.is_patch:
         problems |= {413, 415}
@@ -282,24 +234,6 @@ def _response_headers(operation: Operation, status: int) -> Json:
     if operation.name == "create_task":
         headers["Location"] = {"description": "The task's path.", "schema": {"type": "string"}}
     return {"headers": headers} if status in {200, 201, 304} else {}
-
-
-def _links(operation: Operation, status: int) -> Json:
-    """Return the operations that can follow a response, with the parameters to use.
-
-    None follow a validated creation that stored nothing. Its status is 200.
-    """
-    if operation.name == "create_task" and status == 201:  # noqa: PLR2004 - Created
-        names = [each.name for each in OPERATIONS if "{taskId}" in each.path and "{executionId}" not in each.path]
-        return {"links": {name: _link(name, taskId="$response.body#/id") for name in names}}
-    if operation.name == "list_executions":
-        parameters = {"taskId": "$request.path.taskId", "executionId": "$response.body#/executions/0/id"}
-        return {"links": {"get_execution": _link("get_execution", **parameters)}}
-    return {}
-
-
-def _link(operation: str, **parameters: str) -> Json:
-    return {"operationId": operation, "parameters": parameters}
 
 
 def _content(schema: str) -> Json:

@@ -11,21 +11,21 @@ import copy
 import inspect
 import json
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from pydantic import AwareDatetime, BaseModel, StringConstraints, TypeAdapter
+from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 
 from cloudsched.config.settings import LogLevel
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.delivery import SENDER_NAMES
-from cloudsched.domain.documents.execution import ExecutionStatus, Message
+from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
-from cloudsched.domain.documents.responses import ApiResponse, Execution, Person, Task
+from cloudsched.domain.documents.responses import Execution, Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.domain.transitions.allowed_verbs import Verb
@@ -102,86 +102,6 @@ def _read_descriptions(module: str) -> dict[str, dict[str, str]]:
     }
 
 
-class ResultData(ApiResponse):
-    """A result."""
-
-    title: str
-    body: str
-    """The result as text."""
-    task_id: str | None = None
-    """The task. Missing if one message has the results of several tasks."""
-    execution_id: str | None = None
-    chat_id: str | None = None
-    """The chat that the task comes from, if it comes from one."""
-    message_id: str | None = None
-    """The id that the result has in that chat, the same in every attempt."""
-    content: Any = None
-    """The result as JSON."""
-    is_content_omitted: bool | None = None
-    """True if the JSON was too large to be sent."""
-
-
-class CompletionError(ApiResponse):
-    """The reason why an execution has not succeeded."""
-
-    type: str
-    message: str
-
-
-class CompletionData(ResultData):
-    """The end of an execution."""
-
-    status: ExecutionStatus
-    error: CompletionError | None = None
-
-
-class VerificationData(ApiResponse):
-    """The challenge that the endpoint has to answer."""
-
-    title: str
-    body: str
-    challenge: str
-    """Answer 2xx with it and nothing else, as text or as ``{"challenge": "…"}``."""
-
-
-class ResultWebhook(ApiResponse):
-    """A result, for a person's webhook."""
-
-    type: Literal["notification"]
-    timestamp: AwareDatetime
-    data: ResultData
-
-
-class CompletionWebhook(ApiResponse):
-    """An execution has ended, for the task's ``onCompletion``."""
-
-    type: Literal[
-        "execution.succeeded",
-        "execution.failed",
-        "execution.timed_out",
-        "execution.expired",
-        "execution.skipped",
-        "execution.cancelled",
-    ]
-    timestamp: AwareDatetime
-    data: CompletionData
-
-
-class VerificationWebhook(ApiResponse):
-    """An endpoint is asked whether it wants a person's messages."""
-
-    type: Literal["webhook.verification"]
-    timestamp: AwareDatetime
-    data: VerificationData
-
-
-WEBHOOKS: Final[dict[str, tuple[type[ApiResponse], str]]] = {
-    "result": (ResultWebhook, "A task has a result for the person, and names the channel `WEBHOOK`."),
-    "completion": (CompletionWebhook, "An execution of a task with `onCompletion` has ended, however."),
-    "verification": (VerificationWebhook, "Somebody has asked to verify the person's webhook."),
-}
-"""The model and the occasion of each, by its name in the document."""
-
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(Task, Execution, Message, Person, Explanation, responses.UnreadCount),
     *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
@@ -201,7 +121,6 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     responses.DeliveryPage,
     *(responses.DeliveryList, responses.DeliveryReport, responses.DraftResult),
     *(responses.CallerInfo, responses.Health, responses.Problem, responses.ScheduleReading),
-    *(model for model, _ in WEBHOOKS.values()),
 )
 
 
@@ -302,14 +221,8 @@ def inline_schema(model: type[BaseModel]) -> Json:
     return flat
 
 
-def build_components(requests: Collection[type[BaseModel]], handlers: Sequence[str] | None) -> Json:
-    """Return all schemas of the document by their names.
-
-    Args:
-        requests: The models of all bodies.
-        handlers: The names of the app's handlers where the API is open: then a new task must name its owner. None where
-            callers must authenticate.
-    """
+def build_components(requests: Collection[type[BaseModel]]) -> Json:
+    """Return all schemas of the document by their names, for the models of all bodies."""
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in requests),
         *((model, "serialization") for model in _RESPONSE_MODELS),
@@ -337,13 +250,7 @@ def build_components(requests: Collection[type[BaseModel]], handlers: Sequence[s
     new["required"] = []  # a task with children or a script has no handler of its own
     for name in ("title", "owner"):  # the title's default depends on the handler, the owner's on the caller
         new["properties"][name]["description"] = new["properties"][name].get("description", "").partition(_DEFAULT)[0]
-    if handlers is not None:
-        # A task for workers may name a handler that only they have. Generators of clients ignore if and then, while an
-        # anyOf would make them generate a union of two classes.
-        new["if"] = {"properties": {"pull": {"type": "null"}}}
-        new["then"] = {"properties": {"handler": {"enum": sorted(handlers)}}}
-    else:
-        new["properties"]["owner"]["description"] = "The task's owner; the caller if it is omitted, or `system`."
+    new["properties"]["owner"]["description"] = "The task's owner; the caller if it is omitted, or `system`."
     for name in ("NewTask", "PreviewRequest"):
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)

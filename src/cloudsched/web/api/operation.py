@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
@@ -38,7 +37,7 @@ class ApiCall:
     """Checks which tasks the request may use."""
     request: Request
     path: dict[str, str]
-    build_document: Callable[[tuple[str, ...] | None, str], dict[str, Any]]
+    build_document: Callable[[str], dict[str, Any]]
     """Builds the OpenAPI document. It needs all operations, so none of them can import it."""
 
     @property
@@ -77,7 +76,6 @@ TAGS: Final = {
     "Scripts": "Store JavaScript that an owner's tasks run by name.",
     "Schedules": "Try schedules out before using them.",
     "Usage": "What was used, and how much of it owners may use.",
-    "Webhooks": "What is posted to people's endpoints, signed.",
     "Service": "Health, and the description of this API.",
 }
 """The groups of operations, in the order in which they are shown."""
@@ -97,7 +95,6 @@ class Options(Preset, total=False):
 
     content: type[WireModel] | None
     body_is_optional: bool
-    deprecated_paths: tuple[tuple[str, datetime], ...]
     is_link: bool
     is_patch: bool
     success_statuses: tuple[int, ...]
@@ -125,8 +122,6 @@ class Operation:
     is_link: bool = False
     """True if people or their programs open it by a link, whose secret is the only proof that it needs. Where the API
     is private, a separate function serves such operations."""
-    deprecated_paths: tuple[tuple[str, datetime], ...] = ()
-    """Older paths that still lead to it, each with the date of its deprecation."""
     is_patch: bool = False
     """True if the body is a JSON merge patch."""
     accepts_idempotency_key: bool = False
@@ -205,10 +200,6 @@ def operation(method: str, path: str, tag: str, **options: Any) -> Any:
         return Operation(function=function, method=method, path=path, tag=tag, **options)
 
     return make
-
-
-COLON_PATHS_DEPRECATED: Final = datetime(2026, 11, 23, tzinfo=UTC)
-"""The date since which custom methods have a segment of their own: ``/v1/tasks/draft``, not ``/v1/tasks:draft``."""
 
 
 def find_operations(module: ModuleType) -> tuple[Operation, ...]:

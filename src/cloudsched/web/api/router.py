@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from werkzeug.exceptions import MethodNotAllowed
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
-_EXPOSED_HEADERS = "Deprecation, ETag, Link, Location, Retry-After, Sunset"
+_EXPOSED_HEADERS = "ETag, Location, Retry-After"
 _MAX_AGE_SECONDS = 600
 _WITH_BODIES = frozenset({"POST", "PUT", "PATCH"})
 
@@ -88,12 +87,6 @@ def add_headers(request: Request, response: Response, origins: Sequence[str]) ->
         response.headers["Access-Control-Expose-Headers"] = _EXPOSED_HEADERS
 
 
-def _tell_deprecation(response: Response, since: datetime, successor: str) -> None:
-    """Say that a path is deprecated (RFC 9745), and name its successor. `Sunset` (RFC 8594) will say when it ends."""
-    response.headers["Deprecation"] = f"@{int(since.timestamp())}"
-    response.headers.add("Link", f'<{successor}>; rel="successor-version"')
-
-
 def _is_listed(origin: str, origins: Sequence[str]) -> bool:
     return origin in origins or "*" in origins
 
@@ -105,19 +98,9 @@ class _IdConverter(BaseConverter):
     part_isolating = True
 
 
-def _make_rule(operation: Operation, path: str, since: datetime | None = None) -> Rule:
-    rule = path.replace("{", "<").replace("}", ">")
-    return Rule(rule, methods=[operation.method], endpoint=(operation, since), strict_slashes=False)
-
-
-_ROUTES = Map(
-    [
-        *(_make_rule(each, each.path) for each in OPERATIONS),
-        *(_make_rule(each, path, since) for each in OPERATIONS for path, since in each.deprecated_paths),
-    ],
-    merge_slashes=False,
-    converters={"default": _IdConverter},
-)
+def _make_rule(operation: Operation) -> Rule:
+    rule = operation.path.replace("{", "<").replace("}", ">")
+    return Rule(rule, methods=[operation.method], endpoint=operation, strict_slashes=False)
 
 
 _FIXED_PATHS: Final = {
@@ -126,6 +109,7 @@ _FIXED_PATHS: Final = {
     if "{" not in path
 }
 """The methods of paths without parameters: ``Allow`` names these, though a task may be called ``draft``, too."""
+_ROUTES = Map(map(_make_rule, OPERATIONS), merge_slashes=False, converters={"default": _IdConverter})
 API_PATHS: Final = frozenset(each.path.split("/")[1] for each in OPERATIONS)
 """The first segments of the API's paths. Below a mount, all other paths belong to other applications."""
 _LINKS = "/v1/links/"
@@ -161,15 +145,12 @@ class Api:
             endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
         except MethodNotAllowed as error:
             raise MethodNotAllowed(valid_methods=_FIXED_PATHS.get(request.path, error.valid_methods)) from error
-        operation, since = cast("tuple[Operation, datetime | None]", endpoint)
+        operation = cast("Operation", endpoint)
         if self._only_links and not operation.is_link:
             raise HttpNotFound
         caller = self._authenticate(operation, request)
         with limit_search(REQUEST_STEPS, REQUEST_BYTES):
-            response = self._respond(operation, request, dict(path), caller)
-        if since is not None:
-            _tell_deprecation(response, since, request.root_path + operation.path.format(**path))
-        return response
+            return self._respond(operation, request, dict(path), caller)
 
     def _respond(self, operation: Operation, request: Request, path: dict[str, str], caller: Caller) -> Response:
         query = parse_parameters(request, operation.parameters)
@@ -207,7 +188,7 @@ class Api:
         return caller
 
 
-def _build_document(handlers: tuple[str, ...] | None, root: str) -> dict[str, Any]:
+def _build_document(root: str) -> dict[str, Any]:
     from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - only requests for it pay for the import
 
-    return build_document(handlers, root)
+    return build_document(root)

@@ -45,7 +45,7 @@ from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
-from cloudsched.web.api.operation import COLON_PATHS_DEPRECATED, ApiCall, Preset, operation
+from cloudsched.web.api.operation import ApiCall, Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import (
     Json,
@@ -162,7 +162,6 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     "POST",
     "/v1/tasks/batchCreate",
     "Tasks",
-    deprecated_paths=(("/v1/tasks:batchCreate", COLON_PATHS_DEPRECATED),),
     right=Right.WRITE,
     body=bodies.BatchCreateRequest,
     accepts_idempotency_key=True,
@@ -349,7 +348,6 @@ _NAMES: Final = ", ".join(sorted(field.alias or name for name, field in TaskFilt
     "POST",
     "/v1/tasks/batchChange",
     "Tasks",
-    deprecated_paths=(("/v1/tasks:batchChange", COLON_PATHS_DEPRECATED),),
     right=Right.WRITE,
     body=bodies.BatchChangeRequest,
     accepts_idempotency_key=True,

@@ -364,7 +364,7 @@ def test_all_that_match_are_changed(client: Client, sim: Simulation) -> None:
     for name in ("a", "b"):
         client.create(title="T", id=name, **fields)
     until = NOW + timedelta(days=400)
-    assert client.count_matching("pause", owner="ada", due_until=until) == 2
+    assert client.count_matching("pause", owner="ada", due_until=until).count == 2
     task = client.batch_change("pause", ids=["a", "c"], idempotency_key="k")
     assert client.batch_change("pause", ids=["a", "c"], idempotency_key="k").id == task.id
     sim.advance(timedelta(minutes=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
@@ -32,19 +32,6 @@ from cloudsched.domain.documents.overview_responses import (
 )
 from cloudsched.domain.documents.responses import DeliveryEntry, Execution
 from cloudsched.domain.transitions.drafts import to_wire_fields
-
-
-class MatchingCount(int):
-    """A number of tasks, which may be a lower bound."""
-
-    is_at_least: bool
-    """True if there may be more, because counting stopped at a bound."""
-
-    def __new__(cls, count: int, is_at_least: bool = False) -> Self:  # noqa: FBT001, FBT002 - as `int` takes its value
-        """Return the number."""
-        made = super().__new__(cls, count)
-        made.is_at_least = is_at_least
-        return made
 
 
 class OverviewOperations:
@@ -105,14 +92,11 @@ class OverviewOperations:
         return answer.read("a cursor", reader(ChangeCursor)).cursor
 
     @operation
-    def count_matching(self, action: str, /, **filters: Any) -> Flow[MatchingCount]:
-        """Return how many tasks `batch_change` would change now, at most 10,000. See there.
-
-        If counting stopped at a bound, `is_at_least` of the number is true: there may be more.
-        """
+    def count_matching(self, action: str, /, **filters: Any) -> Flow[TaskCount]:
+        """Return how many tasks `batch_change` would change now, at most 10,000. See there."""
         content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
         answer = yield ApiRequest("POST", "/v1/tasks/batchChange", content, is_idempotent=True)
-        return answer.read("a count", _read_count)
+        return answer.read("a count", reader(TaskCount))
 
     @operation
     def batch_change(self, action: str, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
@@ -278,11 +262,6 @@ def _to_retry_filter(filters: Mapping[str, Any]) -> dict[str, Any]:
     if filters.get("ids") is not None:
         made["ids"] = [{"taskId": task_id, "executionId": execution_id} for task_id, execution_id in filters["ids"]]
     return made
-
-
-def _read_count(found: object) -> MatchingCount:
-    count = reader(TaskCount)(found)
-    return MatchingCount(count.count, count.is_at_least)
 
 
 def _budget_path(owner: str) -> str:

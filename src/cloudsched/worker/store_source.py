@@ -13,7 +13,7 @@ from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
-from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
+from cloudsched.errors import ClockSkewed, Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
@@ -89,18 +89,11 @@ class StoreSource:
         is_recent = self._checked_at is not None and time.monotonic() - self._checked_at < CLOCK_CHECK_SECONDS
         if is_recent or self._app.container.settings.tasks_emulator is not None:
             return
-        earliest = self._app.container.clock.now()
-        store_time = self._app.container.store.check()
-        skew = (
-            timedelta(0) if store_time is None else measure_skew(earliest, store_time, self._app.container.clock.now())
-        )
+        clock, store = self._app.container.clock, self._app.container.store
+        earliest, store_time = clock.now(), store.check()
+        skew = timedelta(0) if store_time is None else measure_skew(earliest, store_time, clock.now())
         if abs(skew) > MAX_SKEW:
-            difference = (
-                f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew > timedelta(0) else 'behind'} the store's"
-            )
-            raise StoreUnavailable(
-                "The store", f"this machine's clock is {difference}; correct it, or work through the API"
-            )
+            raise ClockSkewed(skew, MAX_SKEW)
         self._checked_at = time.monotonic()
 
 

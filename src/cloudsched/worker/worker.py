@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, TypeVar, cast
 
+from cloudsched.engine.durable.event_loop import Outcome
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import (
     Forbidden,
@@ -40,9 +41,7 @@ class BackgroundCalls(Generic[T]):
 
     def __init__(self) -> None:
         self._requests: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
-        self._results: SimpleQueue[Callable[[], T] | None] = (
-            SimpleQueue()
-        )  # its `put` is safe to call from a signal handler
+        self._results: SimpleQueue[Outcome | None] = SimpleQueue()  # its `put` is safe to call from a signal handler
         self._stops = 0
         self._is_started = False
 
@@ -66,11 +65,11 @@ class BackgroundCalls(Generic[T]):
         deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS if self._stops else None
         while self._stops <= 1:
             try:
-                get_result = take(self._results, None if deadline is None else deadline - time.monotonic())
+                outcome = take(self._results, None if deadline is None else deadline - time.monotonic())
             except Empty:
                 return None
-            if get_result is not None:
-                return get_result()
+            if outcome is not None:
+                return cast("T", outcome.unwrap())
             deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS
         return None
 
@@ -78,24 +77,10 @@ class BackgroundCalls(Generic[T]):
         function = self._requests.get()
         if function is None:
             return None
-        self._results.put(_capture(function))
+        outcome = Outcome()
+        outcome.call(function)
+        self._results.put(outcome)
         return 0.0
-
-
-def _capture(function: Callable[[], T]) -> Callable[[], T]:
-    """Run a function. Return a function that returns its result, or raises its exception."""
-    try:
-        result = function()
-    except BaseException as error:  # noqa: BLE001 - raised again where the result is read, which would wait for ever
-        return _make_raiser(error)
-    return lambda: result
-
-
-def _make_raiser(error: BaseException) -> Callable[[], NoReturn]:
-    def raise_error() -> NoReturn:
-        raise error
-
-    return raise_error
 
 
 log = logging.getLogger(__name__)

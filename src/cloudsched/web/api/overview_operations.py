@@ -29,7 +29,10 @@ from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.config.settings import Prices
+    from cloudsched.domain.transitions.locks import Holder, Waiter
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.tasks.shard_sweeps import SweepNote
 
@@ -181,28 +184,17 @@ def _make_queued_task(offer: OfferEntry, task: Task | None) -> responses.QueuedT
 def _make_lock(state: overview.LockState) -> responses.LockDetails:
     key, scope, owner = describe_lock_key(state.lock.key)
 
-    def find_title(task_id: str) -> str | None:
-        task = state.tasks.get(task_id)
-        return None if task is None else task.title
+    def show(one: Holder | Waiter, **more: datetime | None) -> responses.LockParty:
+        title = state.tasks[one.task_id].title if one.task_id in state.tasks else None
+        return responses.LockParty(task_id=one.task_id, execution_id=one.execution_id, title=title, **more)
 
-    holders = tuple(
-        responses.LockParty(
-            task_id=one.task_id, execution_id=one.execution_id, title=find_title(one.task_id), until=one.until
-        )
-        for one in state.lock.holders
-    )
-    waiters = tuple(
-        responses.LockParty(
-            task_id=one.task_id,
-            execution_id=one.execution_id,
-            title=find_title(one.task_id),
-            due_at=one.due_at,
-            notified_at=one.notified_at,
-        )
-        for one in state.waiters
-    )
     return responses.LockDetails(
-        key=key, scope=scope, owner=owner, holders=holders, waiters=waiters, has_more_waiters=state.has_more
+        key=key,
+        scope=scope,
+        owner=owner,
+        holders=tuple(show(one, until=one.until) for one in state.lock.holders),
+        waiters=tuple(show(one, due_at=one.due_at, notified_at=one.notified_at) for one in state.waiters),
+        has_more_waiters=state.has_more,
     )
 
 

@@ -9,12 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from tests.client.harness import DAILY, GREET, Flaky, catch_error
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.cli import tasks as tasks_command
-from cloudsched.cli.main import cloudsched
 from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.client.task_operations import MAX_BATCH
 from cloudsched.config.access import Access
@@ -259,11 +257,6 @@ def test_wait_raises_a_timeout_if_the_api_ever_responded(client: Client, flaky: 
         client.wait(task.id, timedelta(seconds=0.05), every=timedelta(seconds=0.02))
 
 
-def run(url: str, *words: str) -> Result:
-    """Type a command."""
-    return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words])
-
-
 def test_logs_follow_through_an_outage(
     client: Client, flaky: Flaky, sim: Simulation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -279,26 +272,6 @@ def test_logs_follow_through_an_outage(
     flaky.fails = [lambda: Response(status=500)]
     assert next(followed).id == "20270102T090000Z"
     assert "will retry: The API at" in capsys.readouterr().err
-
-
-def test_control_characters_and_markup_are_not_interpreted(url: str, client: Client) -> None:
-    """Anybody can choose a title: its control characters and markup have no effect on the terminal."""
-    client.create(**{**GREET, "title": "\x1b[2Jx[red]y[/red]\u202e"})
-    shown = run(url, "list").stdout
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
-    assert "[red]y[/" in shown
-
-
-def test_a_new_key_gives_access(simulate: Callable[..., Simulation]) -> None:
-    """`cloudsched keys new` prints the entry to store and, separately, the key; the entry accepts the key."""
-    done = CliRunner().invoke(cloudsched, ["keys", "new", "billing", "--role", "admin"])
-    key = done.stderr.split()[-1]
-    assert key not in done.stdout
-    sim = simulate(access=Access(api_keys=(done.stdout.strip(),)))
-    with WebServer(Request.application(Flaky(sim))) as server:
-        server.serve()
-        assert list(Client(f"http://{server.address}", key=key).tasks()) == []
 
 
 @pytest.mark.parametrize("user", ["ada", "auth0|5f7c", "ada@example.com", "Zoë, the 100 %", "日本", "a&b=c+d;e"])

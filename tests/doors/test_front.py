@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from tests.cases import try_each
-from tests.doors.acts import ACTS, CREATIONS, EDITS, FROM_SERVERS_ALONE, RECORDS, VERBS, WORK, Act
+from tests.doors.acts import (
+    ACTS,
+    CREATIONS,
+    EDITS,
+    FROM_SERVERS_ALONE,
+    MANY,
+    READS_OF_A_DAY,
+    READS_OF_A_TASK,
+    READS_OF_LISTS,
+    RECORDS,
+    VERBS,
+    WORK,
+    Act,
+)
 from tests.doors.doors import DONE
 from tests.doors.outcomes import enter_front, leave
 from tests.doors.world import WORLDS, Target, headers_of
@@ -69,6 +82,19 @@ def test_a_user_does_nothing_with_what_is_another_s(act: Act) -> None:
         outcome = enter_front("ada", act.name, origin)
         assert outcome.stored == leave(origin, act.state), origin
         assert not outcome.seen, origin
+
+
+READS: Final = (*READS_OF_A_TASK, *READS_OF_A_DAY, *READS_OF_LISTS, *RECORDS, *MANY)
+OF_THEIR_OWN: Final = {"batch_create_tasks", "draft_task"}
+
+
+@try_each("act", [each for each in READS if each.operation not in OF_THEIR_OWN])
+def test_a_stranger_sees_and_changes_nothing(act: Act) -> None:
+    """Neither a task and what ran, nor a list, nor a record, nor many at once, whether they name its owner or not."""
+    for origin in act.origins:
+        outcome = enter_front("bob", act.name, origin)
+        assert (outcome.stored, outcome.seen) == (leave(origin, act.state), frozenset()), origin
+        assert outcome.status != DONE or not act.names_owner, origin
 
 
 @try_each("name", [*STARTS, *(each.name for each in EDITS if each.name not in REPLACED), *CLAIMS])

@@ -7,14 +7,11 @@ import inspect
 import threading
 from collections.abc import Coroutine
 from contextvars import ContextVar
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from cloudsched import App, AsyncApp, Context
-from cloudsched.errors import NotFound
-from cloudsched.testing import Simulation
+from cloudsched import App, AsyncApp
 from cloudsched.web.async_app import awaited
 
 METHODS = sorted(name for name, each in vars(AsyncApp).items() if isinstance(each, awaited))
@@ -67,27 +64,3 @@ def test_the_loop_goes_on_while_a_method_works(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(App, name, work)
     assert run(call()) == "done"
     assert seen == [(("a",), {"b": 1}, "of the caller")]
-
-
-def test_tasks_are_created_changed_and_read_on_a_loop() -> None:
-    """Many at the same time; what is refused is raised at the await."""
-    app, ran = App(), []
-
-    @app.handler("note")
-    def note(ctx: Context, payload: dict[str, int]) -> None:
-        ran.append((ctx.task.id, payload["number"]))
-
-    async def use() -> None:
-        tasks = AsyncApp(app)
-        many = [tasks.create(id=f"n-{each}", handler=note, payload={"number": each}) for each in range(20)]
-        assert [task.id for task in await asyncio.gather(*many)] == [f"n-{each}" for each in range(20)]
-        assert (await tasks.update("n-1", title="One")).title == "One"
-        assert (await tasks.pause("n-2")).status == "PAUSED"
-        assert len((await tasks.tasks(limit=50)).items) == 20
-        with pytest.raises(NotFound):
-            await tasks.get("nope")
-
-    with Simulation(app) as simulated:
-        run(use())
-        simulated.advance(timedelta(seconds=1))
-        assert sorted(ran) == sorted((f"n-{each}", each) for each in range(20) if each != 2)

@@ -106,17 +106,6 @@ def test_work_that_cannot_be_parsed_is_released(
     assert "cannot be parsed" in caplog.text
 
 
-@pytest.mark.parametrize("harness", ["api"], indirect=True)
-def test_unknown_fields_of_a_newer_api_are_ignored(harness: WorkerHarness, calls: list[str]) -> None:
-    """Fields that this version does not know do not keep it from running a task."""
-    task = {**harness.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
-    client = Mock()
-    client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
-    desk = ApiSource(lambda: client, harness.app.container.registry, harness.source().worker_filter, "there")
-    harness.worker(desk).run(once=True)
-    assert (calls, client.complete.call_count) == (["act"], 1)
-
-
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
 @pytest.mark.parametrize("code", ["PERMISSION_DENIED", "UNAUTHENTICATED"])
 def test_an_account_without_access_to_the_store_stops_the_worker(

@@ -163,13 +163,6 @@ def test_a_refused_event_does_not_outdate_what_others_have_seen(client: Client, 
     assert call("POST", "/v1/tasks/w/events/approved", body, headers={"If-Match": seen}).status_code == 200
 
 
-def test_an_early_event_is_kept_if_the_request_says_so(client: Client, sim: Simulation) -> None:
-    client.create(**WHOLE)
-    client.send_event("w", "approved", {"by": "grace"}, early=True)
-    sim.advance(timedelta(minutes=1))
-    assert client.wait("w", timedelta(0)).content["by"] == "grace"
-
-
 def test_the_tree_is_one_call_and_is_drawn(client: Client, url: str, sim: Simulation) -> None:
     client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))

@@ -7,18 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.harness import LocalClient
 from tests.web.conftest import Call
-from werkzeug.wrappers import Request
 
 from cloudsched import App, Schedule, Settings, Task
-from cloudsched.config.access import Access
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.testing import START, Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=5), timezone="Europe/Paris")
 
@@ -89,17 +83,6 @@ def test_who_holds_the_lock(call: Call, create: Callable[..., Task], sim: Simula
     assert reasons(call("GET", f"/v1/tasks/{holder.id}/explain").get_json())[0] == Reason.RUNNING
     sim.clock.advance(timedelta(hours=2))
     assert reasons(call("GET", f"/v1/tasks/{holder.id}/explain").get_json())[0] == Reason.LEASE_ENDED
-
-
-def test_a_user_learns_no_task_of_another(app: App, simulate: Callable[..., Simulation]) -> None:
-    """A task that they may not see is explained like one that there is not."""
-    key, kept = create_key("k", Role.USER, "bob")
-    sim = simulate(access=Access(api_keys=(str(kept),)))
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-    hidden = app.create(owner="ada", title="Work", handler="work")
-    for task_id in (hidden.id, "none"):
-        answer = client.open(f"/v1/tasks/{task_id}/explain", method="GET", headers={"X-Api-Key": key})
-        assert answer.status_code == 404
 
 
 def test_of_another_day(call: Call, create: Callable[..., Task], sim: Simulation) -> None:

@@ -112,15 +112,6 @@ def test_no_patch_causes_a_server_error(
 
 
 @FUZZ
-@given(body=st.fixed_dictionaries({"schedule": SCHEDULES | ANYTHING}, optional={"count": SCALARS, "from": SCALARS}))
-def test_no_schedule_in_a_preview_causes_a_server_error(call: Call, body: dict[str, Any]) -> None:
-    """A preview answers 200 or a 4xx that names a field."""
-    answer = call("POST", "/v1/schedules/preview", _encoded(body))
-    assert answer.status_code < 500, answer.get_data(as_text=True)
-    assert answer.status_code == 200 or "field" in answer.get_json(force=True)
-
-
-@FUZZ
 @given(
     path=st.lists(
         st.sampled_from(["v1", "tasks", "t", "executions", "inboxes", "messages", "upcoming"]) | st.text(max_size=6),

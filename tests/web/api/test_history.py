@@ -111,17 +111,6 @@ def test_retry_and_trigger_name_their_execution(world: ApiWorld) -> None:
     assert triggered["executionId"] == retried["executionId"]
 
 
-def test_backfill_is_noted(world: ApiWorld) -> None:
-    """A backfill is an entry, too, with the first execution that it asks for."""
-    task_id = create(world)
-    world.sim.advance(timedelta(hours=3))
-    body = {"start": START.isoformat(), "end": (START + timedelta(hours=2)).isoformat()}
-    assert world.ask("ada", f"/v1/tasks/{task_id}/backfill", body).status_code == 200
-    entry = read(world, task_id)[-1]
-    assert (entry["action"], entry["by"]["subject"]) == ("BACKFILLED", "key:ada")
-    assert entry["executionId"]
-
-
 def test_scheduler_notes_that_it_paused_a_task(world: ApiWorld) -> None:
     """A task that pauses itself after failures says so in its history, with the reason and nobody's name."""
     task_id = create(world, payload={"fails": True}, retry={"maxRetries": 0}, pauseAfterFailures=2)
@@ -169,10 +158,3 @@ def test_bulk_change_names_who_asked_for_it(world: ApiWorld) -> None:
     world.sim.advance(timedelta(minutes=2))
     entry = read(world, task_id)[-1]
     assert (entry["action"], entry["by"]["subject"]) == ("PAUSED", "key:ops")
-
-
-def test_history_of_others_is_hidden(world: ApiWorld) -> None:
-    """Who may not see a task does not see its history either."""
-    task = world.sim.app.create(owner="bob", title="T", handler="work", schedule=HOURLY)
-    assert world.ask("ada", f"/v1/tasks/{task.id}/history", method="GET").status_code == 404
-    assert world.ask("gpu-1", f"/v1/tasks/{task.id}/history", method="GET").status_code == 403

@@ -40,15 +40,3 @@ def test_reading_a_message_marks_it_once(roles: RoleHarness, message: Message) -
     assert listed["m1"]["readAt"] == first.get_json()["readAt"]
     assert "readAt" not in listed["m2"]
     assert unread(roles) == unread(roles, "admin") == 1
-
-
-def test_nobody_else_marks_or_counts(roles: RoleHarness, message: Message) -> None:
-    """A stranger learns nothing, not even whether a message exists; who may only read marks nothing."""
-    answers = [roles.ask("bob", "POST", f"/v1/inboxes/ada/messages/{key}/read") for key in (message.id, "nothing")]
-    assert [answer.status_code for answer in answers] == [404, 404]
-    assert answers[0].text == answers[1].text
-    assert roles.ask("bob", "GET", "/v1/inboxes/ada/unread").status_code == 404
-    for who in ("reader", "viewer", "worker"):
-        assert roles.ask(who, "POST", f"/v1/inboxes/ada/messages/{message.id}/read").status_code == 403
-    assert roles.ask("ada", "POST", "/v1/inboxes/ada/messages/nothing/read").status_code == 404
-    assert unread(roles, "reader") == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
 
 DAYS = {
@@ -129,22 +128,6 @@ def test_a_wrong_script_is_refused_by_field(call: Call, body: dict[str, Any], fi
     answer = call("PUT", "/v1/scripts/wrong", body)
     assert (answer.status_code, answer.get_json().get("field")) == (400, field), answer.text
     assert call("GET", "/v1/scripts/wrong").status_code == 404
-
-
-def test_who_may_have_scripts(roles: RoleHarness) -> None:
-    """Users have their own only, and neither see nor run nor remove another's; a viewer changes nothing."""
-    assert roles.ask("ada", "PUT", "/v1/scripts/mine", HELLO).status_code == 200
-    assert roles.ask("bob", "PUT", "/v1/scripts/mine", {**HELLO, "owner": "ada"}).status_code == 403
-    assert roles.ask("viewer", "PUT", "/v1/scripts/mine", {**HELLO, "owner": "ada"}).status_code == 403
-    assert roles.ask("bob", "GET", "/v1/scripts/mine").status_code == 404
-    assert roles.ask("bob", "GET", "/v1/scripts/mine?owner=ada").status_code == 403
-    assert roles.ask("bob", "GET", "/v1/scripts").get_json() == {"scripts": []}
-    assert roles.ask("bob", "DELETE", "/v1/scripts/mine").status_code == 404
-    task = {"title": "Theirs", "script": {"name": "mine"}}
-    refused = roles.ask("bob", "POST", "/v1/tasks", task)
-    assert (refused.status_code, refused.get_json()["field"]) == (400, "script.name")
-    assert roles.ask("ada", "POST", "/v1/tasks", task).status_code == 201
-    assert roles.ask("viewer", "GET", "/v1/scripts/mine?owner=ada").status_code == 200
 
 
 @pytest.mark.parametrize(

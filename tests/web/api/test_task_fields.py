@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from typing import Any
 
@@ -117,12 +116,3 @@ def test_a_list_without_an_index_is_refused(call: Call, other: str) -> None:
     answer = call("GET", f"/v1/tasks?label=team=payments&{other}")
     assert answer.status_code == 400
     assert "Combine it with owner and status only" in answer.text
-
-
-def test_the_log_has_the_labels(call: Call, greeting: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    """Every line about a task that has some."""
-    with caplog.at_level(logging.INFO, "cloudsched.events"):
-        call("POST", "/v1/tasks", {**greeting, "id": "a", "labels": ["team=payments"]})
-        call("POST", "/v1/tasks", {**greeting, "id": "b"})
-    labels = {vars(line)["taskId"]: vars(line).get("labels") for line in caplog.records}
-    assert labels == {"a": ["team=payments"], "b": None}

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.harness import LocalClient
 from tests.web.conftest import Call
-from werkzeug.wrappers import Request
 
-from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
 
 DAILY = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-03-26T09:00:00", "timezone": "Europe/Paris"}
 
@@ -80,28 +73,3 @@ def test_what_is_refused_is_refused_alike(
     assert [answer.status_code for answer in answers] == [status, status]
     assert answers[0].text == answers[1].text
     assert call("POST", "/v1/tasks?validateOnly=yes", greeting).status_code == 400
-
-
-def test_a_user_s_limits_hold(simulate: Callable[..., Simulation]) -> None:
-    """A stranger's task is not found, a server's handler refused, a stale state too, and a full quota said."""
-    keys, kept = {}, []
-    for name, role in (("ada", Role.USER), ("bob", Role.USER), ("reader", Role.READER)):
-        keys[name], entry = create_key(name, role, name)
-        kept.append(str(entry))
-    sim = simulate(access=Access(api_keys=tuple(kept), max_active_tasks=1))
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-
-    def ask(who: str, method: str, path: str, body: object, **headers: str) -> Any:  # noqa: ANN401 - a response
-        headers["X-Api-Key"] = keys[who]
-        return client.open(f"{path}?validateOnly=true", method=method, json=body, headers=headers)
-
-    task = {"title": "T", "handler": "greet", "payload": {"name": "Ada"}}
-    assert ask("ada", "POST", "/v1/tasks", task).status_code == 200
-    made = client.post("/v1/tasks", json=task, headers={"X-Api-Key": keys["ada"]}).get_json()
-    assert ask("ada", "POST", "/v1/tasks", task).status_code == 429
-    path = f"/v1/tasks/{made['id']}"
-    assert ask("ada", "PATCH", path, {"title": "U"}).status_code == 200
-    assert ask("ada", "PATCH", path, {"title": "U"}, **{"If-Match": '"old"'}).status_code == 412
-    assert ask("bob", "PATCH", path, {"title": "U"}).status_code == 404
-    assert ask("reader", "POST", "/v1/tasks", task).status_code == 403
-    assert ask("bob", "POST", "/v1/tasks", {**task, "owner": "ada"}).status_code == 403

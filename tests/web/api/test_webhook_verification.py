@@ -178,13 +178,3 @@ def test_an_answer_for_a_url_that_was_replaced_meanwhile_proves_nothing(roles: R
     network.answer = replace
     assert verify(roles).status_code == 400
     assert not is_verified(roles)
-
-
-def test_nobody_verifies_for_somebody_else(roles: RoleHarness, network: Network) -> None:
-    """Others get the answer for a person who is not there; without a webhook there is nothing to ask."""
-    put(roles)
-    assert verify(roles, "bob").status_code == 404
-    assert verify(roles, "reader").status_code in {403, 404}
-    roles.ask("ada", "PUT", "/v1/people/ada", {})
-    assert verify(roles).status_code == 400
-    assert network.requests == []

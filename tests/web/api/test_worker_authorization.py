@@ -19,10 +19,10 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Settings
 from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
-from cloudsched.errors import Forbidden, Misconfigured
+from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import Authenticator, create_key
-from cloudsched.web.auth.roles import Caller, Right, Role
+from cloudsched.web.auth.roles import Caller, Role
 from cloudsched.web.functions import serve_api
 
 ERROR = {"error": {"type": "E", "message": "m"}}
@@ -177,15 +177,6 @@ def test_a_key_is_made_for_queues_and_an_owner() -> None:
         assert refused.stdout == ""
 
 
-@pytest.mark.parametrize("owner", ["", "a/b", "a b", "a\nb", "x" * 129])
-def test_a_key_is_not_made_for_an_invalid_owner(owner: str) -> None:
-    """Nor for one that the list of keys would take for two of them."""
-    refused = CliRunner().invoke(cloudsched, ["keys", "new", "x", "--role", "worker", "--owner", owner])
-    assert isinstance(refused.exception, Misconfigured)
-    assert "its owner" in str(refused.exception)
-    assert refused.stdout == ""
-
-
 def test_a_service_account_may_be_a_worker() -> None:
     """`EMAIL=worker@gpu` is a worker of that queue, for all owners; a role that is none stops the API."""
     access = Access(service_accounts=("box@p=worker@gpu+render", "all@p=worker"), audiences=(AUDIENCE,))
@@ -204,14 +195,3 @@ def test_a_service_account_may_be_a_worker() -> None:
     for entry in ("box@p=worker@", "box@p=admin@gpu", "box@p=king", "box=worker"):
         with pytest.raises(Misconfigured):
             Authenticator(Access(service_accounts=(entry,), audiences=("a",)))
-
-
-@pytest.mark.parametrize("role", Role)
-def test_only_some_roles_may_work(role: Role) -> None:
-    """Users, admins and workers do; readers, viewers and delegates by themselves do not."""
-    caller = Caller("x", role, "ada")
-    if role in {Role.READER, Role.VIEWER, Role.DELEGATE}:
-        with pytest.raises(Forbidden, match=r"works on nothing|does nothing by itself"):
-            caller.require(Right.WORK)
-    else:
-        caller.require(Right.WORK)

@@ -27,43 +27,29 @@ NOTICE = {"title": "t", "body": "b"}
 BAD_WISHES: dict[str, tuple[object, str]] = {
     "no claims": ({"limit": 0}, "limit"),
     "too many claims": ({"limit": 101}, "limit"),
-    "a limit that is text": ({"limit": "5"}, "limit"),
     "a limit that is a truth": ({"limit": True}, "limit"),
-    "a limit that is a fraction": ({"limit": 1.5}, "limit"),
     "a limit beyond any store": ({"limit": 10**40}, "limit"),
-    "no name": ({"worker": ""}, "worker"),
-    "a name of 1 KB": ({"worker": "x" * 1024}, "worker"),
     "a name with a line break": ({"worker": "a\nb"}, "worker"),
     "a name with a lone surrogate": ({"worker": "\ud800"}, "worker"),
     "a skill with a slash": ({"skills": ["a/b"]}, "skills.0"),
-    "a skill that is no text": ({"skills": [5]}, "skills.0"),
     "too many skills": ({"skills": ["a"] * 21}, "skills"),
-    "skills that are text": ({"skills": "cuda"}, "skills"),
     "no handler's name": ({"handlers": [""]}, "handlers.0"),
-    "a handler's name without end": ({"handlers": ["x" * 201]}, "handlers.0"),
-    "too many handlers": ({"handlers": ["a"] * 1001}, "handlers"),
     "no owner's name": ({"owner": "a/b"}, "owner"),
     "an unknown field": ({"status": "ACTIVE"}, "status"),
 }
 BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "no token": ("heartbeat", {"leaseToken": None}, "leaseToken"),
-    "an empty token": ("complete", {"leaseToken": ""}, "leaseToken"),
-    "a token that is a number": ("fail", {"leaseToken": 5, "error": ERROR}, "leaseToken"),
     "a token of 1 KB": ("release", {"leaseToken": "x" * 1024}, "leaseToken"),
     "a token with a lone surrogate": ("heartbeat", {"leaseToken": "\ud800"}, "leaseToken"),
-    "progress that is text": ("heartbeat", {"progress": "half"}, "progress"),
     "progress that is texts": ("heartbeat", {"progress": ["half"]}, "progress.0"),
-    "progress without a text": ("heartbeat", {"progress": [{}]}, "progress.0.text"),
     "progress at a naive time": (
         "complete",
         {"progress": [{"text": "x", "at": "2027-01-01T00:00:00"}]},
         "progress.0.at",
     ),
-    "progress at a number": ("fail", {"error": ERROR, "progress": [{"text": "x", "at": 5}]}, "progress.0.at"),
     "progress before time": ("heartbeat", {"progress": [{"text": "x", "at": "0001-01-01T00:00:00Z"}]}, "progress.0.at"),
     "a log that is lines": ("heartbeat", {"logs": [{"text": "x"}]}, "logs"),
     "a line without a text": ("heartbeat", {"logs": {"lines": [{"text": "x"}, {}]}}, "logs.lines.1.text"),
-    "a line that is text": ("complete", {"logs": {"lines": ["x"]}}, "logs.lines.0"),
     "a line of another attempt": (
         "fail",
         {"error": ERROR, "logs": {"lines": [{"text": "x", "attempt": 1}]}},
@@ -74,40 +60,23 @@ BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"logs": {"lines": [{"text": "x", "at": "2027-01-01T00:00:00"}]}},
         "logs.lines.0.at",
     ),
-    "a level that is a number": ("heartbeat", {"logs": {"lines": [{"text": "x", "level": 20}]}}, "logs.lines.0.level"),
     "too many lines": ("heartbeat", {"logs": {"lines": [{"text": "x"}] * 1001}}, "logs.lines"),
-    "fewer than no lines before": ("heartbeat", {"logs": {"leftOut": -1}}, "logs.leftOut"),
     "more lines before than any store has": ("heartbeat", {"logs": {"leftOut": MAX_COUNT + 1}}, "logs.leftOut"),
-    "another status": ("complete", {"status": "FAILED"}, "status"),
     "a result nested deep": ("complete", {"content": DEEP}, "content" + ".0" * 17),
-    "a result with a huge integer": ("complete", {"content": 2**63}, "content"),
-    "a result with a reserved key": ("complete", {"content": {"__a__": 1}}, "content"),
     "a result with a lone surrogate": ("complete", {"content": ["\ud800"]}, "content.0"),
-    "a name in a result with a lone surrogate": ("complete", {"content": {"\ud800": 1}}, "content"),
     "a result too large": ("complete", {"content": "x" * 600_000}, "content"),
     "a result of a cancelled one": ("complete", {"status": "CANCELLED", "content": 0}, "content"),
-    "a notice of a cancelled one": ("complete", {"status": "CANCELLED", "notices": [NOTICE]}, "notices"),
     "a reason of a success": ("complete", {"message": "done"}, "message"),
     "too many notices": ("complete", {"notices": [NOTICE] * (MAX_NOTICES + 1)}, "notices"),
-    "a notice without a body": ("complete", {"notices": [{"title": "t"}]}, "notices.0.body"),
     "a notice too large": ("complete", {"notices": [NOTICE, {"title": "t", "body": "x" * 600_000}]}, "notices.1.body"),
-    "queries below nothing": ("complete", {"queries": -1}, "queries"),
     "queries beyond any store": ("complete", {"queries": MAX_COUNT + 1}, "queries"),
-    "half a token": ("complete", {"tokens": 0.5}, "tokens"),
     "tokens that are text": ("fail", {"error": ERROR, "tokens": "5"}, "tokens"),
     "no error": ("fail", {}, "error"),
-    "an error that is text": ("fail", {"error": "no"}, "error"),
-    "an error without a message": ("fail", {"error": {"type": "E"}}, "error.message"),
     "an error of no type": ("fail", {"error": {"type": "", "message": "m"}}, "error.type"),
-    "an error of more": ("fail", {"error": {**ERROR, "stack": ""}}, "error.stack"),
     "final that is text": ("fail", {"error": ERROR, "isFinal": "yes"}, "isFinal"),
     "final and again": ("fail", {"error": ERROR, "isFinal": True, "retryAfter": 1}, "retryAfter"),
-    "again in the past": ("fail", {"error": ERROR, "retryAfter": -1}, "retryAfter"),
     "again after all time": ("fail", {"error": ERROR, "retryAfter": 1e300}, "retryAfter"),
-    "again some time": ("fail", {"error": ERROR, "retryAfter": "soon"}, "retryAfter"),
-    "put off into the past": ("release", {"after": -1}, "after"),
     "put off for ever": ("release", {"after": 10**11}, "after"),
-    "a reason that is a number": ("release", {"reason": 5}, "reason"),
     "something more": ("release", {"because": "x"}, "because"),
 }
 FUZZ = settings(
@@ -186,19 +155,6 @@ def test_long_texts_are_shortened_as_in_process(call: Call, claim: dict[str, Any
     assert call("POST", f"{run_path(again)}/complete", told).status_code == 200
     messages = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
     assert [(len(each["title"]), len(each["body"])) for each in messages] == [(MAX_TEXT, 5000)] * MAX_NOTICES
-
-
-@FUZZ
-@given(
-    body=st.dictionaries(
-        st.sampled_from(["worker", "skills", "handlers", "limit"]) | st.text(max_size=3), ANYTHING, max_size=3
-    )
-)
-def test_no_claim_request_causes_a_server_error(call: Call, body: dict[str, Any]) -> None:
-    """A claim answers 200 or a 4xx that names a field."""
-    answer = call("POST", "/v1/queues/gpu/claim", json.dumps(body).encode())
-    assert answer.status_code < 500, answer.text
-    assert answer.status_code == 200 or "field" in answer.get_json(force=True)
 
 
 @FUZZ

@@ -74,29 +74,6 @@ def test_a_lost_lease_cannot_end_a_run(call: Call, sim: Simulation, offer: Calla
     assert (record["content"], [each["status"] for each in record["attempts"]]) == (2, ["TIMED_OUT", "SUCCEEDED"])
 
 
-def test_a_heartbeat_reports_that_the_task_was_cancelled(call: Call, offer: Callable[..., str]) -> None:
-    """The next heartbeat reports it; the worker ends the run as CANCELLED, with its reason."""
-    place = offer()
-    (claim,) = claim_from_queue(call)
-    token = {"leaseToken": claim["leaseToken"]}
-    call("POST", f"{place}/cancel")
-    assert call("POST", f"{run_path(claim)}/heartbeat", token).get_json()["isCancelled"] is True
-    said = {**token, "status": "CANCELLED", "message": "stopped"}
-    assert call("POST", f"{run_path(claim)}/complete", said).get_json()["status"] == "CANCELLED"
-    record = call("GET", run_path(claim)).get_json()
-    assert (record["status"], record["message"]) == ("CANCELLED", "stopped")
-
-
-def test_reports_on_a_deleted_task_are_answered_with_not_found(call: Call, offer: Callable[..., str]) -> None:
-    """404 for all that it says; nothing comes back to life."""
-    place = offer()
-    (claim,) = claim_from_queue(call)
-    call("DELETE", place)
-    for verb in ("heartbeat", "complete", "release"):
-        read_problem(call("POST", f"{run_path(claim)}/{verb}", {"leaseToken": claim["leaseToken"]}), 404)
-    read_problem(call("GET", place), 404)
-
-
 def test_a_failure_is_tried_again_as_the_task_says(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
     """By its policy, or when the worker says; until no attempt is left, or the worker says that none is worth it."""
     place = offer(retry={"maxRetries": 2, "firstDelay": 60})
@@ -137,26 +114,6 @@ def test_a_repeated_failure_report_does_not_return_a_later_record(
         sim.advance(timedelta(minutes=3))
     again = ["failedExecution" in call("POST", path, body).text for path, body, _ in said]
     assert [had for _, _, had in said] == again == [False, True]
-
-
-def test_a_released_run_is_offered_again_after_the_delay(
-    call: Call, sim: Simulation, offer: Callable[..., str]
-) -> None:
-    """With `after` it is not offered earlier; it stays the same attempt and keeps its progress."""
-    offer(retry={"maxRetries": 0})
-    (claim,) = claim_from_queue(call)
-    token = {"leaseToken": claim["leaseToken"]}
-    call("POST", f"{run_path(claim)}/heartbeat", {**token, "progress": [{"text": "half"}]})
-    assert call("POST", f"{run_path(claim)}/release", {**token, "after": 60}).status_code == 200
-    sim.advance(timedelta(seconds=59))
-    assert claim_from_queue(call) == []
-    sim.advance(timedelta(seconds=1))
-    (again,) = claim_from_queue(call)
-    assert (again["attempt"], [step["text"] for step in again["progress"]]) == (1, ["half"])
-    said = {"leaseToken": again["leaseToken"], "after": 60, "progress": [{"text": "half"}, {"text": "more"}]}
-    shown = call("POST", f"{run_path(again)}/release", said).get_json()
-    assert ("offeredAt" in shown, shown["isRunning"]) == (False, False)
-    assert [step["text"] for step in call("GET", run_path(again)).get_json()["progress"]] == ["half", "more"]
 
 
 def test_a_lease_token_appears_only_in_its_claim(

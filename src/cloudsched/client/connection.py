@@ -164,12 +164,7 @@ class Endpoint:
         self._timeout = timeout
 
     def write(self, request: ApiRequest, tokens: Mapping[str, str | None]) -> dict[str, Any]:
-        """Return the arguments with which httpx sends a request.
-
-        Raises:
-            InvalidInput: The content has a value that JSON cannot represent.
-            Misconfigured: A token has characters that a header cannot have.
-        """
+        """Return the arguments with which httpx sends a request. Raises InvalidInput or Misconfigured."""
         for token in tokens.values():
             _require_sendable("token", token)
         bearers = {name: f"Bearer {token}" for name, token in tokens.items() if token}

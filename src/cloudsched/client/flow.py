@@ -343,12 +343,7 @@ class BodyCollector:
 
 
 def parse_response(response: HttpResponse, server: str) -> ApiResponse:
-    """Return the API's response.
-
-    Raises:
-        Unavailable: The response is not the API's.
-        CloudschedError: The API refused the request.
-    """
+    """Return the API's response. Raises Unavailable or CloudschedError."""
     content = _parse_content(response.body)
     if not _OK <= response.status < _REDIRECT:
         raise _to_error(response, content, server)

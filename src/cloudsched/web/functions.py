@@ -22,7 +22,6 @@ import dataclasses
 import functools
 import gc
 import json
-import logging
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -32,7 +31,6 @@ from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.config.settings import EXECUTE_PATH
-from cloudsched.domain.recurrence import time_zones
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     AsgiApplication = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
 
-
-log = logging.getLogger(__name__)
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 """The header with a dispatch's token."""
@@ -127,8 +123,6 @@ def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractC
     if not is_mounted:
         _keep_imports()
     configure_cloud_logging(app.container.settings, is_mounted=is_mounted)
-    if not is_mounted:
-        _log_start()
     span = Tracer().span("request", request.headers.get("traceparent", ""))
     return span if is_mounted or not app.container.settings.is_deployed else _flush_after(app, span)
 
@@ -151,12 +145,6 @@ def _keep_imports() -> None:
     objects of others.
     """
     gc.freeze()
-
-
-@functools.cache
-def _log_start() -> None:
-    """Log once what this process plans with. Its image decides that, and instances of two images run side by side."""
-    log.info("time zone data %s", time_zones.version())
 
 
 def _json_response(content: object) -> Response:

@@ -64,11 +64,7 @@ class AttemptCalls:
         self._is_closed = False
 
     async def request(self, function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Let a thread call a function of the engine, after the requests before it.
-
-        Raises:
-            WorkflowError: The attempt has ended.
-        """
+        """Let a thread call a function of the engine, after the requests before it. Raises WorkflowError."""
 
         def call() -> Any:  # noqa: ANN401 - the same
             self._context.durable_run.bind_thread()

@@ -29,12 +29,7 @@ _SHOWN = 80
 
 
 def read_body(request: Request) -> bytes:
-    """Return a request's body, with a ``Content-Length`` or chunked.
-
-    Raises:
-        PayloadTooLarge: It is longer than `MAX_BODY`.
-        InvalidInput: It is incomplete, or its chunks are malformed.
-    """
+    """Return a request's body, with a ``Content-Length`` or chunked. Raises PayloadTooLarge or InvalidInput."""
     hint, announced = f"At most {MAX_BODY} bytes are accepted.", request.content_length or 0
     if announced > MAX_BODY:
         raise PayloadTooLarge("(body)", f"has {announced} bytes", hint)
@@ -50,11 +45,7 @@ def read_body(request: Request) -> bytes:
 
 
 def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any]:
-    """Return a request's JSON object. Empty if there is no body and it is optional.
-
-    Raises:
-        InvalidInput: The body is not a JSON object.
-    """
+    """Return a request's JSON object. Empty if there is no body and it is optional. Raises InvalidInput."""
     data = read_body(request)
     if is_optional and not data:
         return {}
@@ -117,11 +108,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_parameters(request: Request, model: type[V]) -> V:
-    """Return the query parameters as an instance of the model.
-
-    Raises:
-        InvalidInput: A parameter is unknown, repeated or invalid.
-    """
+    """Return the query parameters as an instance of the model. Raises InvalidInput."""
     known = {field.alias or name for name, field in model.model_fields.items()}
     for name in request.args:
         if name not in known:
@@ -133,11 +120,7 @@ def parse_parameters(request: Request, model: type[V]) -> V:
 
 
 def validate(model: type[V], content: dict[str, Any]) -> V:
-    """Return a request's content as an instance of its model.
-
-    Raises:
-        InvalidInput: It does not match the model. `field` names the first invalid field, and `others` are further ones.
-    """
+    """Return a request's content as an instance of its model. Raises InvalidInput."""
     try:
         return model.model_validate(content, context=WIRE)
     except InvalidSchedule as error:

@@ -126,11 +126,7 @@ class TaskListQuery(PageQuery):
         return TaskSearch(read_words(self.search or ""), self.calls)
 
     def to_task_query(self, owner: str | None) -> TaskQuery:
-        """Return the query, for an owner whom the caller may list.
-
-        Raises:
-            InvalidInput: The order contradicts the filters.
-        """
+        """Return the query, for an owner whom the caller may list. Raises InvalidInput."""
         due_from = self.due_from
         if self.order_by == "nextExecutionTime" and due_from is None and self.due_until is None:
             due_from = _EARLIEST

@@ -196,11 +196,7 @@ def parse_if_match(request: Request) -> Callable[[Task], None] | None:
 
 
 def require_tags(header: str, value: str) -> None:
-    """Check that a header's value is a list of tags.
-
-    Raises:
-        InvalidInput: It is not.
-    """
+    """Check that a header's value is a list of tags. Raises InvalidInput."""
     if not _TAGS.fullmatch(value):
         raise InvalidInput(
             header, "is not a list of ETags", 'Give the ETag header of a response unchanged, as in "1-2ab".'

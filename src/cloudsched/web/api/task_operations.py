@@ -420,11 +420,7 @@ _KEY = re.compile(KEY_PATTERN)
 
 
 def read_idempotency_key(request: Request) -> str | None:
-    """Return the request's idempotency key, if it has one.
-
-    Raises:
-        InvalidInput: The header is not a valid key.
-    """
+    """Return the request's idempotency key, if it has one. Raises InvalidInput."""
     key = request.headers.get(IDEMPOTENCY_HEADER)
     if key is not None and not _KEY.fullmatch(key):
         raise InvalidInput(

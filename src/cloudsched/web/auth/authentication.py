@@ -54,11 +54,7 @@ ADMIN_CLAIM = "admin"
 
 
 def authenticator_for(settings: Settings) -> Authenticator:
-    """Return the authenticator for the settings. Equal settings share one.
-
-    Raises:
-        Misconfigured: The settings are invalid, they allow no caller, or they are open in the cloud.
-    """
+    """Return the authenticator for the settings. Equal settings share one. Raises Misconfigured."""
     if settings.is_deployed and settings.access.open:
         raise Misconfigured("CLOUDSCHED_OPEN is on in the cloud, where it would protect nothing. Remove it.")
     if not settings.access.is_configured and not settings.access.open:
@@ -192,22 +188,14 @@ def require_sweeper(settings: Settings, request: Request, *, is_private: bool = 
 
 
 def require_account(settings: Settings, request: Request, email: str) -> None:
-    """Check that a request comes from one service account, such as Cloud Scheduler's.
-
-    Raises:
-        Unauthenticated: It comes from another caller.
-    """
+    """Check that a request comes from one service account, such as Cloud Scheduler's. Raises Unauthenticated."""
     authenticator = _cached_authenticator(settings.access)
     if authenticator._tokens.verify_google(read_bearer_token(request))["email"] != email:  # noqa: SLF001 - its own module
         raise Unauthenticated("This endpoint does not accept this token.")
 
 
 def read_bearer_token(request: Request) -> str:
-    """Return a request's bearer token (RFC 6750, section 2.1).
-
-    Raises:
-        Unauthenticated: It has none.
-    """
+    """Return a request's bearer token (RFC 6750, section 2.1). Raises Unauthenticated."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthenticated(f"Give a token as `Authorization: Bearer …`, or a key as `{KEY_HEADER}`.")

@@ -149,11 +149,7 @@ class Caller:
         return None if role is None else EventSender(role=role, subject=self.subject, via=self.via)
 
     def require(self, right: Right) -> None:
-        """Check that the role has a right.
-
-        Raises:
-            Forbidden: It does not have the right.
-        """
+        """Check that the role has a right. Raises Forbidden."""
         if self.role in OWNER_ROLES and self.owner is None:
             raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller owns none.")
         if self.role in OWNER_ROLES and not is_subject(self.owner):
@@ -178,11 +174,7 @@ class Caller:
         return not self.queues or queue in self.queues
 
     def require_queue(self, queue: str) -> None:
-        """Check that the caller may work on a queue.
-
-        Raises:
-            Forbidden: It may not.
-        """
+        """Check that the caller may work on a queue. Raises Forbidden."""
         if not self.can_work_on(queue):
             raise Forbidden(f"This worker works on {', '.join(sorted(self.queues))}, and on no other queue.")
 

@@ -24,7 +24,7 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, BodyCollector, HttpResponse, parse_response
+from cloudsched.client.flow import ApiRequest, ApiResponse, BodyCollector, HttpResponse, given, parse_response
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 CORE_ERRORS = (
@@ -38,11 +38,7 @@ CORE_ERRORS = (
 
 
 class DeadlineTransport(httpx.BaseTransport):
-    """A transport whose read timeout is one for the complete response.
-
-    Args:
-        ssl_context: The certificates that are trusted.
-    """
+    """A transport whose read timeout is one for the complete response."""
 
     def __init__(self, ssl_context: ssl.SSLContext) -> None:
         self._pool = httpcore.ConnectionPool(ssl_context=ssl_context, network_backend=_DeadlineBackend())
@@ -144,16 +140,7 @@ _TOKEN_HEADER, _PLATFORM_TOKEN_HEADER = "Authorization", "X-Serverless-Authoriza
 
 
 class Endpoint:
-    """The part that both connections share: the API's address, and the format of requests.
-
-    Args:
-        url: The API's address, without a path.
-        key: An API key.
-        timeout: The seconds to wait for a connection, and then for the complete response.
-
-    Raises:
-        Misconfigured: The URL is not an address, or the key has characters that a header cannot have.
-    """
+    """The part that both connections share: the API's address, and the format of requests. Raises Misconfigured."""
 
     def __init__(self, url: str, key: str | None, timeout: float) -> None:
         require_address(url)
@@ -172,7 +159,7 @@ class Endpoint:
         return {
             "method": request.method,
             "url": self.url + request.path,
-            "params": request.query,
+            "params": given(**(request.query or {})),
             "headers": {**kind, **self._key, **request.headers, **bearers},
             "content": None if request.content is None else _encode_json(request.content),
             "timeout": self._timeout if request.time_limit is None else min(self._timeout, request.time_limit),
@@ -184,13 +171,7 @@ class Endpoint:
 
 
 class Connection:
-    """Sends requests to one API, and blocks.
-
-    Args:
-        endpoint: The API.
-        token: A token, or a function that returns one.
-        platform_token: The same for Cloud Run.
-    """
+    """Sends requests to one API, and blocks."""
 
     def __init__(self, endpoint: Endpoint, token: Token, platform_token: Token) -> None:
         self._endpoint = endpoint
@@ -205,11 +186,8 @@ class Connection:
     def send(self, request: ApiRequest) -> ApiResponse:
         """Send a request, with retries if that is safe, and return the response.
 
-        Raises:
-            InvalidInput: The content has a value that JSON cannot represent.
-            Misconfigured: The token has characters that a header cannot have.
-            Unavailable: There was no response, it was not the API's, or the service is overloaded.
-            CloudschedError: The API refused it.
+        Raises InvalidInput for a value that JSON cannot represent, Misconfigured for a token that no header can have,
+        Unavailable without a response of the API, and the API's own CloudschedError.
         """
         tokens = {name: token() if callable(token) else token for name, token in self._tokens.items()}
         written, sendings = self._endpoint.write(request, tokens), _Sendings(request)

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from pydantic import ValidationError
 
-from cloudsched.client.views import TaskView, reader
+from cloudsched.client.views import M, TaskView, reader
 from cloudsched.domain.documents.responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
@@ -59,6 +59,7 @@ class ApiRequest:
     content: dict[str, Any] | None = None
     """The body, as JSON."""
     query: dict[str, Any] | None = None
+    """The parameters. What is None is left out."""
     headers: dict[str, str] = field(default_factory=dict)
     is_idempotent: bool = False
     """True if it may be repeated although its method is not idempotent."""
@@ -182,8 +183,7 @@ async def _iterate_async(client: AsyncFlowRunner, wanted: Listing[T]) -> AsyncIt
 
 
 def _fetch_page(wanted: Listing[T], token: str | None) -> Flow[tuple[list[T], str | None]]:
-    query = {"pageSize": PAGE_SIZE, **wanted.query, **({} if token is None else {"pageToken": token})}
-    response = yield ApiRequest("GET", wanted.path, query=query)
+    response = yield ApiRequest("GET", wanted.path, query={"pageSize": PAGE_SIZE, **wanted.query, "pageToken": token})
     return response.read_list(wanted.name, wanted.parse), response.content.get("nextPageToken")
 
 
@@ -306,6 +306,23 @@ class ApiResponse:
             return [read(each) for each in content[name]]
 
         return self.read(f"a list of {name}", every)
+
+
+def fetch(
+    what: str,
+    model: type[M],
+    method: str,
+    path: str,
+    content: dict[str, Any] | None = None,
+    query: dict[str, Any] | None = None,
+) -> Flow[M]:
+    """Send a request that is safe to repeat, and return the answer, which is a `what`."""
+    return (yield ApiRequest(method, path, content, query, is_idempotent=True)).read(what, reader(model))
+
+
+def given(**fields: T | None) -> dict[str, T]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def not_the_api(server: str, why: str) -> Unavailable:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, Listing, listing, operation, parse_task
+from cloudsched.client.flow import ApiRequest, Flow, Listing, fetch, listing, operation, parse_task
 from cloudsched.client.task_operations import send_fields
 from cloudsched.client.views import TaskView, reader
 from cloudsched.domain.documents.overview_responses import (
@@ -67,8 +67,7 @@ class OverviewOperations:
         The filter is one of `owner`, `handler`, `label` and `category`.
         """
         query = _to_query({**filters, "since": since, "until": until, "timezone": timezone})
-        answer = yield ApiRequest("GET", "/v1/executions/counts", query=query)
-        return answer.read("counts", reader(ExecutionCounts))
+        return fetch("counts", ExecutionCounts, "GET", "/v1/executions/counts", query=query)
 
     @listing
     def occurrences(self, until: datetime, /, **filters: str | datetime | None) -> Listing[TaskOccurrence]:
@@ -82,8 +81,7 @@ class OverviewOperations:
     @operation
     def overview(self, owner: str | None = None) -> Flow[OverviewCounts]:
         """Return the numbers of tasks by status, of open work, and of executions that ended in each recent hour."""
-        answer = yield ApiRequest("GET", "/v1/overview", query=_to_query({"owner": owner}))
-        return answer.read("an overview", reader(OverviewCounts))
+        return fetch("an overview", OverviewCounts, "GET", "/v1/overview", query=_to_query({"owner": owner}))
 
     @operation
     def change_cursor(self, owner: str | None = None) -> Flow[str]:
@@ -95,8 +93,7 @@ class OverviewOperations:
     def count_matching(self, action: str, /, **filters: Any) -> Flow[TaskCount]:
         """Return how many tasks `batch_change` would change now, at most 10,000. See there."""
         content = {"action": action, "filter": to_wire_fields(filters), "dryRun": True}
-        answer = yield ApiRequest("POST", "/v1/tasks/batchChange", content, is_idempotent=True)
-        return answer.read("a count", reader(TaskCount))
+        return fetch("a count", TaskCount, "POST", "/v1/tasks/batchChange", content)
 
     @operation
     def batch_change(self, action: str, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
@@ -125,15 +122,13 @@ class OverviewOperations:
 
         The filters are those of `find_executions`. Only the latest 500 failures are read.
         """
-        answer = yield ApiRequest("GET", "/v1/executions/failures", query=_to_query(filters))
-        return answer.read("a summary of failures", reader(FailureSummary))
+        return fetch("a summary", FailureSummary, "GET", "/v1/executions/failures", query=_to_query(filters))
 
     @operation
     def count_retries(self, /, **filters: Any) -> Flow[RetryCount]:
         """Return how many failed executions `batch_retry` would retry now, and the first ten. See there."""
         content = {"filter": _to_retry_filter(filters), "dryRun": True}
-        answer = yield ApiRequest("POST", "/v1/executions/batchRetry", content, is_idempotent=True)
-        return answer.read("a count", reader(RetryCount))
+        return fetch("a count", RetryCount, "POST", "/v1/executions/batchRetry", content)
 
     @operation
     def batch_retry(self, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
@@ -212,7 +207,7 @@ class OverviewOperations:
             page_token: The `next_page_token` of the previous page.
         """
         filters = {"month": month, "owner": owner, "handler": handler, "page_size": page_size, "page_token": page_token}
-        return (yield ApiRequest("GET", "/v1/usage", query=_to_query(filters))).read("usage", reader(UsagePage))
+        return fetch("usage", UsagePage, "GET", "/v1/usage", query=_to_query(filters))
 
     @operation
     def budgets(
@@ -226,19 +221,18 @@ class OverviewOperations:
             page_token: The `next_page_token` of the previous page.
         """
         query = _to_query({"owner": owner, "page_size": page_size, "page_token": page_token})
-        return (yield ApiRequest("GET", "/v1/budgets", query=query)).read("budgets", reader(BudgetPage))
+        return fetch("budgets", BudgetPage, "GET", "/v1/budgets", query=query)
 
     @operation
     def budget(self, owner: str) -> Flow[BudgetDetails]:
         """Return an owner's budget, and how much of it is used. Raises NotFound."""
-        return (yield ApiRequest("GET", _budget_path(owner))).read("a budget", reader(BudgetDetails))
+        return fetch("a budget", BudgetDetails, "GET", _budget_path(owner))
 
     @operation
     def put_budget(self, owner: str, max_queries_per_month: int) -> Flow[BudgetDetails]:
         """Set how many queries an owner's tasks may use in a month. For admins."""
         content = {"maxQueriesPerMonth": max_queries_per_month}
-        answer = yield ApiRequest("PUT", _budget_path(owner), content, is_idempotent=True)
-        return answer.read("a budget", reader(BudgetDetails))
+        return fetch("a budget", BudgetDetails, "PUT", _budget_path(owner), content)
 
     @operation
     def delete_budget(self, owner: str) -> Flow[None]:
@@ -246,12 +240,11 @@ class OverviewOperations:
         yield ApiRequest("DELETE", _budget_path(owner))
 
 
-def _to_query(filters: Mapping[str, str | int | datetime | None]) -> dict[str, str | int]:
+def _to_query(filters: Mapping[str, str | int | datetime | None]) -> dict[str, str | int | None]:
     """Return the query parameters of a list. `since` becomes ``from``, which is a keyword in Python."""
     return {
         "from" if key == "since" else to_camel(key): value.isoformat() if isinstance(value, datetime) else value
         for key, value in filters.items()
-        if value is not None
     }
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, Pause, operation, parse_task
+from cloudsched.client.flow import ApiRequest, Flow, Pause, fetch, given, operation, parse_task
 from cloudsched.client.views import CalendarView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.responses import ExportPage, UnreadCount, WebhookSecret
@@ -44,28 +44,25 @@ class RecordOperations:
             holidays: A country, such as ``{"country": "DE", "subdivision": "BY"}``.
         """
         listed = [{"date": each} if isinstance(each, str) else each for each in days]
-        optional: dict[str, Any] = {"owner": owner, "ics": ics, "url": url, "holidays": holidays}
-        body: dict[str, Any] = {"title": title, "weekdays": list(weekdays), "days": listed}
-        body |= {name: value for name, value in optional.items() if value is not None}
-        answer = yield ApiRequest("PUT", _calendar_path(calendar_id), body)
-        return answer.read("a calendar", reader(CalendarView))
+        optional = given(owner=owner, ics=ics, url=url, holidays=holidays)
+        body = {"title": title, "weekdays": list(weekdays), "days": listed, **optional}
+        return fetch("a calendar", CalendarView, "PUT", _calendar_path(calendar_id), body)
 
     @operation
     def calendar(self, calendar_id: str, owner: str | None = None) -> Flow[CalendarView]:
         """Return a calendar: the one for everybody, or else the owner's own."""
-        answer = yield ApiRequest("GET", _calendar_path(calendar_id), query=_owner_query(owner))
-        return answer.read("a calendar", reader(CalendarView))
+        return fetch("a calendar", CalendarView, "GET", _calendar_path(calendar_id), query={"owner": owner})
 
     @operation
     def calendars(self, owner: str | None = None) -> Flow[list[CalendarView]]:
         """Return the calendars for everybody and the owner's own, without their days."""
-        answer = yield ApiRequest("GET", "/v1/calendars", query=_owner_query(owner))
+        answer = yield ApiRequest("GET", "/v1/calendars", query={"owner": owner})
         return answer.read_list("calendars", reader(CalendarView))
 
     @operation
     def delete_calendar(self, calendar_id: str, owner: str | None = None) -> Flow[None]:
         """Delete a calendar. Tasks that name it keep the days that it had."""
-        yield ApiRequest("DELETE", _calendar_path(calendar_id), query=_owner_query(owner))
+        yield ApiRequest("DELETE", _calendar_path(calendar_id), query={"owner": owner})
 
     @operation
     def put_script(
@@ -86,28 +83,25 @@ class RecordOperations:
             description: A description for people.
             tools: The handlers that it may call. None for all tools.
         """
-        body: dict[str, Any] = {"source": source, "description": description}
-        body |= {} if owner is None else {"owner": owner}
-        body |= {} if tools is None else {"tools": list(tools)}
-        answer = yield ApiRequest("PUT", _script_path(name), body)
-        return answer.read("a script", reader(ScriptView))
+        optional = given(owner=owner, tools=None if tools is None else list(tools))
+        body = {"source": source, "description": description, **optional}
+        return fetch("a script", ScriptView, "PUT", _script_path(name), body)
 
     @operation
     def script(self, name: str, owner: str | None = None) -> Flow[ScriptView]:
         """Return a script, with its source."""
-        answer = yield ApiRequest("GET", _script_path(name), query=_owner_query(owner))
-        return answer.read("a script", reader(ScriptView))
+        return fetch("a script", ScriptView, "GET", _script_path(name), query={"owner": owner})
 
     @operation
     def scripts(self, owner: str | None = None) -> Flow[list[ScriptView]]:
         """Return an owner's scripts, without their sources."""
-        answer = yield ApiRequest("GET", "/v1/scripts", query=_owner_query(owner))
+        answer = yield ApiRequest("GET", "/v1/scripts", query={"owner": owner})
         return answer.read_list("scripts", reader(ScriptView))
 
     @operation
     def delete_script(self, name: str, owner: str | None = None) -> Flow[None]:
         """Delete a script. Runs that have begun go on."""
-        yield ApiRequest("DELETE", _script_path(name), query=_owner_query(owner))
+        yield ApiRequest("DELETE", _script_path(name), query={"owner": owner})
 
 
 def _calendar_path(calendar_id: str) -> str:
@@ -116,10 +110,6 @@ def _calendar_path(calendar_id: str) -> str:
 
 def _script_path(name: str) -> str:
     return f"/v1/scripts/{quote(name, safe='')}"
-
-
-def _owner_query(owner: str | None) -> dict[str, str]:
-    return {} if owner is None else {"owner": owner}
 
 
 _FIRST_PAUSE: Final = 0.2
@@ -134,7 +124,7 @@ class PeopleOperations:
     @operation
     def person(self, owner: str) -> Flow[PersonView]:
         """Return a person's contacts and preferences. Raises NotFound."""
-        return (yield ApiRequest("GET", _person_path(owner))).read("a person", reader(PersonView))
+        return fetch("a person", PersonView, "GET", _person_path(owner))
 
     @operation
     def put_person(self, /, owner: str, **fields: Any) -> Flow[PersonView]:
@@ -146,8 +136,7 @@ class PeopleOperations:
                 ``email={"address": "ada@example.com"}``.
         """
         content = {to_camel(name): value for name, value in fields.items()}
-        answer = yield ApiRequest("PUT", _person_path(owner), content, is_idempotent=True)
-        return answer.read("a person", reader(PersonView))
+        return fetch("a person", PersonView, "PUT", _person_path(owner), content)
 
     @operation
     def delete_person(self, owner: str) -> Flow[None]:
@@ -197,7 +186,7 @@ class PeopleOperations:
     def mark_read(self, owner: str, message_id: str) -> Flow[Message]:
         """Mark a message in an owner's inbox as read, and return it."""
         path = f"{_inbox_path(owner)}/messages/{quote(message_id, safe='')}/read"
-        return (yield ApiRequest("POST", path, {}, is_idempotent=True)).read("a message", reader(Message))
+        return fetch("a message", Message, "POST", path, {})
 
     @operation
     def unread(self, owner: str) -> Flow[int]:

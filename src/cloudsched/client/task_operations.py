@@ -11,7 +11,18 @@ from urllib.parse import quote
 
 from pydantic.alias_generators import to_camel
 
-from cloudsched.client.flow import ApiRequest, Flow, Listing, Pause, error_from_problem, listing, operation, parse_task
+from cloudsched.client.flow import (
+    ApiRequest,
+    Flow,
+    Listing,
+    Pause,
+    error_from_problem,
+    fetch,
+    given,
+    listing,
+    operation,
+    parse_task,
+)
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import to_json_value
@@ -77,8 +88,7 @@ class TaskOperations:
             InvalidInput: A field is invalid.
             QuotaExceeded: The owner's quota is exceeded.
         """
-        given = {"handler": handler, **fields, **({} if payload is None else {"payload": payload})}
-        return _create(given, idempotency_key)
+        return _create({"handler": handler, **fields, **given(payload=payload)}, idempotency_key)
 
     @operation
     def create_many(
@@ -110,7 +120,7 @@ class TaskOperations:
         The filters are `owner`, `status`, `handler`, `label`, `due_from`, `due_until`, `order_by`, or `owner`,
         `trouble`, `trouble_until`. With any of them, `search` takes words, and `calls` (``"false"``) leaves out calls.
         """
-        query = {to_camel(key): value for key, value in filters.items() if value is not None}
+        query = {to_camel(key): value for key, value in filters.items()}
         return Listing("/v1/tasks", "tasks", query, TaskView.from_response)
 
     @operation
@@ -177,7 +187,7 @@ class TaskOperations:
             NotAllowed: The task is not active, or has too many open runs.
         """
         content = None if payload is None else {"payload": to_json_value("payload", payload)}
-        query = {"validateOnly": "true"} if validate_only else {}
+        query = {"validateOnly": "true" if validate_only else None}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         path = f"{_task_path(task_id)}/trigger"
         return parse_task((yield ApiRequest("POST", path, content, query=query, headers=headers, is_idempotent=True)))
@@ -200,7 +210,7 @@ class TaskOperations:
             NotAllowed: The task has not run, is paused or cancelled, or has too many open runs.
         """
         text = f"PT{duration.total_seconds():.0f}S" if isinstance(duration, timedelta) else duration
-        return _post_change(task_id, "snooze", None if text is None else {"duration": text}, key=idempotency_key)
+        return _post_change(task_id, "snooze", given(duration=text), key=idempotency_key)
 
     @operation
     def retry(
@@ -215,8 +225,7 @@ class TaskOperations:
 
         With `from_step`, a durable handler forgets that step and all later ones, and does them again.
         """
-        given = {"executionId": execution_id, "fromStep": from_step}
-        content = {name: value for name, value in given.items() if value is not None}
+        content = given(executionId=execution_id, fromStep=from_step)
         return _post_change(task_id, "retry", content, key=idempotency_key)
 
     @operation
@@ -243,23 +252,20 @@ class TaskOperations:
         Raises:
             NotAwaited: No execution waits for it, or several do. `awaited` has the awaited events, and their ends.
         """
-        only = {} if execution_id is None else {"executionId": execution_id}
-        content = {"payload": payload, **only, **({"early": True} if early else {})}
+        content = {"payload": payload, **given(executionId=execution_id, early=early or None)}
         return _post_change(task_id, f"events/{quote(event, safe='')}", content, key=idempotency_key)
 
     @operation
     def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:
         """Return a task with the calls below it, of all its executions or of one. A large tree is cut."""
-        query = None if execution_id is None else {"executionId": execution_id}
-        response = yield ApiRequest("GET", f"{_task_path(task_id)}/tree", query=query)
-        return response.read("a tree", reader(TreeView))
+        query = {"executionId": execution_id}
+        return fetch("a tree", TreeView, "GET", f"{_task_path(task_id)}/tree", query=query)
 
     @operation
     def explain(self, task_id: str, at: datetime | None = None) -> Flow[ExplanationView]:
         """Return why a task runs when it does, or does not run. With `at`, explain that day in its zone."""
-        query = None if at is None else {"at": at.isoformat()}
-        response = yield ApiRequest("GET", f"{_task_path(task_id)}/explain", query=query)
-        return response.read("an explanation", reader(ExplanationView))
+        query = {"at": at and at.isoformat()}
+        return fetch("an explanation", ExplanationView, "GET", f"{_task_path(task_id)}/explain", query=query)
 
     @operation
     def logs(self, task_id: str, execution_id: str) -> Flow[ExecutionLogs]:
@@ -269,13 +275,12 @@ class TaskOperations:
             Forbidden: They are not for this caller.
         """
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/logs"
-        return (yield ApiRequest("GET", path)).read("logs", reader(ExecutionLogs))
+        return fetch("logs", ExecutionLogs, "GET", path)
 
     @operation
     def history(self, task_id: str) -> Flow[TaskHistory]:
         """Return the manual changes of a task, with their authors and times, the latest first."""
-        response = yield ApiRequest("GET", f"{_task_path(task_id)}/history")
-        return response.read("a history", reader(TaskHistory))
+        return fetch("a history", TaskHistory, "GET", f"{_task_path(task_id)}/history")
 
     @operation
     def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Flow[Execution]:
@@ -333,8 +338,7 @@ class TaskOperations:
     def execution(self, task_id: str, execution_id: str) -> Flow[Execution]:
         """Return one execution."""
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}"
-        response = yield ApiRequest("GET", path)
-        return response.read("an execution", reader(Execution))
+        return fetch("an execution", Execution, "GET", path)
 
     @operation
     def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
@@ -360,14 +364,13 @@ class TaskOperations:
             categories: Only tasks of these categories. All if there are none.
             labels: Only tasks that have all of these labels, each ``key=value``.
         """
-        body = {"owner": owner, "categories": list(categories), "labels": list(labels)}
-        answer = yield ApiRequest("POST", "/v1/feeds", {key: value for key, value in body.items() if value is not None})
-        return answer.read("a feed", reader(FeedView))
+        content: dict[str, Any] = {"categories": list(categories), "labels": list(labels), **given(owner=owner)}
+        return (yield ApiRequest("POST", "/v1/feeds", content)).read("a feed", reader(FeedView))
 
     @operation
     def feeds(self, owner: str | None = None) -> Flow[list[FeedView]]:
         """Return the feeds of an owner, or of the caller if None, without their addresses."""
-        answer = yield ApiRequest("GET", "/v1/feeds", query={} if owner is None else {"owner": owner})
+        answer = yield ApiRequest("GET", "/v1/feeds", query={"owner": owner})
         return answer.read_list("feeds", reader(FeedView))
 
     @operation
@@ -405,18 +408,16 @@ class TaskOperations:
             owner: The task's owner. The caller if None.
             locale: The person's language, such as ``de``. If None, it is detected from the words.
         """
-        body = {
-            "text": text,
-            "timezone": timezone,
-            "conversation": [dict(turn) for turn in conversation],
-            "context": dict(context or {}),
-            "now": None if now is None else now.isoformat(),
-            "owner": owner,
-            "locale": locale,
-        }
-        content = {name: value for name, value in body.items() if value is not None}
-        response = yield ApiRequest("POST", "/v1/tasks/draft", content, is_idempotent=True)
-        return response.read("a draft", DraftResult.model_validate)
+        content: dict[str, Any] = given(
+            text=text,
+            timezone=timezone,
+            conversation=[dict(turn) for turn in conversation],
+            context=dict(context or {}),
+            now=now and now.isoformat(),
+            owner=owner,
+            locale=locale,
+        )
+        return fetch("a draft", DraftResult, "POST", "/v1/tasks/draft", content)
 
     @operation
     def describe_schedule(
@@ -440,11 +441,8 @@ class TaskOperations:
         Raises:
             InvalidInput: It is no schedule, or the words have several meanings.
         """
-        content: dict[str, Any] = {"schedule": schedule, "timezone": timezone, "count": count}
-        content |= {} if owner is None else {"owner": owner}
-        content |= {} if locale is None else {"locale": locale}
-        response = yield ApiRequest("POST", "/v1/schedules/preview", content, is_idempotent=True)
-        return response.read("a preview", SchedulePreview.model_validate)
+        content = {"schedule": schedule, "timezone": timezone, "count": count, **given(owner=owner, locale=locale)}
+        return fetch("a preview", SchedulePreview, "POST", "/v1/schedules/preview", content)
 
     @operation
     def confirm(self, draft: DraftResult) -> Flow[TaskView]:

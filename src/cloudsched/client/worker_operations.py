@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, operation, parse_task
+from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, given, operation, parse_task
 from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView, reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
@@ -73,11 +73,8 @@ class WorkerOperations:
             InvalidInput: An argument is invalid.
             Unavailable: There was no response.
         """
-        content = {"worker": worker, "skills": list(skills), "limit": limit}
-        if handlers is not None:
-            content["handlers"] = list(handlers)
-        if owner is not None:
-            content["owner"] = owner
+        only = given(handlers=None if handlers is None else list(handlers), owner=owner)
+        content = {"worker": worker, "skills": list(skills), "limit": limit, **only}
         response = yield ApiRequest("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
         claims = []
         for item in response.read_list("claims", _identity):
@@ -187,11 +184,10 @@ class WorkerOperations:
             LeaseLost: The lease has ended.
             NotFound: The task was deleted.
         """
-        error = {"type": error_type, "message": message, "traceback": traceback}
         fields = to_wire_fields(
             {"is_final": is_final, "retry_after": retry_after, "queries": queries, "tokens": tokens}
         )
-        error = {name: value for name, value in error.items() if value is not None}
+        error = given(type=error_type, message=message, traceback=traceback)
         more = {"error": error, "progress": _encode_progress(progress), "logs": _encode_log(logs)}
         return parse_task((yield from _post_claim(claim, "fail", **more, **fields)))
 
@@ -240,8 +236,7 @@ def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
 
 
 def _post_claim(claim: ClaimView, verb: str, **content: Any) -> Flow[ApiResponse]:
-    fields = {name: value for name, value in content.items() if value is not None}
-    return (yield from _post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, fields))
+    return (yield from _post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, given(**content)))
 
 
 def _post_execution(

@@ -2442,6 +2442,7 @@ export interface ListTasksQuery {
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
+  /** Only items of this owner. */
   owner?: string;
   /** The status of a task as a whole. */
   status?: "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED" | "EXPIRED";
@@ -2507,12 +2508,12 @@ export interface ListOccurrencesQuery {
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
   /** Only occurrences before this instant. */
   until: string;
   /** Only occurrences at this instant or later. All upcoming ones if omitted. */
   from?: string;
-  /** Only occurrences of this owner's tasks. */
-  owner?: string;
   /** Only occurrences of this handler's tasks. */
   handler?: string;
   /** Only occurrences of tasks with this label. */
@@ -2523,7 +2524,7 @@ export interface ListOccurrencesQuery {
 
 /** List executions of all tasks: first those that failed, then those that run, then all others. */
 export interface FindExecutionsQuery {
-  /** Only executions of this owner's tasks. */
+  /** Only items of this owner. */
   owner?: string;
   /** Only executions with this status. */
   status?: 
@@ -2564,14 +2565,14 @@ export interface FindExecutionsQuery {
 
 /** Count the executions that ended on each day: those that failed, and all others. */
 export interface CountExecutionsQuery {
+  /** Only items of this owner. */
+  owner?: string;
   /** Only executions that are scheduled for this instant or later. */
   from: string;
   /** Only executions that are scheduled for an earlier instant than this, at most 62 days later. */
   until: string;
   /** The zone whose midnights divide the days. */
   timezone?: string;
-  /** Only executions of this owner's tasks. */
-  owner?: string;
   /** Only executions of this handler. Not together with `owner`, `label` or `category`. */
   handler?: string;
   /** Only executions whose task had this label. Not together with `owner`, `handler` or `category`. */
@@ -2582,7 +2583,7 @@ export interface CountExecutionsQuery {
 
 /** Summarize the failures among matching executions: their number, and groups of them. */
 export interface SummarizeFailuresQuery {
-  /** Only executions of this owner's tasks. */
+  /** Only items of this owner. */
   owner?: string;
   /** Only executions with this status. */
   status?: 
@@ -2685,7 +2686,7 @@ export interface GetUsageQuery {
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-  /** Only this owner's usage. */
+  /** Only items of this owner. */
   owner?: string;
   /** Only this handler's usage. */
   handler?: string;
@@ -2699,7 +2700,7 @@ export interface ListBudgetsQuery {
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-  /** Only this owner's budget. */
+  /** Only items of this owner. */
   owner?: string;
 }
 

@@ -48,14 +48,7 @@ TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 
 
 def serve_api(app: App, request: Request, *, is_mounted: bool = False, caller: Caller | None = None) -> Response:
-    """Serve a client. See `cloudsched.web.api.router`.
-
-    Args:
-        app: The app whose API it is.
-        request: The request.
-        is_mounted: As for `serve_sweep`.
-        caller: The caller, if code of this process knows it. None to authenticate the request.
-    """
+    """Serve a client, who has to authenticate unless `caller` is known. See `cloudsched.web.api.router`."""
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
 
     with _trace_request(app, request, is_mounted=is_mounted):
@@ -94,13 +87,8 @@ def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Resp
     """Sweep once for Cloud Scheduler, and return what was repaired.
 
     If the settings name Cloud Scheduler's service account, all other callers get 401. Otherwise, Cloud Run's own access
-    control applies in the cloud, and elsewhere `require_sweeper` admits only an open machine.
-
-    Args:
-        app: The app whose tasks are swept.
-        request: The request.
-        is_mounted: True if this is a part of another application. Such an application has its own logging, and cannot
-            be a private service whose callers Cloud Run checks.
+    control applies in the cloud, and elsewhere `require_sweeper` admits only an open machine. Mounted in another
+    application (`is_mounted`), it is no private service whose callers Cloud Run checks, and its logging is not ours.
     """
     from cloudsched.web.auth.authentication import require_sweeper  # noqa: PLC0415 - the executor starts without it
 

@@ -77,14 +77,7 @@ class ServerClock:
 
 
 class ApiSource:
-    """A `WorkSource` that is an API.
-
-    Args:
-        connect: Makes a client. Each thread has its own.
-        registry: The handlers.
-        worker_filter: The filter of the work that the worker can run.
-        location: A description of where the API is, for messages.
-    """
+    """A `WorkSource` that is an API. Each thread has a client of its own."""
 
     def __init__(
         self, connect: Callable[[], Client], registry: Registry, worker_filter: WorkerFilter, location: str

@@ -48,12 +48,7 @@ if TYPE_CHECKING:
 
 
 class AttemptCalls:
-    """A `Blocking` that shares its threads with the worker's other attempts.
-
-    Args:
-        threads: The worker's threads.
-        context: The attempt's context, which is told the thread that serves each request.
-    """
+    """A `Blocking` that shares its threads with the worker's other attempts, and tells the context who serves it."""
 
     def __init__(self, threads: WorkerThreads, context: Context) -> None:
         self._threads = threads
@@ -416,16 +411,9 @@ MAX_HEARTBEAT_THREADS = 8
 
 
 def take(queue: SimpleQueue[T], seconds: float | None) -> T:
-    """Take the next item of a queue in the main thread, which alone handles signals.
+    """Take the next item of a queue in the main thread, which alone handles signals. Raises Empty after the time.
 
     A signal that the system gives to another thread does not wake it, so it looks up each second.
-
-    Args:
-        queue: The queue.
-        seconds: The time to wait for an item. None waits without an end.
-
-    Raises:
-        Empty: There was none in time.
     """
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     while True:
@@ -440,11 +428,8 @@ def take(queue: SimpleQueue[T], seconds: float | None) -> T:
 class ThreadPool:
     """Threads that start when they are needed, are used again, and end with the process.
 
-    Unlike those of `concurrent.futures` they are daemons: a process need not wait for a handler that hangs.
-
-    Args:
-        name: The name of its threads.
-        limit: The largest number of threads. Further calls wait. Without a limit every call has its thread at once.
+    Unlike those of `concurrent.futures` they are daemons: a process need not wait for a handler that hangs. Beyond the
+    limit, calls wait. Without one, every call has its thread at once.
     """
 
     def __init__(self, name: str, limit: int | None = None) -> None:

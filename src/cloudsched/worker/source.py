@@ -88,13 +88,7 @@ class WorkSource(Protocol):
         ...
 
     def claim(self, limit: int) -> Sequence[ClaimedWork]:
-        """Claim up to `limit` runs.
-
-        Raises:
-            Unavailable: The source did not answer.
-            Unauthenticated: The credential is missing or not accepted.
-            Forbidden: The worker may not claim from this queue.
-        """
+        """Claim up to `limit` runs. Raises Unavailable, Unauthenticated, or Forbidden for another queue."""
         ...
 
     def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
@@ -107,12 +101,7 @@ class WorkSource(Protocol):
 
 
 class LeaseKeeper:
-    """Keeps the lease of one run: the handler and the worker renew it through this, one at a time.
-
-    Args:
-        renew: Requests the renewal.
-        duration: The first duration of the lease.
-    """
+    """Keeps the lease of one run: the handler and the worker renew it through this, one at a time."""
 
     def __init__(self, renew: Callable[[Sequence[ProgressNote]], LeaseRenewal], duration: timedelta) -> None:
         self._renew = renew

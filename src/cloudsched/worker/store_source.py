@@ -30,13 +30,7 @@ _PERMISSION_CODES = ("PERMISSION_DENIED", "UNAUTHENTICATED")
 
 
 class StoreSource:
-    """A `WorkSource` that is the store of an app.
-
-    Args:
-        app: The app whose store and handlers are used.
-        worker_filter: The filter of the work that the worker can run.
-        location: A description of where the store is, for messages.
-    """
+    """A `WorkSource` that is the store of an app."""
 
     def __init__(self, app: App, worker_filter: WorkerFilter, location: str) -> None:
         self._app = app
@@ -45,12 +39,7 @@ class StoreSource:
         self.location = location
 
     def claim(self, limit: int) -> Sequence[StoreWork]:
-        """Claim runs: one read for each offer examined, one commit for each claim.
-
-        Raises:
-            StoreUnavailable: The store did not answer, or this machine's clock differs too much from its clock.
-            Forbidden: This account may not use the store.
-        """
+        """Claim runs: a read for each offer examined, a commit for each claim. Raises StoreUnavailable or Forbidden."""
         try:
             self._require_synchronized_clock()
             self._app.container.presence.note(self.worker_filter, THIS_PROCESS)

@@ -127,12 +127,7 @@ class PollBackoff:
         self._pause = self.INITIAL_BACKOFF
 
     def next_delay(self, count: int | None, requested_wait: float = 0.0) -> float:
-        """Return the wait after a poll that claimed `count` runs, or failed (None).
-
-        Args:
-            count: The number of claimed runs, None if the poll failed.
-            requested_wait: The wait that the server asked for, in seconds.
-        """
+        """Return the wait after a poll that claimed `count` runs, or failed (None)."""
         if count is None:
             pause, self._pause = self._pause, min(self._pause * 2, self.MAX_BACKOFF)
             return max(requested_wait, pause * self._chance.uniform(0.75, 1.25))

@@ -36,14 +36,7 @@ if TYPE_CHECKING:
 EVENT_STREAM: Final = "text/event-stream"
 
 
-@operation(
-    "POST",
-    "/v1/tasks/draft",
-    "Tasks",
-    right=Right.WRITE,
-    content=DraftRequest,
-    response_schema="DraftResult",
-)
+@operation("POST", "/v1/tasks/draft", "Tasks", content=DraftRequest, response_schema="DraftResult")
 def draft_task(call: ApiCall) -> Response:
     """Draft a task, or a change of one, from a person's words.
 
@@ -99,6 +92,7 @@ def _event(name: str, content: object) -> str:
     "POST",
     "/v1/schedules/preview",
     "Schedules",
+    right=Right.READ,
     content=bodies.PreviewRequest,
     response_schema="SchedulePreview",
 )

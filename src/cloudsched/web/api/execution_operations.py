@@ -38,7 +38,6 @@ from cloudsched.web.api.responses import (
 )
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL, mark_change, read_idempotency_key, validate_only
 from cloudsched.web.api.visibility import AllowedVerbs
-from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
@@ -56,14 +55,11 @@ MAX_UNREAD = 1000
     "POST",
     "/v1/tasks/{taskId}/trigger",
     "Executions",
-    right=Right.WRITE,
     query=bodies.ValidateQuery,
     content=bodies.TriggerRequest,
     body_is_optional=True,
-    accepts_idempotency_key=True,
-    is_conditional=True,
     response_schema="Task",
-    error_statuses=(404, 409, 412, 422),
+    **CHANGE,
 )
 def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Run a task now.
@@ -163,14 +159,7 @@ def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
     return task_response(call, task)
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}/upcoming",
-    "Executions",
-    query=bodies.Count,
-    response_schema="OccurrenceList",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}/upcoming", "Executions", query=bodies.Count, response_schema="OccurrenceList")
 def upcoming(call: ApiCall, query: bodies.Count) -> Response:
     """List a task's next occurrences.
 
@@ -183,12 +172,7 @@ def upcoming(call: ApiCall, query: bodies.Count) -> Response:
 
 
 @operation(
-    "GET",
-    "/v1/tasks/{taskId}/executions",
-    "Executions",
-    query=bodies.PageQuery,
-    response_schema="ExecutionPage",
-    error_statuses=(404,),
+    "GET", "/v1/tasks/{taskId}/executions", "Executions", query=bodies.PageQuery, response_schema="ExecutionPage"
 )
 def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
     """List a task's executions, the latest first.
@@ -292,12 +276,11 @@ def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Res
     "POST",
     "/v1/executions/batchRetry",
     "Executions",
-    right=Right.WRITE,
     body=bodies.BatchRetryRequest,
     accepts_idempotency_key=True,
     success_statuses=(200, 202),
     response_schema="RetryCount",
-    error_statuses=(422, 429),
+    error_statuses=(429,),
 )
 def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Response:
     """Retry all failed executions that match a filter, each with one more attempt.
@@ -327,13 +310,7 @@ def _show_found(found: FoundExecution, allowed: AllowedVerbs) -> dict[str, Any]:
     return shown if verbs is None else {**shown, "allowedVerbs": verbs}
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}/executions/{executionId}",
-    "Executions",
-    response_schema="Execution",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}/executions/{executionId}", "Executions", response_schema="Execution")
 def get_execution(call: ApiCall) -> Response:
     """Get an execution.
 
@@ -345,13 +322,7 @@ def get_execution(call: ApiCall) -> Response:
     return json_response({**execution.to_wire(), "allowedVerbs": verbs})
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}/executions/{executionId}/logs",
-    "Executions",
-    response_schema="ExecutionLogs",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}/executions/{executionId}/logs", "Executions", response_schema="ExecutionLogs")
 def get_execution_logs(call: ApiCall) -> Response:
     """Get the lines that an execution has logged.
 
@@ -377,14 +348,7 @@ def _require_shows_logs(engine: EngineContext, handler: str | None) -> None:
         raise Forbidden("What this handler logs is for those who see the tasks of all owners.")
 
 
-@operation(
-    "GET",
-    "/v1/inboxes/{owner}/messages",
-    "Inboxes",
-    query=bodies.PageQuery,
-    response_schema="MessagePage",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/inboxes/{owner}/messages", "Inboxes", query=bodies.PageQuery, response_schema="MessagePage")
 def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
     """List the messages in an owner's inbox, the newest first.
 
@@ -396,14 +360,7 @@ def list_messages(call: ApiCall, query: bodies.PageQuery) -> Response:
     return page_response(responses.MessagePage, page, (message.to_wire() for message in page.items))
 
 
-@operation(
-    "POST",
-    "/v1/inboxes/{owner}/messages/{messageId}/read",
-    "Inboxes",
-    right=Right.WRITE,
-    response_schema="Message",
-    error_statuses=(404,),
-)
+@operation("POST", "/v1/inboxes/{owner}/messages/{messageId}/read", "Inboxes", response_schema="Message")
 def mark_message_read(call: ApiCall) -> Response:
     """Mark a message as read.
 
@@ -418,7 +375,7 @@ def mark_message_read(call: ApiCall) -> Response:
     return json_response(message.to_wire())
 
 
-@operation("GET", "/v1/inboxes/{owner}/unread", "Inboxes", response_schema="UnreadCount", error_statuses=(404,))
+@operation("GET", "/v1/inboxes/{owner}/unread", "Inboxes", response_schema="UnreadCount")
 def count_unread_messages(call: ApiCall) -> Response:
     """Count an owner's unread messages.
 
@@ -431,11 +388,7 @@ def count_unread_messages(call: ApiCall) -> Response:
 
 
 @operation(
-    "GET",
-    "/v1/tasks/{taskId}/executions/{executionId}/deliveries",
-    "Executions",
-    response_schema="DeliveryList",
-    error_statuses=(404,),
+    "GET", "/v1/tasks/{taskId}/executions/{executionId}/deliveries", "Executions", response_schema="DeliveryList"
 )
 def list_deliveries(call: ApiCall) -> Response:
     """List the deliveries of an execution's result, by channel.

@@ -111,7 +111,7 @@ class Operation:
     path: str
     tag: str
     """The group that it is listed in. See `TAGS`."""
-    right: Right | None = Right.READ
+    right: Right | None
     """The right that the caller needs. None for a public operation."""
     query: type[WireModel] | None = None
     body: type[WireModel] | None = None
@@ -193,8 +193,12 @@ def operation(method: str, path: str, tag: str, **options: Any) -> Any:
         path: The path, with parameters in braces.
         tag: The group that it is listed in. See `TAGS`.
         options: The other fields of `Operation`. With `query` or `body`, an instance of that model is the function's
-            second argument.
+            second argument. Only a GET needs no right to write unless it says so, and what follows from the other
+            options need not be among the `error_statuses`: 404, 412 and 422.
     """
+    implied = {404: "{" in path, 412: options.get("is_conditional"), 422: options.get("accepts_idempotency_key")}
+    errors = {*options.pop("error_statuses", ()), *(status for status, follows in implied.items() if follows)}
+    options = {"right": Right.READ if method == "GET" else Right.WRITE, "error_statuses": tuple(errors), **options}
 
     def make(function: Callable[..., Response]) -> Operation:
         return Operation(function=function, method=method, path=path, tag=tag, **options)

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.owner_usage import MAX_QUERIES, Budget
 from cloudsched.domain.documents.policy import Priority, describe_lock_key
 from cloudsched.domain.documents.pull import OfferEntry, Pull
-from cloudsched.domain.documents.task import Owner, Task  # noqa: TC001 - pydantic reads them
+from cloudsched.domain.documents.task import Task  # noqa: TC001 - pydantic reads them
 from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.engine.pull import overview
 from cloudsched.errors import Forbidden, InvalidInput
@@ -24,9 +24,8 @@ from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.people_operations import read_owner
-from cloudsched.web.api.request_bodies import PageQuery
 from cloudsched.web.api.responses import json_response, page_response
-from cloudsched.web.auth.roles import Right, Role
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -206,22 +205,13 @@ def _decode_key(token: str | None) -> str:
         raise InvalidInput("pageToken", "is not a page token", hint) from error
 
 
-class UsageQuery(PageQuery):
+class UsageQuery(bodies.OwnerPageQuery):
     """The owner, the handler and the month whose usage to show."""
 
-    owner: Owner | None = None
-    """Only this owner's usage."""
     handler: str | None = None
     """Only this handler's usage."""
     month: Month | None = None
     """The month in UTC, such as ``2026-11``. The current one if omitted."""
-
-
-class BudgetListQuery(PageQuery):
-    """The owner whose budgets to list."""
-
-    owner: Owner | None = None
-    """Only this owner's budget."""
 
 
 class PutBudget(WireModel):
@@ -264,8 +254,8 @@ def get_usage(call: ApiCall, query: UsageQuery) -> Response:
     return json_response(page.to_wire())
 
 
-@operation("GET", "/v1/budgets", "Usage", query=BudgetListQuery, response_schema="BudgetPage")
-def list_budgets(call: ApiCall, query: BudgetListQuery) -> Response:
+@operation("GET", "/v1/budgets", "Usage", query=bodies.OwnerPageQuery, response_schema="BudgetPage")
+def list_budgets(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     """List all budgets, and how much of each is used, by owner.
 
     Users see their own. As long as the response has a `nextPageToken`, repeat the request with it.
@@ -277,7 +267,7 @@ def list_budgets(call: ApiCall, query: BudgetListQuery) -> Response:
     return page_response(responses.BudgetPage, found, shown)
 
 
-@operation("GET", "/v1/people/{owner}/budget", "Usage", response_schema="BudgetDetails", error_statuses=(404,))
+@operation("GET", "/v1/people/{owner}/budget", "Usage", response_schema="BudgetDetails")
 def get_budget(call: ApiCall) -> Response:
     """Get an owner's budget, and how much of it is used.
 
@@ -290,11 +280,10 @@ def get_budget(call: ApiCall) -> Response:
     "PUT",
     "/v1/people/{owner}/budget",
     "Usage",
-    right=Right.WRITE,
     body=PutBudget,
     success_statuses=(200, 201),
     response_schema="BudgetDetails",
-    error_statuses=(404, 409),
+    error_statuses=(409,),
 )
 def put_budget(call: ApiCall, body: PutBudget) -> Response:
     """Set how many queries an owner's tasks may use in a month. For admins.
@@ -309,14 +298,7 @@ def put_budget(call: ApiCall, body: PutBudget) -> Response:
     return _show_budget(call, budget, 201 if is_new else 200)
 
 
-@operation(
-    "DELETE",
-    "/v1/people/{owner}/budget",
-    "Usage",
-    right=Right.WRITE,
-    success_statuses=(204,),
-    error_statuses=(404, 409),
-)
+@operation("DELETE", "/v1/people/{owner}/budget", "Usage", success_statuses=(204,), error_statuses=(409,))
 def delete_budget(call: ApiCall) -> Response:
     """Delete an owner's budget, and resume the tasks that it has paused.
 

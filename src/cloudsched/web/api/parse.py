@@ -64,12 +64,9 @@ def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str
 
 
 def _require_json_type(request: Request) -> None:
-    """Check that a body does not claim to be of another type than JSON.
+    """Check that a body does not claim to be of another type than JSON. Raises UnsupportedContent.
 
     A request without a type counts as JSON. So does the type of forms, which curl sends with ``-d`` by default.
-
-    Raises:
-        UnsupportedContent: It is of another type.
     """
     kind = request.mimetype
     if kind in _JSON_TYPES or (kind.startswith("application/") and kind.endswith("+json")):
@@ -78,10 +75,9 @@ def _require_json_type(request: Request) -> None:
 
 
 def _require_few_values(data: bytes) -> None:
-    """Check how many values a body has, before it is parsed. Commas in texts are counted only if there are many.
+    """Check that a body has at most `MAX_VALUES`, before it is parsed. Raises InvalidInput.
 
-    Raises:
-        InvalidInput: It has more than `MAX_VALUES`.
+    Commas in texts are counted only if there are many.
     """
     if _count_values(data) > MAX_VALUES and (count := _count_values(_TEXT.sub(b"", data))) > MAX_VALUES:
         hint = f"At most {MAX_VALUES} are accepted. Send large data as text, or in several requests."

@@ -18,10 +18,9 @@ from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import read_body, validate
 from cloudsched.web.api.responses import json_response, show_person, task_response
-from cloudsched.web.auth.roles import Right
 
 
-@operation("GET", "/v1/people/{owner}", "People", response_schema="Person", error_statuses=(404,))
+@operation("GET", "/v1/people/{owner}", "People", response_schema="Person")
 def get_person(call: ApiCall) -> Response:
     """Get a person's contacts and preferences.
 
@@ -34,11 +33,10 @@ def get_person(call: ApiCall) -> Response:
     "PUT",
     "/v1/people/{owner}",
     "People",
-    right=Right.WRITE,
     body=bodies.NewPerson,
     success_statuses=(200, 201),
     response_schema="SavedPerson",
-    error_statuses=(404, 409, 429),
+    error_statuses=(409, 429),
 )
 def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     """Set a person's contacts and preferences, in place of the previous ones.
@@ -59,11 +57,10 @@ def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     "DELETE",
     "/v1/people/{owner}",
     "People",
-    right=Right.WRITE,
     query=bodies.DeletePersonQuery,
     success_statuses=(202, 204),
     response_schema="Task",
-    error_statuses=(404, 409),
+    error_statuses=(409,),
 )
 def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     """Delete a person's contacts and preferences, or everything.
@@ -83,11 +80,10 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     "POST",
     "/v1/people/{owner}/export",
     "People",
-    right=Right.WRITE,
     query=bodies.ExportQuery,
     success_statuses=(200, 202),
     response_schema="ExportPage",
-    error_statuses=(404, 409),
+    error_statuses=(409,),
 )
 def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
     """Export all data that is stored of a person.
@@ -105,14 +101,7 @@ def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
     return json_response(ExportPage(text=text, next_page_token=follow).to_wire())
 
 
-@operation(
-    "POST",
-    "/v1/people/{owner}/webhook/verify",
-    "People",
-    right=Right.WRITE,
-    response_schema="Person",
-    error_statuses=(404, 409, 429),
-)
+@operation("POST", "/v1/people/{owner}/webhook/verify", "People", response_schema="Person", error_statuses=(409, 429))
 def verify_webhook(call: ApiCall) -> Response:
     """Ask a person's webhook whether it wants their messages.
 
@@ -126,12 +115,7 @@ def verify_webhook(call: ApiCall) -> Response:
 
 
 @operation(
-    "POST",
-    "/v1/people/{owner}/webhook/rotate",
-    "People",
-    right=Right.WRITE,
-    response_schema="WebhookSecret",
-    error_statuses=(404, 409),
+    "POST", "/v1/people/{owner}/webhook/rotate", "People", response_schema="WebhookSecret", error_statuses=(409,)
 )
 def rotate_webhook_secret(call: ApiCall) -> Response:
     """Make a new secret for a person's webhook.
@@ -155,15 +139,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_.-]{1,2000}")
 _OVER = "This link is over, or was not copied whole."
 
 
-@operation(
-    "GET",
-    "/v1/links/unsubscribe/{linkToken}",
-    "Links",
-    right=None,
-    is_link=True,
-    response_schema="text/html",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/links/unsubscribe/{linkToken}", "Links", right=None, is_link=True, response_schema="text/html")
 def show_unsubscribe_link(call: ApiCall) -> Response:
     """Show a page to end mails.
 
@@ -174,15 +150,7 @@ def show_unsubscribe_link(call: ApiCall) -> Response:
     return _page("Unsubscribe", "Do you want no more mails of this kind?", "Unsubscribe")
 
 
-@operation(
-    "POST",
-    "/v1/links/unsubscribe/{linkToken}",
-    "Links",
-    right=None,
-    is_link=True,
-    response_schema="text/html",
-    error_statuses=(404,),
-)
+@operation("POST", "/v1/links/unsubscribe/{linkToken}", "Links", right=None, is_link=True, response_schema="text/html")
 def follow_unsubscribe_link(call: ApiCall) -> Response:
     """End mails of one category.
 

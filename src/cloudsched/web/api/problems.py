@@ -71,9 +71,7 @@ _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
 def render_problem(error: Exception, body: str | None = None) -> Response:
     """Render an exception as a problem response. Unexpected ones are logged and become 500.
 
-    Args:
-        error: The exception.
-        body: The JSON Pointer of the part of the body that may be invalid. None if the request had no body.
+    `body` is the JSON Pointer of the part of the request's body that may be invalid, if it had one.
     """
     if isinstance(error, HTTPException) and error.code is not None:
         allow = {name: value for name, value in error.get_headers() if name == "Allow"}

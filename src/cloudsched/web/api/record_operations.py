@@ -19,7 +19,6 @@ from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.request_bodies import PutCalendar
 from cloudsched.web.api.responses import json_response
-from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.calendar import Calendar, Feed
@@ -34,7 +33,6 @@ _CACHED_FOR = 900
     "POST",
     "/v1/feeds",
     "Calendars",
-    right=Right.WRITE,
     body=bodies.NewFeed,
     body_is_optional=True,
     success_statuses=(201,),
@@ -72,14 +70,7 @@ def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     return json_response(responses.FeedList(feeds=feeds).to_wire())
 
 
-@operation(
-    "DELETE",
-    "/v1/feeds/{feedId}",
-    "Calendars",
-    right=Right.WRITE,
-    success_statuses=(204,),
-    error_statuses=(404, 409),
-)
+@operation("DELETE", "/v1/feeds/{feedId}", "Calendars", success_statuses=(204,), error_statuses=(409,))
 def delete_feed(call: ApiCall) -> Response:
     """Revoke a feed.
 
@@ -100,7 +91,6 @@ def delete_feed(call: ApiCall) -> Response:
     is_link=True,
     success_statuses=(200, 304),
     response_schema="text/calendar",
-    error_statuses=(404,),
 )
 def get_feed(call: ApiCall) -> Response:
     """Get a feed as iCalendar text.
@@ -114,14 +104,7 @@ def get_feed(call: ApiCall) -> Response:
         raise NotFound("feed", "…") from None
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}.ics",
-    "Calendars",
-    success_statuses=(200, 304),
-    response_schema="text/calendar",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}.ics", "Calendars", success_statuses=(200, 304), response_schema="text/calendar")
 def get_task_calendar(call: ApiCall) -> Response:
     """Get a task as iCalendar text, to add to a calendar.
 
@@ -151,7 +134,6 @@ def _calendar_response(text: str) -> Response:
     "PUT",
     "/v1/calendars/{calendarId}",
     "Calendars",
-    right=Right.WRITE,
     body=PutCalendar,
     response_schema="CalendarDetails",
     error_statuses=(409, 429, 501, 503),
@@ -176,14 +158,7 @@ def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     return json_response(_to_json(call, calendar))
 
 
-@operation(
-    "GET",
-    "/v1/calendars/{calendarId}",
-    "Calendars",
-    query=bodies.OwnerQuery,
-    response_schema="CalendarDetails",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/calendars/{calendarId}", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarDetails")
 def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Get a calendar.
 
@@ -208,10 +183,9 @@ def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     "DELETE",
     "/v1/calendars/{calendarId}",
     "Calendars",
-    right=Right.WRITE,
     query=bodies.OwnerQuery,
     success_statuses=(204,),
-    error_statuses=(404, 409),
+    error_statuses=(409,),
 )
 def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Delete a calendar.
@@ -260,7 +234,6 @@ class PutScript(WireModel):
     "PUT",
     "/v1/scripts/{scriptName}",
     "Scripts",
-    right=Right.WRITE,
     body=PutScript,
     response_schema="ScriptDetails",
     error_statuses=(409, 503),
@@ -281,14 +254,7 @@ def put_script(call: ApiCall, body: PutScript) -> Response:
     return json_response(_script_to_json(script))
 
 
-@operation(
-    "GET",
-    "/v1/scripts/{scriptName}",
-    "Scripts",
-    query=bodies.OwnerQuery,
-    response_schema="ScriptDetails",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/scripts/{scriptName}", "Scripts", query=bodies.OwnerQuery, response_schema="ScriptDetails")
 def get_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Get a script.
 
@@ -313,10 +279,9 @@ def list_scripts(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     "DELETE",
     "/v1/scripts/{scriptName}",
     "Scripts",
-    right=Right.WRITE,
     query=bodies.OwnerQuery,
     success_statuses=(204,),
-    error_statuses=(404, 409),
+    error_statuses=(409,),
 )
 def delete_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Delete a script.

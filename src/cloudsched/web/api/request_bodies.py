@@ -96,10 +96,20 @@ class PageQuery(WireModel):
         return {"limit": self.page_size, "page_token": self.page_token or None}
 
 
-class TaskListQuery(PageQuery):
-    """The tasks to list. All given filters must match."""
+class AnyOwnerQuery(WireModel):
+    """The owner of the items to list."""
 
     owner: Owner | None = None
+    """Only items of this owner."""
+
+
+class OwnerPageQuery(AnyOwnerQuery, PageQuery):
+    """The owner of the items to list, and the page of the list to return."""
+
+
+class TaskListQuery(OwnerPageQuery):
+    """The tasks to list. All given filters must match."""
+
     status: TaskStatus | None = None
     handler: str | None = None
     label: Label | None = None
@@ -145,11 +155,9 @@ class TaskListQuery(PageQuery):
         )
 
 
-class ExecutionFilterQuery(WireModel):
+class ExecutionFilterQuery(AnyOwnerQuery):
     """Filters of executions. All given filters must match."""
 
-    owner: str | None = None
-    """Only executions of this owner's tasks."""
     status: ExecutionStatus | None = None
     """Only executions with this status."""
     handler: str | None = None
@@ -186,7 +194,7 @@ class ExecutionListQuery(PageQuery, ExecutionFilterQuery):
     """The executions to list, and the page of the list to return."""
 
 
-class ExecutionCountQuery(WireModel):
+class ExecutionCountQuery(AnyOwnerQuery):
     """The executions to count, and the time zone of the days."""
 
     since: InputInstant = Field(alias="from")
@@ -195,8 +203,6 @@ class ExecutionCountQuery(WireModel):
     """Only executions that are scheduled for an earlier instant than this, at most 62 days later."""
     timezone: Annotated[str, StringConstraints(max_length=64)] = "UTC"
     """The zone whose midnights divide the days."""
-    owner: str | None = None
-    """Only executions of this owner's tasks."""
     handler: str | None = None
     """Only executions of this handler. Not together with ``owner``, ``label`` or ``category``."""
     label: Label | None = None
@@ -209,35 +215,19 @@ class ExecutionCountQuery(WireModel):
         return ExecutionQuery(owner, handler=self.handler, label=self.label, category=self.category)
 
 
-class OccurrenceListQuery(PageQuery):
+class OccurrenceListQuery(OwnerPageQuery):
     """The occurrences to list, and the page of the list to return."""
 
     until: InputInstant
     """Only occurrences before this instant."""
     since: InputInstant | None = Field(default=None, alias="from")
     """Only occurrences at this instant or later. All upcoming ones if omitted."""
-    owner: str | None = None
-    """Only occurrences of this owner's tasks."""
     handler: str | None = None
     """Only occurrences of this handler's tasks."""
     label: Label | None = None
     """Only occurrences of tasks with this label."""
     category: Category | None = None
     """Only occurrences of tasks with this category."""
-
-
-class AnyOwnerQuery(WireModel):
-    """The owner of the items to list."""
-
-    owner: str | None = None
-    """Only items of this owner."""
-
-
-class OwnerPageQuery(PageQuery):
-    """The owner of the items to list, and the page of the list to return."""
-
-    owner: str | None = None
-    """Only items of this owner."""
 
 
 class ValidateQuery(WireModel):

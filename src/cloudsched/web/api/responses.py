@@ -177,10 +177,7 @@ def compute_quoted_etag(task: Task) -> str:
 def parse_if_match(request: Request) -> Callable[[Task], None] | None:
     """Return a function that checks a task against the request's ``If-Match``. None if the request has none.
 
-    The function raises PreconditionFailed. A weak tag never matches.
-
-    Raises:
-        InvalidInput: The header is not a list of tags.
+    The function raises PreconditionFailed. A weak tag never matches. Raises InvalidInput if it is no list of tags.
     """
     given = request.headers.get("If-Match")
     if given is None:

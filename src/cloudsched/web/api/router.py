@@ -61,11 +61,7 @@ def respond_to_preflight(request: Request, origins: Sequence[str]) -> Response |
 
 
 def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
-    """Check that a request comes from no page, from a page of this host, or from a listed origin.
-
-    Raises:
-        Forbidden: It comes from a page of another origin.
-    """
+    """Check that a request comes from no page, a page of this host, or a listed origin. Raises Forbidden."""
     origin = request.headers.get("Origin")
     if origin is None:
         is_foreign = find_foreign_page(request.method, dict(request.headers)) is not None

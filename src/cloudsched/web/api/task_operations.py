@@ -57,11 +57,11 @@ from cloudsched.web.api.responses import (
     task_to_json,
 )
 from cloudsched.web.api.visibility import AllowedVerbs
-from cloudsched.web.auth.roles import Caller, Right
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.web.auth.roles import Caller
 
 
 MAX_THREADS = 8
@@ -119,14 +119,9 @@ def _validate(call: ApiCall, content: dict[str, Any], act: Callable[[App], Task]
         return validate_only(call, act, lambda task: _tell_back(content, task, noted))
 
 
-CHANGE: Final[Preset] = {
-    "right": Right.WRITE,
-    "accepts_idempotency_key": True,
-    "is_conditional": True,
-    "error_statuses": (404, 409, 412),
-}
+CHANGE: Final[Preset] = {"accepts_idempotency_key": True, "is_conditional": True, "error_statuses": (409,)}
 """The options that all changes of a task share."""
-REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (404, 409, 412, 429)}
+REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (409, 429)}
 """The same for changes that may start an ended task again. Quotas limit these as they limit creations."""
 
 
@@ -134,13 +129,12 @@ REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (404, 409, 412, 429)}
     "POST",
     "/v1/tasks",
     "Tasks",
-    right=Right.WRITE,
     query=bodies.ValidateQuery,
     content=bodies.NewTask,
     accepts_idempotency_key=True,
     success_statuses=(201, 200),
     response_schema="Task",
-    error_statuses=(409, 422, 429),
+    error_statuses=(409, 429),
 )
 def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Create a task (201), or edit the task with the same id (200).
@@ -162,7 +156,6 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     "POST",
     "/v1/tasks/batchCreate",
     "Tasks",
-    right=Right.WRITE,
     body=bodies.BatchCreateRequest,
     accepts_idempotency_key=True,
     response_schema="BatchResults",
@@ -194,14 +187,7 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     return page_response(responses.TaskPage[Json], page, shown)
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}",
-    "Tasks",
-    success_statuses=(200, 304),
-    response_schema="Task",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}", "Tasks", success_statuses=(200, 304), response_schema="Task")
 def get_task(call: ApiCall) -> Response:
     """Get a task.
 
@@ -285,14 +271,7 @@ def cancel(call: ApiCall) -> Response:
     return task_response(call, call.app.cancel(call.task_id, mark=mark_change(call, "cancel")))
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}/tree",
-    "Tasks",
-    query=bodies.TreeFilter,
-    response_schema="Tree",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}/tree", "Tasks", query=bodies.TreeFilter, response_schema="Tree")
 def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     """Get a task with the calls below it.
 
@@ -302,13 +281,7 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     return json_response(make_tree(tree, AllowedVerbs(call.app, call.caller)).to_wire())
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}/history",
-    "Tasks",
-    response_schema="TaskHistory",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}/history", "Tasks", response_schema="TaskHistory")
 def get_history(call: ApiCall) -> Response:
     """List the manual changes of a task, with their authors and times, the latest first.
 
@@ -320,14 +293,7 @@ def get_history(call: ApiCall) -> Response:
     return json_response(shown.to_wire())
 
 
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}/explain",
-    "Tasks",
-    query=bodies.ExplainQuery,
-    response_schema="Explanation",
-    error_statuses=(404,),
-)
+@operation("GET", "/v1/tasks/{taskId}/explain", "Tasks", query=bodies.ExplainQuery, response_schema="Explanation")
 def explain_task(call: ApiCall, query: bodies.ExplainQuery) -> Response:
     """Explain why a task runs when it does, or does not run. With `at`, explain the day of that instant.
 
@@ -348,12 +314,11 @@ _NAMES: Final = ", ".join(sorted(field.alias or name for name, field in TaskFilt
     "POST",
     "/v1/tasks/batchChange",
     "Tasks",
-    right=Right.WRITE,
     body=bodies.BatchChangeRequest,
     accepts_idempotency_key=True,
     success_statuses=(200, 202),
     response_schema="TaskCount",
-    error_statuses=(422, 429),
+    error_statuses=(429,),
 )
 def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Response:
     """Pause, resume, cancel, retry or delete all tasks that match a filter.
@@ -397,13 +362,7 @@ class _DryApp(App):
 def validate_only(
     call: ApiCall, act: Callable[[App], Task], show: Callable[[Task], dict[str, Any]] = lambda _: {}
 ) -> Response:
-    """Run a change up to its commit, and answer with the resulting task and its next occurrences.
-
-    Args:
-        call: The request.
-        act: Makes the change.
-        show: Returns the further fields that the answer has for the changed task.
-    """
+    """Run a change up to its commit, and answer with the resulting task, its next occurrences, and what `show` adds."""
     try:
         task = act(_DryApp(call.app, call.authority))
     except WouldCommit as stopped:
@@ -439,20 +398,8 @@ def create_or_edit(
 ) -> tuple[Task, bool]:
     """Create a task, or edit the one with the same id. Return it, and whether it is new.
 
-    Args:
-        app: The app to create it in.
-        caller: The caller, who must be allowed to create tasks for the owner.
-        content: The request's task.
-        key: The request's idempotency key, if it has one. In a batch it is that of the tasks without an id.
-        batch_index: The task's index in a batch, if it is part of one. Each index has a key of its own, and no key of a
-            batch equals the key of a single request.
-        refusal: The reason why no new task may be created, if it is known already. See `Scheduler.create`.
-
-    Raises:
-        Forbidden: The task would belong to another owner.
-        InvalidInput: The content is invalid.
-        KeyReused: The key was used with different content.
-        QuotaExceeded: The caller has reached a limit, and the task is new.
+    Each index of a batch makes another key of the request's `key`, for tasks without an id. None equals the key of a
+    single request. A `refusal` is the reason why no new task may be created, if it is known already.
     """
     owner = caller.resolve_owner(content.get("owner"))
     if FIELD in content and batch_index is None:  # the token makes it safe to repeat
@@ -495,14 +442,7 @@ def _hash(content: object) -> str:
 def mark_change(call: ApiCall, verb: str, content: object = None, *, has_words: bool = False) -> RequestMark | None:
     """Return the mark that identifies a change of a task. None if the request has neither a key nor a state.
 
-    Args:
-        call: The request.
-        verb: The kind of change.
-        content: The content of the change.
-        has_words: True if the content is text whose meaning depends on the time at which it is read.
-
-    Raises:
-        InvalidInput: The key is not valid.
+    `has_words` says that the meaning of the content depends on the time at which it is read. Raises InvalidInput.
     """
     named = _find_name(call)
     if named is None:

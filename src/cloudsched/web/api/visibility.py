@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 
 
 class Visibility:
-    """The tasks that one request may use.
-
-    Args:
-        caller: The sender of the request.
-        precondition: A further check of the task, such as `If-Match`. It raises if the task fails it.
-        is_change: True if the request changes the task.
-    """
+    """The tasks that one request of a caller may use, each after a `precondition` such as `If-Match`."""
 
     def __init__(
         self, caller: Caller, precondition: Callable[[Task], None] | None = None, *, is_change: bool = False

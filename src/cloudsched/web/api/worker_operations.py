@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _NO_STORE = {"Cache-Control": "no-store"}
 """No cache may store lease tokens."""
 _EXECUTION: Final = "/v1/tasks/{taskId}/executions/{executionId}"
-_REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (404, 409)}
+_REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (409,)}
 """The options that all reports on a claimed run share."""
 
 

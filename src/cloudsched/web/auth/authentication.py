@@ -84,12 +84,8 @@ class Authenticator:
     def authenticate(self, request: Request) -> Caller:
         """Return the caller: the one whose credential the request has, or the user for whom that server acts.
 
-        Raises:
-            Forbidden: The request is on behalf of somebody for whom its sender may not act. Or the API is open, and the
-                request was sent to a name that may belong to somebody else.
-            InvalidInput: The request is on behalf of a user whose id is impossible.
-            Unauthenticated: The request has no valid credential, or one that is not listed.
-            Unavailable: Google's keys cannot be fetched.
+        Raises Unauthenticated without a valid credential that is listed, Forbidden and InvalidInput as `acting_for` and
+        `require_open_to`, and Unavailable if Google's keys cannot be fetched.
         """
         sender = self._find_sender(request)
         user = request.headers.get(ON_BEHALF_OF)
@@ -166,14 +162,10 @@ def require_open_to(access: Access, request: Request) -> None:
 
 
 def require_sweeper(settings: Settings, request: Request, *, is_private: bool = True) -> None:
-    """Check that a request may sweep.
+    """Check that a request may sweep. Raises Unauthenticated, or what `require_open_to` raises.
 
     If the settings name a sweeper, the request must carry its token. If they name none, Cloud Run has checked the
     caller of a private service in the cloud. Elsewhere, only a machine on which the API is open may sweep.
-
-    Raises:
-        Unauthenticated: It may not.
-        Forbidden: The API is open, and the request was sent to a name that may belong to somebody else.
     """
     if settings.access.sweeper is not None:
         require_account(settings, request, settings.access.sweeper)
@@ -301,11 +293,7 @@ class ApiKey:
 
 
 def create_key(name: str, role: Role, owner: str | None = None, queues: Iterable[str] = ()) -> tuple[str, ApiKey]:
-    """Return a new key, which is shown once and not stored, and its entry for the list of keys.
-
-    Raises:
-        Misconfigured: The name, the owner or a queue is invalid.
-    """
+    """Return a new key, which is shown once and never stored, and its entry for the list. Raises Misconfigured."""
     if not _NAME.fullmatch(name):
         raise Misconfigured("A key's name has letters, digits and hyphens, at most 64.")
     if owner == "":
@@ -327,11 +315,7 @@ class ApiKeys:
             raise Misconfigured("CLOUDSCHED_API_KEYS has two keys with the same name; give each key a name of its own.")
 
     def authenticate(self, key: str) -> Caller:
-        """Return the caller with this key. The time does not depend on how much of the key is correct.
-
-        Raises:
-            Unauthenticated: The key is not in the list.
-        """
+        """Return the caller with this key, or raise Unauthenticated. The time tells nothing of the right key."""
         match = _KEY.fullmatch(key)
         known = self._keys.get(match[1]) if match else None
         same = hmac.compare_digest(known.digest if known else _UNKNOWN_DIGEST, _digest(key))

@@ -118,11 +118,7 @@ class Caller:
     def acting_for(self, user: str) -> Caller:
         """Return a user for whom this caller acts, with the authority of that user, whatever its own is.
 
-        Acting for oneself changes nothing.
-
-        Raises:
-            Forbidden: The role acts for nobody else.
-            InvalidInput: No user can have that id.
+        Acting for oneself changes nothing. Raises Forbidden, or InvalidInput if no user can have that id.
         """
         if self.role in OWNER_ROLES and self.owner == user:
             return self
@@ -179,11 +175,7 @@ class Caller:
             raise Forbidden(f"This worker works on {', '.join(sorted(self.queues))}, and on no other queue.")
 
     def resolve_owner(self, requested: object) -> object:
-        """Return the owner of a new task or of the tasks to list: the `requested` one, or the caller.
-
-        Raises:
-            Forbidden: The caller may not act for the requested owner.
-        """
+        """Return the owner of a new task or of tasks to list: the `requested` one or the caller. Raises Forbidden."""
         if requested is None:
             return self.owner
         if type(requested) is int:  # the key of a row
@@ -193,19 +185,11 @@ class Caller:
         return requested
 
     def resolve_listed_owner(self, requested: str | None) -> str | None:
-        """Return the owner whose things to list: the requested one or the caller. None to list those of all owners.
-
-        Raises:
-            Forbidden: The caller may not see the requested owner's.
-        """
+        """Return the owner whose things to list: the requested one or the caller. None for all. Raises Forbidden."""
         return requested if self.visible_owner is None else str(self.resolve_owner(requested))
 
     def resolve_record_owner(self, requested: str | None) -> str:
-        """Return the owner of a calendar or script: the requested one or the caller, or for a server the system.
-
-        Raises:
-            Forbidden: The caller may not act for the requested owner.
-        """
+        """Return the owner of a calendar or script: the requested one, the caller, or the system. Raises Forbidden."""
         if self.visible_owner is None:
             return requested or SYSTEM_OWNER
         return str(self.resolve_owner(requested))
@@ -239,8 +223,7 @@ _DENIED: Final = complete_table(
 def parse_role(text: str) -> tuple[Role, frozenset[str]]:
     """Parse a role from the settings: ``admin``, ``worker``, or ``worker@gpu+render`` for a worker of those queues.
 
-    Raises:
-        ValueError: The text is not a role. The message does not repeat it: it may be a misplaced secret.
+    The message of its ValueError does not repeat the text, which may be a misplaced secret.
     """
     name, has_queues, listed = text.partition("@")
     if name not in set(Role):

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import make_keys
-from werkzeug.test import Client, TestResponse
-from werkzeug.wrappers import Request
+from tests.web.callers import RoleHarness, make_keys
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, SenderRole
@@ -29,7 +27,6 @@ from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
 
 ROLES: dict[str, tuple[Role, str | None]] = {
     "ada": (Role.USER, "ada"),
@@ -126,18 +123,10 @@ def app() -> App:
     return app
 
 
-@dataclass
-class World:
+class World(RoleHarness):
     """An API with a key for each role, and tasks in states that the test chooses."""
 
-    sim: Simulation
-    keys: dict[str, str]
-    client: Client
-    made: int = 0
-
-    def ask(self, who: str, method: str, path: str, body: object = None) -> TestResponse:
-        content: dict[str, Any] = {} if body is None else {"json": body}
-        return self.client.open(path, method=method, headers={"X-Api-Key": self.keys[who]}, **content)
+    made = 0
 
     def create(self, kind: str) -> Task:
         """Return a task of a kind, which is a pattern for others."""
@@ -164,9 +153,7 @@ class World:
 @pytest.fixture
 def world(simulate: Callable[..., Simulation]) -> World:
     keys, access = make_keys(ROLES)
-    sim = simulate(access=access)
-    client = Client(Request.application(lambda request: serve_api(sim.app, request)))
-    return World(sim, keys, client)
+    return World(simulate(access=access), keys)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *REMADE])

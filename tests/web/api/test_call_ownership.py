@@ -136,15 +136,6 @@ def test_an_owner_may_cancel_the_whole_from_the_top(world: ApiWorld, fields: dic
     assert world.sim.app.get(call).status == "CANCELLED"
 
 
-@pytest.mark.parametrize("fields", BY_CODE.values(), ids=BY_CODE)
-def test_an_admin_may_change_a_call(world: ApiWorld, fields: dict[str, Any]) -> None:
-    """Editing and cancelling it are allowed."""
-    call = f"/v1/tasks/{lowest_call(world, create(world, **fields))}"
-    for name in ("update_task", "cancel"):
-        method, path, body = CHANGES[name]
-        assert world.ask("root", call + path, body, method).status_code == 200, name
-
-
 @pytest.mark.parametrize("fields", BY_OWNER.values(), ids=BY_OWNER)
 def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields: dict[str, Any]) -> None:
     """An owner claims a call, edits the task to a handler that makes the same call, and completes it: no code sees it.

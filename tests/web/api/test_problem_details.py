@@ -14,19 +14,17 @@ import pytest
 from tests import greeting_app
 from tests.cases import try_each
 from tests.harness import LocalClient, free_port
+from tests.web.callers import open_roles
 from tests.web.conftest import Call
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.client.flow import error_from_problem
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.responses import Problem
 from cloudsched.engine.ports.store import Commit
-from cloudsched.errors import DamagedDocument, InvalidInput
+from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 
@@ -94,18 +92,8 @@ def guarded() -> Iterator[Callable[..., dict[str, Any]]]:
     """Ask an API whose only handler is for servers, with a key."""
     app = App(Settings())
     app.handler("greet")(greeting_app.greet)
-    keys = {
-        role: create_key(role.value, role, "ada" if role is Role.USER else None) for role in (Role.USER, Role.ADMIN)
-    }
-    with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in keys.values()))) as simulation:
-        client = LocalClient(Request.application(lambda request: serve_api(simulation.app, request)))
-
-        def ask(role: Role, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-            answer = client.open(path, method=method, json=body, headers={"X-Api-Key": keys[role][0]})
-            content: dict[str, Any] = answer.get_json()
-            return content
-
-        yield ask
+    with open_roles(app) as roles:
+        yield lambda *asked: roles.ask(*asked).get_json()
 
 
 def test_users_are_told_nothing_of_what_is_for_servers(
@@ -114,15 +102,15 @@ def test_users_are_told_nothing_of_what_is_for_servers(
     """Neither whether a payload fits such a handler, nor that somebody else's task exists."""
     daily = {"schedule": "every day at 9:00"}
     wrong = {**greeting, "payload": {"nam": 5}, "lockKey": "a", "lockScope": "global"}
-    assert pointers(guarded(Role.USER, "POST", "/v1/tasks", wrong)) == {"#/handler", "#/lockScope"}
+    assert pointers(guarded("ada", "POST", "/v1/tasks", wrong)) == {"#/handler", "#/lockScope"}
     children = {"title": "T", "children": [{"handler": "greet", "payload": {"nam": 5}}]}
-    assert pointers(guarded(Role.USER, "POST", "/v1/tasks", children)) == {"#/children/0/handler"}
-    guarded(Role.ADMIN, "POST", "/v1/tasks", {**greeting, **daily, "id": "hers"})
-    guarded(Role.ADMIN, "POST", "/v1/tasks", {**greeting, **daily, "id": "his", "owner": "bob"})
+    assert pointers(guarded("ada", "POST", "/v1/tasks", children)) == {"#/children/0/handler"}
+    guarded("admin", "POST", "/v1/tasks", {**greeting, **daily, "id": "hers"})
+    guarded("admin", "POST", "/v1/tasks", {**greeting, **daily, "id": "his", "owner": "bob"})
     change = {"payload": {"nam": 5}}
-    assert pointers(guarded(Role.USER, "PATCH", "/v1/tasks/hers", change)) == {"#/handler"}
-    assert guarded(Role.USER, "PATCH", "/v1/tasks/his", change)["status"] == 404
-    told = pointers(guarded(Role.USER, "PATCH", "/v1/tasks/his", {"payload": {"nam": 5}, "tilte": 1}))
+    assert pointers(guarded("ada", "PATCH", "/v1/tasks/hers", change)) == {"#/handler"}
+    assert guarded("ada", "PATCH", "/v1/tasks/his", change)["status"] == 404
+    told = pointers(guarded("ada", "PATCH", "/v1/tasks/his", {"payload": {"nam": 5}, "tilte": 1}))
     assert told == {"#/tilte"}
 
 
@@ -164,13 +152,6 @@ def test_other_bodies_tell_all_faults_too(call: Call, path: str, body: dict[str,
         name = each["pointer"].rpartition("/")[2]
         if name in {"emial", "adress", "form", "wekdays", "surce"}:
             assert each["hint"].startswith("Did you mean "), each
-
-
-def test_a_task_of_a_batch_has_its_place(call: Call, greeting: dict[str, Any]) -> None:
-    """Its problem points into the request, and not into the task."""
-    body = {"tasks": [greeting, {**greeting, "maxRuns": 0}]}
-    results = call("POST", "/v1/tasks/batchCreate", body).get_json()["results"]
-    assert pointers(results[1]["problem"]) == {"#/tasks/1/maxRuns"}
 
 
 def test_what_is_not_in_the_body_has_no_pointer(call: Call, greeting: dict[str, Any]) -> None:
@@ -327,9 +308,3 @@ def test_a_request_for_an_unreadable_document_is_answered_plainly(  # noqa: PLR0
     assert told
     assert not any(each.exc_info for each in told)
     assert SECRET not in caplog.text
-
-
-def test_damage_is_described_without_the_values() -> None:
-    """Where it is and what kind of error; the values stay where they are."""
-    error = DamagedDocument("Task", "t", "handler is not valid (string_type)")
-    assert str(error).startswith("The stored task 't' is damaged: handler is not valid (string_type). Restore it")

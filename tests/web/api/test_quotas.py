@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 from tests.instants import about
-from tests.web.callers import RoleHarness
+from tests.web.callers import PEOPLE, RoleHarness, make_keys
 
 from cloudsched import App, Context, Settings
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 MINUTE, DAYS = timedelta(minutes=1), timedelta(days=40)
 LIMIT = 5
@@ -87,9 +84,8 @@ def open_limited_api(simulate: Callable[..., Simulation]) -> Callable[..., RoleH
     """Open an API with these limits for ada, who is a user, and a server."""
 
     def open_api(**limits: int) -> RoleHarness:
-        made = {"ada": create_key("ada", Role.USER, "ada"), "admin": create_key("admin", Role.ADMIN)}
-        access = Access(api_keys=tuple(str(kept) for _, kept in made.values()), **limits)  # type: ignore[arg-type]
-        return RoleHarness(simulate(access=access), {name: key for name, (key, _) in made.items()})
+        keys, access = make_keys(PEOPLE, **limits)
+        return RoleHarness(simulate(access=access), keys)
 
     return open_api
 

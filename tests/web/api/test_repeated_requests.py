@@ -217,15 +217,6 @@ def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) 
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
 
 
-def test_a_deleted_task_is_created_again(sim: Simulation, call: Call) -> None:
-    """Nothing remembers a request once its task is gone, so it is a creation like any other."""
-    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
-    call("POST", path, body, headers=headers)
-    sim.advance(HOUR)
-    call("DELETE", "/v1/tasks/pay-42")
-    assert call("POST", path, body, headers=headers).status_code == 201
-
-
 def test_another_key_is_another_request(sim: Simulation, call: Call) -> None:
     """Of a handler that makes the ids, the same payload with another key, or without one, edits the task again."""
     path, body, headers = by_payload({**TASK, "schedule": "in 10 minutes"})
@@ -246,17 +237,6 @@ def test_a_repetition_needs_no_handler(sim: Simulation, call: Call, app: App) ->
     del app.container.registry.registrations.handlers["greet"]
     assert call("POST", path, body, headers=headers).status_code == 200
     assert call("POST", path, {**body, "title": "Other"}, headers=headers).status_code == 400
-
-
-def test_a_mark_is_small(sim: Simulation, call: Call) -> None:
-    """A creation without an id stores no mark of it; one with an id stores one, and however often it comes again."""
-    call("POST", "/v1/tasks", {**TASK, "schedule": "in 2 seconds"})
-    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
-    for _ in range(3):
-        call("POST", path, body, headers=headers)
-    marks = sorted((each.recent_requests for each in sim.app.tasks(TaskQuery()).items), key=len)
-    assert [len(each) for each in marks] == [0, 1]
-    assert len(marks[1][0].model_dump_json(by_alias=True)) < 100
 
 
 @pytest.mark.parametrize("words", ["in 10 minutes", "one hour later", "PT10M", None], ids=str)

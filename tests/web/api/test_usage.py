@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.harness import LocalClient
-from tests.web.callers import PEOPLE, make_keys
-from werkzeug.wrappers import Request
+from tests.web.callers import open_roles
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.config.settings import Prices
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
 
 HOUR = timedelta(hours=1)
 
@@ -35,19 +31,15 @@ def app() -> App:
 
 
 @pytest.fixture
-def ask(simulate: Callable[..., Simulation]) -> Callable[..., Any]:
+def ask(app: App) -> Iterator[Callable[..., Any]]:
     """Ask as one of these callers; `ask.sim` has the simulation."""
-    keys, access = make_keys({**PEOPLE, "bob": (Role.READER, "bob")})
-    prices = Prices.from_environment({"CLOUDSCHED_PRICES": "query=1000 token=2"})
-    sim = simulate(access=access, prices=prices)
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    with open_roles(app, prices=Prices.from_environment({"CLOUDSCHED_PRICES": "query=1000 token=2"})) as roles:
 
-    def send(who: str, path: str, body: object = None, method: str = "GET") -> Any:  # noqa: ANN401 - a response
-        more: dict[str, Any] = {} if body is None else {"json": body}
-        return client.open(path, method=method, headers={"X-Api-Key": keys[who]}, **more)
+        def send(who: str, path: str, body: object = None, method: str = "GET") -> Any:  # noqa: ANN401 - a response
+            return roles.ask(who, method, path, body)
 
-    setattr(send, "sim", sim)  # noqa: B010 - what a test moves on
-    return send
+        setattr(send, "sim", roles.sim)  # noqa: B010 - what a test moves on
+        yield send
 
 
 def fill(sim: Simulation) -> None:

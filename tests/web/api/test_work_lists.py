@@ -8,10 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.harness import LocalClient
-from tests.web.callers import PEOPLE, make_keys
+from tests.web.callers import PEOPLE, RoleHarness, make_keys
 from tests.web.conftest import Call
-from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
@@ -21,7 +19,6 @@ from cloudsched.engine.pull.overview import MAX_NAMES_OF_USER, PresenceNotes, Wo
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
 
 
 @pytest.fixture
@@ -168,11 +165,10 @@ def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:
     keys, access = make_keys({**PEOPLE, "bob": (Role.READER, "bob"), "w": (Role.WORKER, None)})
     sim = simulate(access=access)
     sim.app.handler("mine", access="users", user_queues=("q-ada",))(lambda: None)
-    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    roles = RoleHarness(sim, keys)
 
     def ask(who: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - a response
-        more: dict[str, Any] = {} if body is None else {"method": "POST", "json": body}
-        return client.open(path, headers={"X-Api-Key": keys[who]}, **more)
+        return roles.ask(who, "GET" if body is None else "POST", path, body)
 
     for owner in ("ada", "bob"):
         work = {"owner": owner, "title": "T", "handler": "render", "pull": f"q-{owner}"}

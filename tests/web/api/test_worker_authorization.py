@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.authorities import as_user
-from tests.harness import LocalClient
 from tests.web.api.test_invalid_input import read_problem
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
-from tests.web.callers import run_path
+from tests.web.callers import RoleHarness, run_path
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
@@ -23,7 +22,6 @@ from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import Authenticator, create_key
 from cloudsched.web.auth.roles import Caller, Role
-from cloudsched.web.functions import serve_api
 
 ERROR = {"error": {"type": "E", "message": "m"}}
 VERBS = ("heartbeat", "complete", "fail", "release")
@@ -42,29 +40,27 @@ WORKERS: dict[str, tuple[Role, str | None, tuple[str, ...]]] = {
 }
 
 
-class WorkerRoleHarness:
+class WorkerRoleHarness(RoleHarness):
     """A task of each owner on each queue, all of them offered; and a key for each kind of worker."""
 
     def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
-        self._keys = keys
-        self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+        super().__init__(sim, keys)
         for task_id, (owner, queue) in TASKS.items():
             if task_id in OWN:
                 draft = {"id": task_id, "owner": owner, "title": "T", "handler": "mine", "pull": queue}
                 as_user(sim.app).put(sim.app.to_draft(draft))
                 continue
             body = {"id": task_id, "owner": owner, "title": "T", "handler": "anything", "pull": queue}
-            assert self.ask("admin", "/v1/tasks", body).status_code == 201
+            assert self.post("admin", "/v1/tasks", body).status_code == 201
         sim.advance(timedelta(minutes=5))
 
-    def ask(self, who: str, path: str, body: object = None) -> TestResponse:
+    def post(self, who: str, path: str, body: object = None) -> TestResponse:
         """POST with a caller's credential."""
-        content: dict[str, Any] = {} if body is None else {"json": body}
-        return self._client.post(path, headers={"X-Api-Key": self._keys[who]}, **content)
+        return self.ask(who, "POST", path, body)
 
     def claims(self, who: str, queue: str) -> list[dict[str, Any]]:
         """Claim everything that a queue offers to a caller."""
-        answer = self.ask(who, f"/v1/queues/{queue}/claim", {"limit": 100})
+        answer = self.post(who, f"/v1/queues/{queue}/claim", {"limit": 100})
         assert answer.status_code in {200, 403}, answer.text
         found: list[dict[str, Any]] = answer.get_json().get("claims", [])
         return found
@@ -104,7 +100,7 @@ def test_each_worker_is_offered_only_the_work_of_its_role(worker_roles: WorkerRo
     assert had == {task_id for task_id in TASKS if is_allowed(who, task_id)}
     queues = WORKERS[who][2]
     for queue in ("gpu", "render", "mail", "nowhere"):
-        answer = worker_roles.ask(who, f"/v1/queues/{queue}/claim")
+        answer = worker_roles.post(who, f"/v1/queues/{queue}/claim")
         is_users = WORKERS[who][0] is not Role.USER or queue in QUEUES
         assert answer.status_code == (200 if is_users and (not queues or queue in queues) else 403)
 
@@ -112,7 +108,7 @@ def test_each_worker_is_offered_only_the_work_of_its_role(worker_roles: WorkerRo
 @pytest.mark.parametrize("who", WORKERS)
 def test_only_permitted_workers_may_claim_for_one_owner(worker_roles: WorkerRoleHarness, who: str) -> None:
     """Workers for that owner may; all others are refused, and nothing is claimed."""
-    answer = worker_roles.ask(who, "/v1/queues/gpu/claim", {"limit": 100, "owner": "bob"})
+    answer = worker_roles.post(who, "/v1/queues/gpu/claim", {"limit": 100, "owner": "bob"})
     if WORKERS[who][1] == "ada":
         assert answer.status_code == 403
         assert {claim["task"]["owner"] for claim in worker_roles.claims("admin", "gpu")} == {"ada", "bob"}
@@ -129,12 +125,12 @@ def test_another_owner_s_work_does_not_exist_for_a_worker(worker_roles: WorkerRo
     for claim in claims:
         task_id = claim["task"]["id"]
         said = {"leaseToken": claim["leaseToken"], **(ERROR if verb == "fail" else {})}
-        answer = worker_roles.ask(who, f"{run_path(claim)}/{verb}", said)
+        answer = worker_roles.post(who, f"{run_path(claim)}/{verb}", said)
         assert answer.status_code == (409 if is_visible(who, task_id) else 404), answer.text
         if not is_visible(who, task_id):
-            missing = worker_roles.ask(who, f"{run_path(claim).replace(task_id, 'none')}/{verb}", said)
+            missing = worker_roles.post(who, f"{run_path(claim).replace(task_id, 'none')}/{verb}", said)
             assert answer.text.replace(task_id, "ID") == missing.text.replace("none", "ID")
-        beat = worker_roles.ask("admin", f"{run_path(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]})
+        beat = worker_roles.post("admin", f"{run_path(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]})
         assert beat.status_code == 200, "the claim was not changed"
 
 
@@ -142,22 +138,22 @@ def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> No
     """A repeated report returns the task's state, but not what its owner has changed since."""
     claim, _ = worker_roles.claims("adas-gpu", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
-    told = worker_roles.ask("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
+    told = worker_roles.post("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
     assert told["status"] == "COMPLETED"
-    again = worker_roles.ask("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
+    again = worker_roles.post("adas-gpu", f"{run_path(claim)}/complete", said).get_json()
     assert not {"payload", "description", "purpose", "source", "children", "script"} & set(again)
     (claim,) = worker_roles.claims("admin", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
-    assert "payload" in worker_roles.ask("admin", f"{run_path(claim)}/complete", said).get_json()
+    assert "payload" in worker_roles.post("admin", f"{run_path(claim)}/complete", said).get_json()
 
 
 def test_a_lease_is_no_right_to_another_s_run(worker_roles: WorkerRoleHarness) -> None:
     """One task's token ends no other task's run."""
     first, second, _ = worker_roles.claims("gpu", "gpu")
-    answer = worker_roles.ask("gpu", f"{run_path(first)}/complete", {"leaseToken": second["leaseToken"]})
+    answer = worker_roles.post("gpu", f"{run_path(first)}/complete", {"leaseToken": second["leaseToken"]})
     assert read_problem(answer, 409)["type"].endswith("/lease-lost")
     assert (
-        worker_roles.ask("gpu", f"{run_path(first)}/complete", {"leaseToken": first["leaseToken"]}).status_code == 200
+        worker_roles.post("gpu", f"{run_path(first)}/complete", {"leaseToken": first["leaseToken"]}).status_code == 200
     )
 
 

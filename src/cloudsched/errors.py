@@ -354,30 +354,18 @@ class StoreUnavailable(Unavailable):
 
 
 class Contended(StoreUnavailable):
-    """Others kept changing a document, each time before this change was committed. Trying again may help.
-
-    Attributes:
-        what: The document.
-        tries: The number of attempts.
-    """
+    """Others kept changing a document, each time before this change was committed. Trying again may help."""
 
     def __init__(self, what: str, tries: int) -> None:
-        self.what = what
-        self.tries = tries
         reason = f"{what} changed {tries} times, each time before this change could be stored"
         super().__init__("The store", reason)
         self.args = (f"{reason[:1].upper()}{reason[1:]}. Try again.",)
 
 
 class ClockSkewed(StoreUnavailable):
-    """This machine's clock differs too much from the store's: its leases would begin or end at the wrong time.
-
-    Attributes:
-        skew: The time by which it is ahead. Negative if it is behind.
-    """
+    """This machine's clock differs too much from the store's: its leases would begin or end at the wrong time."""
 
     def __init__(self, skew: timedelta, allowed: timedelta) -> None:
-        self.skew = skew
         difference = f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew.days >= 0 else 'behind'} the store's"
         reason = f"this machine's clock is {difference}, and leases depend on both"
         super().__init__("The store", reason)
@@ -403,14 +391,9 @@ class InterpreterUnavailable(Unavailable):
 
 
 class NotReady(Unavailable):
-    """Threads of this process cannot do their work at present. It goes on trying.
-
-    Attributes:
-        faults: The reasons, by the threads' names.
-    """
+    """Threads of this process cannot do their work at present. It goes on trying."""
 
     def __init__(self, faults: dict[str, str]) -> None:
-        self.faults = faults
         reason = ", ".join(f"{name} {fault}" for name, fault in faults.items())
         super().__init__("This process", reason)
         self.args = (f"This process goes on trying, but {reason}. Its log says why.",)

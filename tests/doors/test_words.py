@@ -60,8 +60,6 @@ def test_words_are_understood_without_a_service(words: str) -> None:
 UNKNOWN = {
     "every Monday banana at 9am": "banana",
     "jeden Montag Banane um 9 Uhr": "Banane",
-    "chaque lundi banane à 9h": "banane",
-    "cada lunes patata a las 9": "patata",
 }
 """What is refused, and the words for which it is."""
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -32,6 +32,7 @@ from tenacity import (
     wait_random,
 )
 
+from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
 from cloudsched.engine.durable.user_calls import run_on_loop
@@ -135,18 +136,9 @@ class AttemptSummary:
     """succeeded, failed, retrying, snoozed, suspended, cancelled, lost or released."""
     reason: str
     """The reason, which may be empty."""
-    seconds: float
     traceback: str = ""
     """The traceback of the handler's exception, if it failed or will be retried."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """The end of an attempt, as `AttemptSummary` describes it."""
-
-    status: str
-    reason: str
-    traceback: str = ""
+    seconds: float = 0.0
 
 
 class Slot:
@@ -184,25 +176,24 @@ class Slot:
     async def _supervise(self, work: ClaimedWork) -> None:
         started_at = time.monotonic()
         try:
-            ending = await self._run_attempt(work)
+            summary = await self._run_attempt(work)
         except BaseException as error:
             log.exception(
                 "the attempt is abandoned, its lease will expire", extra=_log_fields(work, "attempt_abandoned")
             )
-            ending = _Ending("lost", _error_text(error))
-        seconds = time.monotonic() - started_at
-        summary = AttemptSummary(work, ending.status, ending.reason, seconds, ending.traceback)
+            summary = AttemptSummary(work, "lost", exception_text(error))
+        summary = replace(summary, seconds=time.monotonic() - started_at)
         with suppress(BaseException):  # a failing callback must not stop the slot
             await self._threads.source.call(partial(self._on_attempt_finished, summary))
         self._on_free(self)
 
-    async def _run_attempt(self, work: ClaimedWork) -> _Ending:
+    async def _run_attempt(self, work: ClaimedWork) -> AttemptSummary:
         try:
             context: Context | None = await self._threads.source.call(work.start)
         except Unavailable as error:
             return await self._release(work, f"It could not start: {error}")
         if context is None:
-            return _Ending("lost", "its lease ended before it could start")
+            return AttemptSummary(work, "lost", "its lease ended before it could start")
         report = await self._wait_for_report(work, context, time.monotonic() + self._time_limit)
         if report is None:
             return await self._release(work, "Its worker was stopped.")
@@ -268,7 +259,7 @@ class Slot:
         except Exception:
             log.exception("the lease was not renewed", extra=_log_fields(work, "lease_renewal_failed"))
 
-    async def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> _Ending:
+    async def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> AttemptSummary:
         """Report the result, retrying until it is acknowledged, and keep the lease alive meanwhile."""
 
         def log_first_retry(state: RetryCallState) -> None:
@@ -296,9 +287,9 @@ class Slot:
         try:
             is_counted: bool = await deliver(self._finish, work, context, report, HookCalls())
         except UNDELIVERED as error:
-            return _Ending("lost", f"its result was not acknowledged: {error}")
+            return AttemptSummary(work, "lost", f"its result was not acknowledged: {error}")
         if not is_counted:
-            return _Ending("lost", "its lease ended and another worker may run it; its result was dropped")
+            return AttemptSummary(work, "lost", "its lease ended and another worker may run it; its result was dropped")
         return _summarize(work, report)
 
     async def _finish(self, work: ClaimedWork, context: Context, report: AttemptReport, hooks: HookCalls) -> bool:
@@ -324,13 +315,13 @@ class Slot:
                 await self._send_heartbeat(work, context, deadline)
         hook.result()
 
-    async def _release(self, work: ClaimedWork, reason: str) -> _Ending:
+    async def _release(self, work: ClaimedWork, reason: str) -> AttemptSummary:
         try:  # even after a lost lease: another worker may not have claimed the run yet
             if await self._threads.source.call(partial(work.release, reason)):
-                return _Ending("released", reason)
+                return AttemptSummary(work, "released", reason)
         except (Unavailable, QuotaExceeded) as error:
-            return _Ending("lost", f"it could not be released, so its lease has to expire: {error}")
-        return _Ending("lost", "its lease ended before it could be released")
+            return AttemptSummary(work, "lost", f"it could not be released, so its lease has to expire: {error}")
+        return AttemptSummary(work, "lost", "its lease ended before it could be released")
 
 
 async def _call_async_handler(work: ClaimedWork, calls: AttemptCalls) -> Outcome:
@@ -362,40 +353,33 @@ def _heartbeat_interval(work: ClaimedWork) -> float:
 def _report_crash(context: Context, error: BaseException) -> AttemptReport:
     """Return the report for a handler that raised SystemExit or the like: it has failed."""
     trace = "".join(traceback.format_exception(error))
-    execution_error = truncate_error(type(error).__qualname__, _error_text(error), trace)
+    execution_error = truncate_error(type(error).__qualname__, exception_text(error), trace)
     return context.report(Retry(execution_error.message), execution_error)
 
 
-def _summarize(work: ClaimedWork, report: AttemptReport) -> _Ending:
+def _summarize(work: ClaimedWork, report: AttemptReport) -> AttemptSummary:
     run, retry = work.run, work.task.retry
     match report.outcome:
         case Done():
-            return _Ending("succeeded", "")
+            return AttemptSummary(work, "succeeded", "")
         case Retry(reason):
             is_last = run.attempt - run.attempts_before_suspension > retry.max_retries
-            return _failure("failed" if is_last else "retrying", reason, report)
+            return _failure(work, "failed" if is_last else "retrying", reason, report)
         case Fail(reason):
-            return _failure("failed", reason, report)
+            return _failure(work, "failed", reason, report)
         case Snooze(_, reason):
-            return _Ending("snoozed", reason)
+            return AttemptSummary(work, "snoozed", reason)
         case Suspend(reason):
-            return _Ending("suspended", reason)
+            return AttemptSummary(work, "suspended", reason)
         case Cancel(reason):
-            return _Ending("cancelled", reason)
+            return AttemptSummary(work, "cancelled", reason)
 
 
-def _failure(status: str, reason: str, report: AttemptReport) -> _Ending:
+def _failure(work: ClaimedWork, status: str, reason: str, report: AttemptReport) -> AttemptSummary:
     error = report.error
-    return (
-        _Ending(status, reason) if error is None else _Ending(status, f"{error.type}: {reason}", error.traceback or "")
-    )
-
-
-def _error_text(error: BaseException) -> str:
-    try:
-        return str(error) or type(error).__qualname__
-    except Exception:  # noqa: BLE001 - the exception's own __str__ may fail
-        return type(error).__qualname__
+    if error is None:
+        return AttemptSummary(work, status, reason)
+    return AttemptSummary(work, status, f"{error.type}: {reason}", error.traceback or "")
 
 
 def _log_fields(work: ClaimedWork, action: str) -> dict[str, str]:

@@ -166,8 +166,8 @@ def test_work_for_workers_costs_its_offer_its_claim_and_its_end(sim: Simulation)
 def test_a_cancel_with_a_callback_costs_a_read_a_document_and_a_dispatch_more(sim: Simulation) -> None:
     """Sending it costs what any callback costs."""
     costs = []
-    for fields in ({}, {"on_completion": {"webhook": URL}}):
-        task = sim.app.create(owner="ada", handler="wait", **fields)
+    for callback in (None, {"webhook": URL}):
+        task = sim.app.create(owner="ada", handler="wait", on_completion=callback)
         sim.advance(timedelta(minutes=1))
         before = sim.counts.copy()
         sim.app.cancel(task.id)

@@ -17,12 +17,12 @@ def call_id(app: App, parent: Task) -> str:
     return branch.task.id
 
 
-def register_parent_and_child(app: App) -> None:
+def register_parent(app: App, **fields: Any) -> None:
     """Let the handler make one call, and return the result that it got."""
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
         try:
-            return ctx.call("c", {}).result()
+            return ctx.call("c", {}, **fields).result()
         except CallFailed as failure:
             return [failure.status, failure.message]
 
@@ -41,7 +41,7 @@ def test_a_manual_run_does_not_resolve_a_call(app: App, sim: Simulation, create:
         ctx.sleep(DAY)
         return "call"
 
-    register_parent_and_child(app)
+    register_parent(app)
     parent = create()
     sim.advance(MINUTE)
     app.trigger(call_id(app, parent))
@@ -55,14 +55,7 @@ def test_a_call_that_is_cancelled_before_it_ran_fails_despite_a_manual_run(
 ) -> None:
     """Its task has run, and so has a last execution, but no outcome."""
     app.handler("c")(lambda: "by hand")
-
-    def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
-        try:
-            return ctx.call("c", {}, jitter=DAY).result()
-        except CallFailed as failure:
-            return [failure.status, failure.message]
-
-    register_work_handler(app, call)
+    register_parent(app, jitter=DAY)
     parent = create()
     sim.advance(MINUTE)
     child = call_id(app, parent)

@@ -20,10 +20,7 @@ def generate_values(read: Callable[[int], object]) -> Iterator[object]:
 
 LAZY: dict[str, Callable[[Callable[[int], object]], object]] = {
     "generator": generate_values,
-    "expression": lambda read: (read(number) for number in range(3)),
     "map": lambda read: map(read, range(3)),
-    "filter": lambda read: (pair[1] for pair in filter(None, ((number, read(number)) for number in range(3)))),
-    "zip": lambda read: (pair[0] for pair in zip(map(read, range(3)), "abc", strict=True)),
     "slice": lambda read: islice(map(read, range(9)), 3),
     "two of them": lambda read: map(read, generate_values(lambda number: number)),  # type: ignore[arg-type]
 }

@@ -25,7 +25,6 @@ INSIDE: dict[str, tuple[Callable[[Context, CallHandle[Any]], object], str]] = {
     "sleep": (lambda ctx, _: ctx.sleep(DAY), "sleep"),
     "wait_for": (lambda ctx, _: ctx.wait_for("go"), "event 'go'"),
     "version": (lambda ctx, _: ctx.version("better", 2), "version 'better'"),
-    "known version": (lambda ctx, _: ctx.version("known", 2), "version 'known'"),
 }
 
 
@@ -41,7 +40,6 @@ def test_durable_operations_are_refused_inside_a_step(
     app.handler("fine")(lambda: "fine")
 
     def call(ctx: Context) -> str:
-        ctx.version("known", 3)
         handle = ctx.call("fine")
 
         def inside() -> object:
@@ -60,7 +58,7 @@ def test_durable_operations_are_refused_inside_a_step(
     assert len(done) == 1
     expected = f"A step cannot contain other operations: move {INSIDE[ask][1]} out of it, into the handler."
     assert set(messages) == {f"Step 'outer' failed: WorkflowError: {expected}"}
-    assert [step.kind for step in execution.steps] == ["VERSION", "CALL", "STEP", "SLEEP"]
+    assert [step.kind for step in execution.steps] == ["CALL", "STEP", "SLEEP"]
 
 
 @pytest.mark.parametrize("ask", INSIDE)
@@ -89,12 +87,9 @@ def test_a_suspended_handler_gets_no_more_results(app: App, ask: str) -> None:
 SWALLOWING: dict[str, Callable[[Context], object]] = {
     "and ends": lambda _: None,
     "and asks on": lambda ctx: ctx.sleep(DAY),
-    "and asks for what was recorded": lambda ctx: ctx.step("second", lambda: 1),
     "and takes a step": lambda ctx: ctx.step("another", lambda: 1),
     "and calls": lambda ctx: ctx.call("fine"),
-    "and waits for nothing": lambda ctx: ctx.gather(),
     "and asks the time": lambda ctx: ctx.now(),
-    "and asks for a version": lambda ctx: ctx.version("v", 1),
 }
 
 

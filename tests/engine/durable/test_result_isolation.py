@@ -22,7 +22,6 @@ def order() -> dict[str, Any]:
 
 SOURCES: dict[str, Callable[[Context], Any]] = {
     "a step": lambda ctx: ctx.step("find", order),
-    "a step within": lambda ctx: ctx.step("find", lambda: {"order": order()})["order"],
     "a call": lambda ctx: ctx.call("find").result(),
     "a call within": lambda ctx: ctx.call("wrap").result()["order"],
     "a gathered call": lambda ctx: ctx.gather(ctx.call("find"))[0],

@@ -78,10 +78,8 @@ def _return_always(answer: object) -> Callable[[Context], object]:
     ("answer", "content"),
     [
         (None, None),
-        ("text", "text"),
         (Done({"a": 1}), {"a": 1}),
         (Done([[1, [2]], None]), [[1, [2]], None]),
-        ((1, 2), [1, 2]),
         (datetime(2027, 1, 1, tzinfo=UTC), "2027-01-01T00:00:00Z"),
         ({1: "a"}, {"1": "a"}),
         (Picky(), {"name": "x"}),
@@ -98,25 +96,19 @@ def test_a_result_is_stored_as_json(answer: object, content: object) -> None:
     [
         object(),
         Unsayable(),
-        Done(object()),
         ROUND,
         float("nan"),
-        {"": 1},
         {"__a__": 1},
         "\ud800",
         2**63,
-        b"\xff",
         "x" * (MAX_CONTENT + 1),
         [1] * 200_000,
-        {"rows": [{"n": 1}] * 110_000},
         lambda: None,
-        Done,
         Retry("no time", after=5),  # type: ignore[arg-type]
         Retry("never", after=timedelta.max),
         Snooze("tomorrow"),  # type: ignore[arg-type]
         Snooze(datetime(2027, 1, 1, 1)),  # noqa: DTZ001 - a naive one
         Snooze(datetime.max.replace(tzinfo=UTC)),
-        Snooze(timedelta.max),
     ],
     ids=lambda answer: str(type(answer)),
 )

@@ -76,7 +76,6 @@ UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
         {"to": "x", "by_name": {"k": {"txt": "b"}}},
         "payload.by_name.k.txt: is not a field of Line (Did you mean ",
     ),
-    "optional": ({"to": "x", "best": {"text": "a", "font": 2}}, "payload.best.font: is not a field of Line"),
     "recursive": ({"to": "x", "answers": [{"to": "y", "cc": "z"}]}, "payload.answers.0.cc: is not a field of Letter"),
 }
 
@@ -151,7 +150,6 @@ def test_children_and_calls_are_checked_like_tasks(app: App) -> None:
             {"to": "x", "lines": [{}]},
             "payload.lines.0.text: Field required (Line has text: str, size: int (optional).)",
         ),
-        ({"to": "x", "best": {}}, "payload.best.text: Field required (Line has text: str, size: int (optional).)"),
     ],
 )
 def test_a_missing_field_shows_the_models_fields_and_types(app: App, payload: dict[str, Any], message: str) -> None:

@@ -155,8 +155,6 @@ def test_a_child_that_cannot_accept_the_earlier_results_has_failed(
     [
         (["long", "long", "name"], []),
         (["long", "long", "long", "name"], [2]),
-        (["longest", "name", "longest"], [0, 2]),
-        (["deep", "name"], [0]),
         (["deep", "long", "longest", "name"], [0, 2]),
         (["longest"] * 20, [*range(20)]),
         (["numbers", "name", "numbers", "deep"], [2, 3]),
@@ -215,11 +213,9 @@ def test_children_cannot_be_removed_without_another_handler(app: App, children: 
     [
         ({"children": [{"handler": "no-such"}]}, "children.0.handler"),
         ({"children": [add(1), {"handler": "broken", "payload": {"x": 1}}]}, "children.1.payload.x"),
-        ({"children": [{"payload": {}}]}, "children.0.handler"),
         ({"children": [add(1)] * 101}, "children"),
         ({"children": [add(1, resultsAs="given")], "parallel": True}, "children.0.resultsAs"),
         ({"children": [add(1)], "handler": "add"}, "children"),
-        ({"children": []}, "children"),
         ({"children": [], "handler": "cloudsched.children"}, "children"),
         ({"children": [add(1), {"handler": "sum", "resultsAs": "givn"}]}, "children.1.resultsAs"),
         ({"children": [add(1), {"handler": "whole", "resultsAs": "given"}]}, "children.1.resultsAs"),

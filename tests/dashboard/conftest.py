@@ -6,7 +6,6 @@ import html
 import logging
 import re
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -36,14 +35,6 @@ PARIS = ZoneInfo("Europe/Paris")
 ATTACK = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
 
-FIRST_STEPS: Counter[str] = Counter()
-"""How often the first step of the handler ``stepped`` was done, by task."""
-
-
-def fail_always() -> None:
-    raise ValueError("it always does")
-
-
 def make_app() -> App:
     app = App()
 
@@ -66,11 +57,6 @@ def make_app() -> App:
     @app.handler("asks", access="users")
     def asks(ctx: Context) -> str:
         return str(ctx.wait_for("approved", timeout=timedelta(days=60)))
-
-    @app.handler("stepped", access="users", retry=0)
-    def stepped(ctx: Context) -> None:
-        ctx.step("first", lambda: FIRST_STEPS.update([ctx.task.id]))
-        ctx.step("second", fail_always, retry=False)
 
     @app.handler("gated")
     def gated(_: Context) -> None:

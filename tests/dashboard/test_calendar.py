@@ -152,12 +152,12 @@ def test_a_clock_change_is_said_in_words_and_at_its_day() -> None:
     assert [row["change"] for row in autumn["table"]] == ["the first 02:30 of two", "the second 02:30 of two"]
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2027-02-30", "0001-01-01", "9999-12-31", "2027-W12", "-1"])
-@pytest.mark.parametrize("name", ["week", "day"])
+@pytest.mark.parametrize("text", ["", "soon", "2027-02-30", "0001-01", "0001-01-01", "9999-12", "9999-12-31", "-1"])
+@pytest.mark.parametrize("name", ["month", "week", "day"])
 def test_any_text_in_the_address_shows_some_days(name: str, text: str) -> None:
     """What is no day shows this week; what lies beyond the calendar shows its end."""
     page = calendar_view.build(answer(), look(**{name: text}))
-    assert len(page["rows"]) in {1, 7}
+    assert len(page["rows"]) in {1, 7} or len(page["month"]) > 3
 
 
 def ended(at: str, status: str = "SUCCEEDED", task: str = "t") -> Json:

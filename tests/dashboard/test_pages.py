@@ -183,13 +183,6 @@ def test_what_is_not_there_is_said(ui: str) -> None:
     assert post(f"{ui}/tasks/sync/verbs/explode", {}).status_code == 404
 
 
-def test_home_says_what_is_open(ui: str) -> None:
-    """What waits is listed although it began long ago, and the sentence counts it."""
-    text = get(f"{ui}/").text
-    assert "monthly-close" in text
-    assert "1 open." in text
-
-
 def test_the_clock_moves_from_the_page() -> None:
     """An hour on, and to an instant, over the clock change at night; never backwards, and words are refused."""
     with run_stack(make_app(), store="sqlite", clock=MovableClock(NOW, frozen=True)) as stack:

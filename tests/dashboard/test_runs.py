@@ -7,6 +7,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from tests.dashboard.conftest import read_hidden
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
@@ -47,12 +48,6 @@ def read(pages: Pages, who: str, path: str) -> str:
 
 def list_rows(text: str) -> list[str]:
     return re.findall(r'<tr data-key="([^"/]+/[^"]+)"', text)
-
-
-def read_retry(text: str) -> dict[str, str]:
-    """Return the hidden fields of the question's form."""
-    form = text[text.index('<form method="post"') :]
-    return dict(re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', form))
 
 
 def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -> None:
@@ -105,7 +100,7 @@ def test_the_question_names_the_first_ten_and_the_count(pages: Pages, app: App) 
     assert len(re.findall(r"<th scope=\"row\">\s*<a", text)) == 10
     assert "and 13 more" in text
     IS_MENDED.append(True)
-    answer = pages.post("admin", "/retry", read_retry(text))
+    answer = pages.post("admin", "/retry", read_hidden(text))
     assert answer.status_code == 303
     assert "/tasks/batch-" in answer.headers["Location"]
     pages.sim.advance(timedelta(minutes=1))
@@ -121,7 +116,7 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     assert pages.get("ada", "/retry?only=ticked&owner=ada").status_code == 400
     text = read(pages, "ada", f"/retry?only=ticked&pick={first}")
     assert "Retry 1 execution?" in text
-    form = read_retry(text)
+    form = read_hidden(text)
     refused = pages.post("ada", "/retry", {**form, "count": "2"})
     assert refused.status_code == 412
     assert "the number has changed" in refused.text
@@ -139,11 +134,3 @@ def test_the_tasks_of_ticked_runs_are_cancelled_after_a_question(pages: Pages, a
     asked = read(pages, "ada", f"/bulk?of=runs&action=delete&pick={rows[0]}&pick={rows[0]}")
     assert "Delete 1 task?" in asked
     assert pages.get("ada", "/bulk?of=runs&action=cancel&handler=load").status_code == 400
-
-
-def test_a_user_cannot_name_executions_of_others(pages: Pages, app: App) -> None:
-    """It is as if there were none."""
-    run(pages, app, 1, owner="bob")
-    (theirs,) = list_rows(read(pages, "bob", "/runs"))
-    assert "Nothing to retry" in read(pages, "ada", f"/retry?only=ticked&pick={theirs}")
-    assert pages.get("ada", "/runs?owner=bob").status_code == 403

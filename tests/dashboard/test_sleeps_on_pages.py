@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -68,10 +68,3 @@ def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
 def test_other_messages_are_shown_as_they_are(status: str, message: str | None) -> None:
     """What is no end of a sleep, and what no calendar has."""
     assert write_message({"status": status, "message": message}, visit()) == (message or "")
-
-
-def test_what_follows_a_sleep_stays() -> None:
-    """An instant with microseconds is read, and what waits beside it is said, too."""
-    at = datetime(2027, 1, 1, 9, 0, 0, 5, tzinfo=UTC)
-    record = {"status": "SUSPENDED", "message": f"It sleeps until {at.isoformat()}; a call waits for room."}
-    assert write_message(record, visit()) == f"It sleeps until {visit().moment(at).text}; a call waits for room."

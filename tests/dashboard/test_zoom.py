@@ -15,7 +15,7 @@ from tests.dashboard.conftest import NOW, PARIS, get, look
 from cloudsched.dashboard.chart_axis import WHOLE, Part, clip, find_parts, read_window
 from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
 from cloudsched.dashboard.task_view import build_life
-from cloudsched.dashboard.waterfall import make_scale, make_waterfall
+from cloudsched.dashboard.waterfall import make_scale
 
 PLACES = st.floats(0, 1, allow_nan=False)
 START = datetime(2027, 2, 1, 8, tzinfo=UTC)
@@ -94,51 +94,6 @@ def test_a_window_beside_the_axis_shows_all() -> None:
         START,
         START + timedelta(hours=1),
     )
-
-
-def make_record(*spans: tuple[int, int]) -> dict[str, object]:
-    """Return an execution whose steps ran at these minutes."""
-
-    def write(minutes: float) -> str:
-        return (START + timedelta(minutes=minutes)).isoformat()
-
-    steps = [
-        {
-            "number": number,
-            "kind": "STEP",
-            "name": f"part {number}",
-            "status": "SUCCEEDED",
-            "startedAt": write(first),
-            "finishedAt": write(last),
-        }
-        for number, (first, last) in enumerate(spans, 1)
-    ]
-    last = max(last for _, last in spans)
-    attempts = [
-        {"number": 1, "status": "SUCCEEDED", "startedAt": write(first), "finishedAt": write(end)}
-        for first, end in spans
-    ]
-    return {
-        "status": "SUCCEEDED",
-        "scheduledFor": write(0),
-        "startedAt": write(0),
-        "finishedAt": write(last),
-        "steps": steps,
-        "attempts": attempts,
-    }
-
-
-def test_zooming_into_a_stretch_drops_the_gaps_outside_it() -> None:
-    """The waterfall of a part has the rows that lie in it, the handler, and no gap before or after."""
-    record = make_record((0, 10), (3000, 3010), (9000, 9010))
-    whole = make_waterfall(record, NOW)
-    assert len(whole.scale.gaps) == 2
-    window = (START + timedelta(minutes=2990), START + timedelta(minutes=3020))
-    part = make_waterfall(record, NOW, window=window)
-    assert [row.name for row in part.rows] == ["The handler", "part 2"]
-    assert part.scale.span == window
-    assert not any(gap.end <= window[0] or gap.start >= window[1] for gap in part.scale.gaps)
-    assert part.whole.span == whole.scale.span
 
 
 @given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), min_size=1, max_size=8), PLACES, PLACES)

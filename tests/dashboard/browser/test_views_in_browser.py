@@ -45,20 +45,6 @@ PROBLEMS = {
     "tasks?page=made-up": "Not possible",
 }
 """Addresses that show a problem, and its heading."""
-FIXED = {
-    "": "Home",
-    "tasks": "Tasks",
-    "tasks/weekday-report": "Weekday report",
-    "calendar": "Calendar",
-    "runs": "Runs",
-    "queues": "Queues",
-    "locks": "Locks",
-    "usage": "Usage",
-    "outbox": "Outbox and inbox",
-}
-"""The addresses that people may share, and the heading of each."""
-
-
 SAY_BUSY = """() => {
     const main = document.getElementById('main');
     const say = () => console.log(`busy: ${main.getAttribute('aria-busy')}`);
@@ -134,18 +120,6 @@ def test_the_form_for_a_key_is_fit_for_everybody(tour: Visitor, site: Site) -> N
     answer = page.goto(f"{site.stack.url}/ui/locks")
     assert answer
     assert answer.status == 401
-
-
-@pytest.mark.parametrize("path", FIXED)
-def test_an_address_can_be_opened_reloaded_and_shared(tour: Visitor, path: str) -> None:
-    """It shows the same view again, and stays as it is."""
-    page = tour.go(path)
-    for load in (None, page.reload):
-        if load:
-            load()
-        assert page.url == tour.site.pages[Role.ADMIN] + path
-        assert page.locator("h1").all_inner_texts() == [FIXED[path]]
-        page.locator("main:not([aria-busy])").wait_for()
 
 
 def test_main_is_busy_while_the_next_page_loads(tour: Visitor) -> None:

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -132,14 +133,14 @@ def ui(stack: Stack) -> str:
     return f"{stack.url}/ui"
 
 
-def visit(*, zone: ZoneInfo = UTC_ZONE, owner: str | None = None, is_local: bool = True, **query: str) -> Visit:
+def visit(*, zone: ZoneInfo = UTC_ZONE, owner: str | None = None, **query: str) -> Visit:
     """Return an admin's look at a page, at `NOW`."""
-    return Visit(NOW, zone, query, may_change=True, role="admin", owner=owner, is_local=is_local)
+    return Visit(NOW, zone, query, may_change=True, role="admin", owner=owner, is_local=True)
 
 
 def look(**query: str) -> Visit:
     """Return an admin's look at a page in Paris, whatever its address says."""
-    return Visit(NOW, PARIS, query, may_change=True, role="admin", owner=None, is_local=True)
+    return replace(visit(zone=PARIS), query=query)
 
 
 def get(url: str, **query: str) -> requests.Response:

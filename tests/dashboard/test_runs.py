@@ -125,12 +125,3 @@ def test_what_is_ticked_is_retried_and_nothing_else(pages: Pages, app: App) -> N
     pages.sim.advance(timedelta(minutes=1))
     assert first not in list_rows(read(pages, "ada", "/runs?status=failed"))
     assert len(list_rows(read(pages, "ada", "/runs?status=failed"))) == 2
-
-
-def test_the_tasks_of_ticked_runs_are_cancelled_after_a_question(pages: Pages, app: App) -> None:
-    """Each once; without a tick nothing is asked, whatever the filters."""
-    run(pages, app, 2)
-    rows = list_rows(read(pages, "ada", "/runs"))
-    asked = read(pages, "ada", f"/bulk?of=runs&action=delete&pick={rows[0]}&pick={rows[0]}")
-    assert "Delete 1 task?" in asked
-    assert pages.get("ada", "/bulk?of=runs&action=cancel&handler=load").status_code == 400

@@ -29,14 +29,11 @@ def fetch(api: Api, visit: Visit) -> Json:
     """Ask the API how many tasks would be changed."""
     action = _find_action(visit.query.get("action", ""))
     filters, words = read_task_filters(visit)
-    picked = [each.partition("/")[0] for each in visit.query.get(PICK, "").split()]
-    ids = visit.query.get("ids", "").split() or list(dict.fromkeys(picked))
-    if not ids and visit.query.get("of") == "runs":  # its filters choose executions, and not tasks
-        raise InvalidInput("selection", "needs executions: none is ticked", "Tick the executions of the tasks first.")
+    ids = visit.query.get("ids", "")
     if not ids and words:
         problem = "needs tasks: a search by words is no filter of the API"
         raise InvalidInput("selection", problem, "Tick the tasks, or filter by status, handler, owner or label.")
-    return _count(api, {"ids": " ".join(ids)} if ids else filters, action)
+    return _count(api, {"ids": ids} if ids else filters, action)
 
 
 def fetch_retry(api: Api, visit: Visit) -> Json:
@@ -114,7 +111,7 @@ def build(answer: Json, visit: Visit) -> Json:
     would = "would be changed" if action else "that failed would get one more attempt each"
     nothing = f"No task can be changed so: {verb.lower()} concerns none." if action else "No failed execution matches."
     may_concern = bool(count) or is_at_least  # counting stops at a bound
-    dropped = dict.fromkeys(("action", "ids", PICK, "of", "page", "q", "all", "only", "count", "key"))
+    dropped = dict.fromkeys(("action", "ids", PICK, "page", "q", "all", "only"))
     kept = {name: text for name, text in chosen.items() if name not in dropped}
     return {
         "error": "",

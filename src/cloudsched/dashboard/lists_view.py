@@ -296,9 +296,9 @@ def build_runs(answer: Json, visit: Visit) -> Json:
 
 
 def _build_run(record: Json, visit: Visit) -> Json:
-    """Return a run as a row. It can be picked if it can be retried, or cancelled with its task."""
+    """Return a run as a row. It can be picked if it can be retried."""
     caller = record.get("calledBy")
-    may_pick = (record["status"] in BAD or record["status"] in OPEN) and caller is None and visit.may_change
+    may_pick = record["status"] in BAD and caller is None and visit.may_change
     return {
         **build_execution(record, visit),
         "pick": f"{record['taskId']}/{record['id']}" if may_pick else "",

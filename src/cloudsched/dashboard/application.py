@@ -179,15 +179,20 @@ class Dashboard:
         done = "" if refusal else request.args.get("done", "")
         verb = UNDONE_BY.get(done)
         undo = verb if view is VIEWS["task"] and verb and verb in page["task"].get("allowedVerbs", ()) else None
-        shell = {
-            "tab": view.tab,
-            "is_live": view.is_live and not view.is_form,
-            "said": refusal or DONE.get(done, ""),
-            "tone": "fail" if refusal else "",
-            "undo": undo,
-        }
-        title = page.get("title") or view.tab
-        return self._render(request, visit, view.template, page, status, shell, title=title, zones=zones)
+        return self._render(
+            request,
+            visit,
+            view.template,
+            status,
+            page=page,
+            title=page.get("title") or view.tab,
+            tab=view.tab,
+            is_live=view.is_live and not view.is_form,
+            said=refusal or DONE.get(done, ""),
+            tone="fail" if refusal else "",
+            undo=undo,
+            zones=visit.list_zones(*zones),
+        )
 
     def _act(self, request: Request, task_id: str, verb: str) -> Response:
         try:
@@ -240,36 +245,21 @@ class Dashboard:
         visit = Visit(now, zone, {}, may_change=False, role="", owner=None, is_local=self._clock is not None)
         page = {"what": what, "then": then, "again": {} if status in _FINAL else again or {}}
         titles = {401: "Who are you?", 403: "Not allowed", 404: "Not found", 503: "No answer"}
-        shell = {"tab": "", "is_live": True, "said": "", "tone": "", "undo": None}
-        return self._render(
-            request, visit, "problem.html", page, status, shell, title=titles.get(status, "Not possible")
-        )
+        title = titles.get(status, "Not possible")
+        return self._render(request, visit, "problem.html", status, page=page, title=title)
 
-    def _render(  # noqa: PLR0913 - what a page has
-        self,
-        request: Request,
-        visit: Visit,
-        template: str,
-        page: Json,
-        status: int,
-        shell: Json,
-        *,
-        title: str,
-        zones: Iterable[str] = (),
-    ) -> Response:
+    def _render(self, request: Request, visit: Visit, template: str, status: int, **shown: object) -> Response:
+        frame = {"tab": "", "is_live": True, "said": "", "tone": "", "undo": None, "zones": visit.list_zones()}
         text = TEMPLATES.get_template(template).render(
-            page=page,
+            {**frame, **shown},
             visit=visit,
-            title=title,
             root=_root(request),
             address=_address(request),
-            zones=visit.list_zones(*zones),
             tabs=TABS,
-            every=(LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL) if shell["is_live"] else 0,
+            interval=LOCAL_INTERVAL if visit.is_local else CLOUD_INTERVAL,
             mode=None if self._clock is None else self._clock.mode,
             place=self._place,
             has_sign_in=self._has_sign_in,
-            **shell,
         )
         return Response(text, status=status, mimetype="text/html", headers={"Cache-Control": "no-store"})
 

@@ -147,6 +147,11 @@ def get(url: str, **query: str) -> requests.Response:
     return requests.get(url, params=query, timeout=60)
 
 
+def find_execution(ui: str, task: str) -> str:
+    """Return the latest execution of a task."""
+    return str(get(f"{ui.removesuffix('/ui')}/v1/tasks/{task}/executions").json()["executions"][0]["id"])
+
+
 def post(url: str, form: dict[str, str], **headers: str) -> requests.Response:
     origin = "/".join(url.split("/")[:3])
     given = {"Origin": origin, **{name.replace("_", "-"): value for name, value in headers.items()}}

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from tests.dashboard.conftest import TASKS, get
+from tests.dashboard.conftest import TASKS, find_execution, get
 from tests.dashboard.role_pages import ROLES, Pages
 
 from cloudsched import App
@@ -22,11 +22,6 @@ def app() -> App:
         return payload
 
     return app
-
-
-def find_execution(ui: str, task_id: str) -> str:
-    answer = get(f"{ui.removesuffix('/ui')}/v1/tasks/{task_id}/executions")
-    return str(answer.json()["executions"][0]["id"])
 
 
 @pytest.mark.parametrize("who", ROLES)

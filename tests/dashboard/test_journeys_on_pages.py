@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import requests
-from tests.dashboard.conftest import NOW, get, make_app, post, read_form
+from tests.dashboard.conftest import get, post, read_form
 
-from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.stack import Stack, run_stack
+from cloudsched.local.stack import Stack
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    with run_stack(make_app(), store="sqlite", clock=MovableClock(NOW, frozen=True)) as running:
-        known = requests.put(f"{running.url}/v1/people/ada", json={"timezone": "Asia/Tokyo"}, timeout=60)
-        assert known.status_code == 201
-        yield running
+@pytest.fixture(scope="module", autouse=True)
+def _zone_of_ada(stack: Stack) -> None:
+    known = requests.put(f"{stack.url}/v1/people/ada", json={"timezone": "Asia/Tokyo"}, timeout=60)
+    assert known.status_code == 201
 
 
 def make(stack: Stack, task_id: str) -> dict[str, Any]:

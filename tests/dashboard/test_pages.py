@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 from tests.cases import try_each
-from tests.dashboard.conftest import ATTACK, NOW, get, make_app, post
+from tests.dashboard.conftest import ATTACK, NOW, find_execution, get, make_app, post
 from werkzeug.test import Client as Browser
 
 import cloudsched.dashboard
@@ -42,11 +42,6 @@ ADDRESSES = (
     "/tasks/monthly-close",
     "/tasks/sync",
 )
-
-
-def execution_of(stack: Stack, task: str) -> str:
-    page = get(f"{stack.url}/v1/tasks/{task}/executions").json()
-    return str(page["executions"][0]["id"])
 
 
 @try_each("address", ADDRESSES)
@@ -95,18 +90,18 @@ def test_a_task_says_why_what_ran_and_what_comes(ui: str) -> None:
     assert text.count("clocks go forward on 28 Mar") == 1
 
 
-def test_an_execution_shows_what_it_did(stack: Stack, ui: str) -> None:
+def test_an_execution_shows_what_it_did(ui: str) -> None:
     """Steps, the sleep, the wait, progress, and the gap in which nothing ran; a step can be chosen."""
-    address = f"{ui}/tasks/monthly-close/executions/{execution_of(stack, 'monthly-close')}"
+    address = f"{ui}/tasks/monthly-close/executions/{find_execution(ui, 'monthly-close')}"
     text = get(address, step="1").text.replace("\N{NO-BREAK SPACE}", " ")
     for part in ("collect", "balance", "approved", "214 invoices collected", "gaps compressed: ", "1, step collect"):
         assert part in text, part
     assert "gaps compressed" not in get(address, scale="true").text
 
 
-def test_a_failure_is_readable(stack: Stack, ui: str) -> None:
+def test_a_failure_is_readable(ui: str) -> None:
     """Its error, and the traceback folded."""
-    text = get(f"{ui}/tasks/sync/executions/{execution_of(stack, 'sync')}").text
+    text = get(f"{ui}/tasks/sync/executions/{find_execution(ui, 'sync')}").text
     assert "ValueError: the warehouse of shop did not answer" in text
     assert re.search(r"<details>\s*<summary>Traceback</summary>", text)
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import NOW, TASKS, get
+from tests.dashboard.conftest import NOW, find_execution, get
 
 from cloudsched.dashboard.execution_view import FOLDED, find_payload, show_content
 from cloudsched.dashboard.waterfall import WAITS, draw_axis, draw_ground, draw_row, make_waterfall
@@ -176,7 +176,6 @@ def test_big_results_are_folded_and_can_be_fetched() -> None:
 
 def test_a_page_says_what_its_handler_got(ui: str) -> None:
     """The payload of the task's own, since nobody has edited it."""
-    record = get(f"{ui.removesuffix('/ui')}/v1/tasks/{TASKS[0]['id']}/executions").json()["executions"][0]
-    page = get(f"{ui}/tasks/{TASKS[0]['id']}/executions/{record['id']}")
+    page = get(f"{ui}/tasks/weekday-report/executions/{find_execution(ui, 'weekday-report')}")
     assert "What its handler got" in page.text
     assert "Its task&#39;s payload." in page.text

@@ -69,6 +69,17 @@ class View:
     """True if it changes by itself. Usage does not, because each look sums up the changes, at a read for each task."""
 
 
+def _make_form(
+    path: str,
+    fetch: Callable[..., Json],
+    build: Callable[[Json, Visit], Json],
+    send: Callable[..., Done | Again],
+    template: str,
+    tab: str = "Tasks",
+) -> View:
+    return View(path, fetch, build, template, tab, send, is_form=True)
+
+
 _TASK, _EXECUTION = "/tasks/<task_id>", "/tasks/<task_id>/executions/<execution_id>"
 VIEWS: Final = {
     "home": View("/", home_view.fetch, home_view.build, "home.html", "Home"),
@@ -84,25 +95,15 @@ VIEWS: Final = {
     "usage": View("/usage", usage_view.fetch, usage_view.build, "usage.html", "Usage", is_live=False),
     "tasks": View("/tasks", lists_view.fetch_tasks, lists_view.build_tasks, "tasks.html", "Tasks"),
     "runs": View("/runs", lists_view.fetch_runs, lists_view.build_runs, "runs.html", "Runs"),
-    "retry": View(
-        *("/retry", bulk_view.fetch_retry, bulk_view.build, "bulk.html", "Runs", bulk_view.send_retry), is_form=True
+    "retry": _make_form(
+        "/retry", bulk_view.fetch_retry, bulk_view.build, bulk_view.send_retry, "bulk.html", tab="Runs"
     ),
-    "bulk": View("/bulk", bulk_view.fetch, bulk_view.build, "bulk.html", "Tasks", bulk_view.send, is_form=True),
-    "new": View(
-        *("/new", task_form.fetch_new, task_form.build, "task_form.html", "Tasks", task_form.send_new), is_form=True
-    ),
-    "edit": View(
-        *(f"{_TASK}/edit", task_form.fetch_edit, task_form.build, "task_form.html", "Tasks", task_form.send_edit),
-        is_form=True,
-    ),
-    "run": View(
-        *(f"{_TASK}/run", task_form.fetch_run, task_form.build_run, "run.html", "Tasks", task_form.send_run),
-        is_form=True,
-    ),
-    "answer": View(
-        *(f"{_TASK}/events/<event>", task_form.fetch_run, task_form.build_run, "run.html", "Tasks"),
-        task_form.send_run,
-        is_form=True,
+    "bulk": _make_form("/bulk", bulk_view.fetch, bulk_view.build, bulk_view.send, "bulk.html"),
+    "new": _make_form("/new", task_form.fetch_new, task_form.build, task_form.send_new, "task_form.html"),
+    "edit": _make_form(f"{_TASK}/edit", task_form.fetch_edit, task_form.build, task_form.send_edit, "task_form.html"),
+    "run": _make_form(f"{_TASK}/run", task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"),
+    "answer": _make_form(
+        f"{_TASK}/events/<event>", task_form.fetch_run, task_form.build_run, task_form.send_run, "run.html"
     ),
     "task": View(_TASK, task_view.fetch, task_view.build, "task.html", "Tasks"),
     "execution": View(_EXECUTION, execution_view.fetch, execution_view.build, "execution.html", "Tasks"),

@@ -32,14 +32,14 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, HttpResponse, Pause, parse_response
+from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, HttpResponse, parse_response
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
 from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn
 from cloudsched.dashboard.visit import Api
 from cloudsched.domain.documents.authority import is_subject
 from cloudsched.domain.local_requests import find_forwarding_header
-from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.errors import Misconfigured
 from cloudsched.web.api.router import API_PATHS
 from cloudsched.web.auth.authentication import KEY_PREFIX
 from cloudsched.web.auth.roles import Caller, Role, describe_subject
@@ -171,22 +171,14 @@ class _OwnApi:
         self._caller = caller
 
     def run_flow(self, flow: Flow[T]) -> T:
-        """Do what a flow asks for, and return its result."""
-        response: ApiResponse | None = None
-        error: CloudschedError | None = None
-        while True:
-            try:
-                wanted = flow.throw(error) if error is not None else flow.send(response)  # type: ignore[arg-type]
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]  # the flow's own
-            response = error = None
-            if isinstance(wanted, Pause):
-                time.sleep(wanted.seconds)
-                continue
-            try:
-                response = self._send(wanted)
-            except CloudschedError as refusal:
-                error = refusal
+        """Return what a flow of the dashboard returns. It has one request, and never waits."""
+        wanted = next(flow)
+        assert isinstance(wanted, ApiRequest)  # noqa: S101 - see above
+        try:
+            flow.send(self._send(wanted))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # the flow's own
+        raise AssertionError("The flow has asked twice.")
 
     def _send(self, wanted: ApiRequest) -> ApiResponse:
         request = Request(_write_environ(wanted, _asked_through.get(), self._credential))

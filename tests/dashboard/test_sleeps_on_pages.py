@@ -24,10 +24,6 @@ def app() -> App:
     def naps(ctx: Context) -> None:
         ctx.sleep(WAKES)
 
-    @app.handler("naps_for")
-    def naps_for(ctx: Context, payload: dict[str, int]) -> None:
-        ctx.sleep(timedelta(days=payload.get("days", 1)))
-
     return app
 
 

@@ -50,7 +50,7 @@ class Counts:
 
 _NAMES: Final = ("reads", "commits", "writes", "deletes", "dispatches")
 Cost: TypeAlias = Mapping[str, int] | Callable[..., Mapping[str, int]]
-"""What a call costs, also if it fails, or a function that returns this from its result and its arguments."""
+"""The cost of a call, also if it fails, or a function that returns this from its result and its arguments."""
 _FREE: Final[Cost] = {}
 _ONE_READ: Final[Cost] = {"reads": 1}
 

@@ -28,7 +28,7 @@ _Query: Message = messages.StructuredQuery
 _Operator = messages.StructuredQuery.FieldFilter.Operator
 _Direction = messages.StructuredQuery.Direction
 NAME = "__name__"
-"""What a query calls the full name of a document."""
+"""The name that a query has for the full name of a document."""
 EQUAL = _Operator.EQUAL
 Filter: TypeAlias = tuple[str, int, object]
 """A field, an operator and a value."""
@@ -165,7 +165,7 @@ def build_query(
     Args:
         collection: The collection.
         limit: The most documents.
-        filters: What all of them match.
+        filters: The conditions that all of them meet.
         order: The fields that they are ordered by.
         direction: The direction of all of these.
         fields: The only fields to read, all if empty.

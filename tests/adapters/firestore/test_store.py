@@ -14,17 +14,15 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
-from tests.adapters.firestore.index_rules import Indexes
-from tests.adapters.firestore.production import INDEX_FILE
 from tests.conftest import MakeTask
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import store as firestore_adapter
 from cloudsched.adapters.firestore.list_fields import PRIVATE_FIELDS, TaskVersion
 from cloudsched.adapters.firestore.messages import Write
-from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, VersionedTask
@@ -315,37 +313,3 @@ def test_a_commit_beyond_ten_mebibytes_is_refused_before_it_is_sent(
     with pytest.raises(InvalidInput, match=rf"^inboxes/ada/messages/{task.id}-m00: is .* bytes"):
         store.commit(Commit(task, messages=messages))
     assert handler.calls == ["Commit"]
-
-
-def test_a_text_that_is_too_long_for_its_index_is_refused(
-    fake: tuple[Fake, FirestoreStore], make_task: MakeTask
-) -> None:
-    """The error names the field; what is not indexed may be longer."""
-    handler, store = fake
-    with pytest.raises(InvalidInput, match=r"^handler: has 1600 bytes"):
-        store.commit(Commit(make_task().model_copy(update={"handler": "ü" * 800})))
-    assert not handler.calls
-    store.commit(Commit(make_task(description="ü" * 800)))
-
-
-def test_indexed_texts_are_those_of_the_index_file() -> None:
-    """Every indexed field is a checked text, an instant, a number or one of few values; a label is short."""
-    others = {
-        "labels[]",
-        "category",
-        "status",
-        "createdAt",
-        "nextExecutionTime",
-        "wakeAt",
-        "scheduledFor",
-        "number",
-        "writtenAt",
-        "isRead",
-    }
-    others |= {"unlisted.status", "unlisted.createdAt", "private.listed.shard", "private.listed.isFailure"}
-    others |= {f"private.open.{each}" for each in ("shard", "status", "since")}
-    others |= {f"private.trouble.{each}" for each in ("shard", "kind", "since")}
-    others |= {"private.changed.shard", "private.changed.at"}
-    indexed = {(index.collection, field) for index in Indexes.from_file(INDEX_FILE) for field, _ in index.fields}
-    checked = {(collection, ".".join(path)) for collection, paths in INDEXED_TEXTS.items() for path in paths}
-    assert {(collection, field) for collection, field in indexed if field not in others} == checked

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.documents.json_limits import (
     MAX_DOCUMENT_BYTES,
-    MAX_INDEXED_BYTES,
     STORE_BYTES,
     document_size,
     escape_surrogates,
     find_largest_part,
     require_document_fits,
-    require_indexable,
     stored_size,
     truncate,
 )
@@ -58,19 +56,6 @@ def test_a_document_has_a_limit(size: int) -> None:
 def test_the_part_that_is_too_large_is_named(data: dict[str, Any], path: str) -> None:
     """As deep as one part makes up most of what it is a part of."""
     assert find_largest_part(data)[0] == path
-
-
-@pytest.mark.parametrize(("text", "is_indexed"), [("x" * 1500, True), ("x" * 1501, False), ("中" * 501, False)])
-def test_an_indexed_text_has_a_limit(text: str, *, is_indexed: bool) -> None:
-    """Firestore would index the beginning only, and find other documents in its place."""
-    fields = (("owner",), ("parent", "taskId"))
-    require_indexable({"title": text, "parent": None}, fields)
-    for data, name in (({"owner": text}, "owner"), ({"parent": {"taskId": text}}, "parent.taskId")):
-        if is_indexed:
-            require_indexable(data, fields)
-        else:
-            with pytest.raises(InvalidInput, match=f"{name}: has {len(text.encode())} bytes .*{MAX_INDEXED_BYTES}"):
-                require_indexable(data, fields)
 
 
 @given(text=st.text(st.characters(codec=None, categories=None)), size=st.integers(1, 40), keeps_end=st.booleans())

@@ -21,7 +21,7 @@ from tests.record_kinds import list_record_kinds
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, LISTED, OPEN, PRIVATE_FIELDS
 from cloudsched.adapters.firestore.messages import Document as Proto
-from cloudsched.adapters.firestore.queries import INDEXED_TEXTS, OFFER_SHARD, OFFER_WRITTEN_AT, TROUBLE, UNLISTED
+from cloudsched.adapters.firestore.queries import OFFER_SHARD, OFFER_WRITTEN_AT, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run
@@ -171,7 +171,6 @@ def list_found_by() -> set[tuple[str, str]]:
     found |= {(each["collectionGroup"], each["fieldPath"]) for each in indexes["fieldOverrides"] if each["indexes"]}
     ttl = json.loads((ROOT / "infra/firestore.ttl.json").read_text(encoding="utf-8"))
     found |= {(each["collectionGroup"], each["fieldPath"]) for each in ttl}
-    found |= {(collection, ".".join(path)) for collection, paths in INDEXED_TEXTS.items() for path in paths}
     rules = (ROOT / "infra/firestore.rules").read_text(encoding="utf-8")
     return found | {("tasks", field) for field in re.findall(r"(?:resource|\))\.data\.(\w+)", rules)}
 

@@ -277,27 +277,6 @@ def build_arrival_listing(queue_keys: Sequence[str], owner: str | None, shards: 
     return replace(build_offer_listing(queue_keys, owner, shards), order=OFFER_WRITTEN_AT, is_descending=True)
 
 
-INDEXED_TEXTS = {
-    "tasks": (("owner",), ("handler",), ("parent", "taskId")),
-    "executions": (("owner",), ("handler",)),
-    "offers": (("owner",), ("queueKey",), ("order",)),
-    "waiters": (("taskId",), ("workerGroup",)),
-    "locks": (("key",),),
-    "workers": (("owner",),),
-    "feeds": (("owner",),),
-    "people": (("owner",),),
-    "contactSecrets": (("owner",),),
-    "recentCounts": (("owner",),),
-    "exportParts": (("owner",),),
-    "calendars": (("owner",),),
-    "calendarLinks": (("owner",),),
-    "budgets": (("owner",),),
-    "usage": (("owner",),),
-    "usageFronts": (("owner",),),
-    "scripts": (("owner",),),
-    "scriptTrees": (("owner",),),
-}
-"""The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")
 EXECUTIONS = Listing("executions", "scheduledFor", is_descending=True)
 MESSAGES = Listing("messages", "createdAt", is_descending=True)

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import messages
 from cloudsched.adapters.firestore.messages import document_name, with_precondition
-from cloudsched.adapters.firestore.queries import EQUAL, INDEXED_TEXTS, MESSAGES, Filter, build_query
+from cloudsched.adapters.firestore.queries import EQUAL, MESSAGES, Filter, build_query
 from cloudsched.adapters.firestore.search import to_document
-from cloudsched.adapters.firestore.values import Value, encode_model, find_value
+from cloudsched.adapters.firestore.values import Value, encode_model
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import (
-    MAX_INDEXED_BYTES,
     MAX_REQUEST_BYTES,
     require_document_fits,
-    require_indexable,
 )
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import R, Version, VersionedRecord, require_listed_by_owner
@@ -143,7 +141,6 @@ class FirestoreRecords:
 _MAX_EXPANSION = 2
 """The factor by which a document, as Firestore counts it, can be larger than its message: a small number takes 4 bytes
 there, and counts as 8."""
-_MAX_CHARACTER_BYTES = 4
 _WRITE_OVERHEAD_BYTES = 200
 """More than a request needs besides its writes, for each of them."""
 
@@ -158,13 +155,9 @@ def require_write_fits(path: Sequence[str], write: Proto, document: Document, st
         stored: The most bytes that the document has, if the write changes only a part of it.
 
     Raises:
-        InvalidInput: It, or an indexed text in it, is too large. `field` names it.
+        InvalidInput: It is too large. `field` names its largest part.
     """
     require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
-    indexed = INDEXED_TEXTS.get(path[-2], ())
-    texts = (find_value(write.update.fields, place).string_value for place in indexed)
-    if any(len(text) > MAX_INDEXED_BYTES // _MAX_CHARACTER_BYTES for text in texts):
-        require_indexable(document.to_stored(), indexed)
 
 
 def require_request_fits(writes: Sequence[Proto]) -> None:

@@ -282,8 +282,6 @@ MAX_DOCUMENT_BYTES = 1024 * 1024
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
 """The largest request, as it is sent: a commit is one. The number of documents is not limited any more: until
 2023-03-29 it was 500 (cloud.google.com/firestore/docs/release-notes)."""
-MAX_INDEXED_BYTES = 1500
-"""The longest text that is indexed as a whole. Of a longer one only the beginning counts, so queries may go wrong."""
 
 _MAX_CHARACTER_BYTES: Final = 4
 _NAME_BYTES, _FIELDS_BYTES = 16, 32
@@ -316,21 +314,6 @@ def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callab
         problem = f"has {part} of the {size} bytes that {'/'.join(path)} would have as Firestore counts them"
         hint = f"At most {MAX_DOCUMENT_BYTES} are allowed; store large data elsewhere and pass a reference to it."
         raise InvalidInput(field, problem, hint)
-
-
-def require_indexable(data: Mapping[str, Any], fields: Iterable[tuple[str, ...]]) -> None:
-    """Check that the texts by which a document is found are indexed as a whole.
-
-    Raises:
-        InvalidInput: One of them is too long. `field` names it.
-    """
-    for path in fields:
-        value: Any = data
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, str) and len(value) * 4 > MAX_INDEXED_BYTES < len(value.encode("utf-8", "surrogatepass")):
-            hint = f"At most {MAX_INDEXED_BYTES} bytes are indexed."
-            raise InvalidInput(".".join(path), f"has {len(value.encode('utf-8', 'surrogatepass'))} bytes", hint)
 
 
 def find_largest_part(data: Mapping[str, Any]) -> tuple[str, int]:

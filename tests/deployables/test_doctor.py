@@ -114,13 +114,9 @@ def mount(function: str, version: str) -> Callable[[Cloud], None]:
 HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
     "no database": (lambda c: c.state.pop("database/cloudsched"), "database", "--step=database"),
     "an index is not ready": (lambda c: c.state["indexes"][0].update(state="CREATING"), "database", "--step=indexes"),
+    "nothing is backed up": (edit("database/cloudsched", schedules=[]), "backups", "--step=database"),
     "a queue is gone": (lambda c: c.state.pop("queue/cloudsched-high"), "queues", "--step=queues"),
     "a queue is paused": (edit("queue/cloudsched", state="PAUSED"), "queues", "queues resume cloudsched "),
-    "too many at once": (
-        edit("queue/cloudsched", rateLimits={"maxDispatchesPerSecond": 500.0, "maxConcurrentDispatches": 5000}),
-        "queues",
-        "EXECUTE_MAX_INSTANCES",
-    ),
     "the secret's version is disabled": (
         lambda c: c.state["secret/cloudsched-dispatch"]["versions"].update({"1": "DISABLED"}),
         "secret",
@@ -195,28 +191,6 @@ def test_the_doctor_knows_what_the_scripts_make() -> None:
 def find_backup_findings(bad: list[dict[str, str]]) -> list[str]:
     assert {each["area"] for each in bad} <= {"backups"}
     return [each["what"] for each in bad]
-
-
-def test_the_doctor_says_what_a_database_lacks_that_nobody_protects(
-    quick_doctor: Callable[[], Any], cloud: Cloud
-) -> None:
-    """As a database that was made by hand, or restored; the deploy scripts mend it."""
-    database = cloud.state["database/cloudsched"]
-    database |= {
-        "deleteProtectionState": "DELETE_PROTECTION_DISABLED",
-        "pointInTimeRecoveryEnablement": "POINT_IN_TIME_RECOVERY_DISABLED",
-        "schedules": [],
-    }
-    code, bad = quick_doctor()
-    assert code == 1
-    assert find_backup_findings(bad) == [
-        "cloudsched may be deleted by mistake: no delete protection",
-        "cloudsched has no point-in-time recovery",
-        "cloudsched is never backed up: it has no schedule",
-    ]
-    assert {each["mend"] for each in bad} == {"infra/deploy.sh --step=database"}
-    cloud.ok("deploy.sh", "--step=database")
-    assert quick_doctor() == (0, [])
 
 
 def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:

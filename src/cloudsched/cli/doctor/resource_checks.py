@@ -1,6 +1,6 @@
 """Check a deployment's resources for what changes by itself or by hand: what serves, runs, and is open to everybody.
 
-`infra/deploy.sh --check` compares them with the configuration: APIs, indexes, TTL policies, roles and limits.
+`infra/deploy.sh --check` compares the rest with the configuration: APIs, indexes, TTL, roles, limits and protection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
 
 
 def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
-    """Return whether the database is there, its indexes are ready, and it is protected and was backed up lately."""
+    """Return whether the database is there, its indexes are ready, and it was backed up lately."""
     gcloud, database, mend = deployment.gcloud, f"--database={deployment.database}", deployment.deploy("database")
     found = gcloud.resource("firestore", "databases", "describe", database)
     if found is None:
@@ -37,10 +37,6 @@ def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
         yield wrong("database", what, deployment.deploy("indexes"))
     else:
         yield ok("database", f"{deployment.database} is there, and {len(composites)} indexes are READY")
-    if found.get("deleteProtectionState") != "DELETE_PROTECTION_ENABLED":
-        yield wrong("backups", f"{deployment.database} may be deleted by mistake: no delete protection", mend)
-    if found.get("pointInTimeRecoveryEnablement") != "POINT_IN_TIME_RECOVERY_ENABLED":
-        yield wrong("backups", f"{deployment.database} has no point-in-time recovery", mend)
     schedules = gcloud.resource("firestore", "backups", "schedules", "list", database) or []
     if not schedules:
         yield wrong("backups", f"{deployment.database} is never backed up: it has no schedule", mend)
@@ -48,14 +44,8 @@ def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
         yield _check_age(deployment, schedules, now)
 
 
-def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Finding]:
-    """Return whether each queue is there and runs, and the executor can take what they send at once.
-
-    Args:
-        deployment: The deployment.
-        capacity: The number of dispatches that the executor takes at once, None if that is unknown.
-    """
-    together = 0
+def check_queues(deployment: Deployment) -> Iterator[Finding]:
+    """Return whether each queue is there and runs."""
     for kind in deployment.list_queues():
         name = deployment.queue(kind)
         found = deployment.gcloud.resource("tasks", "queues", "describe", name, f"--location={deployment.region}")
@@ -63,16 +53,12 @@ def check_queues(deployment: Deployment, capacity: int | None) -> Iterator[Findi
             yield wrong("queues", f"{name} does not exist", deployment.deploy("queues"))
             continue
         limits = found.get("rateLimits", {})
-        together += int(limits.get("maxConcurrentDispatches", 0))
         if found.get("state", "RUNNING") != "RUNNING":
             mend = f"gcloud tasks queues resume {name} --location={deployment.region}"
             yield wrong("queues", f"{name} is {found['state']}", mend)
         else:
             rate = float(limits.get("maxDispatchesPerSecond", 0))
             yield ok("queues", f"{name} runs, {rate:g} a second, {limits.get('maxConcurrentDispatches')} at once")
-    if capacity is not None and together > capacity:
-        what = f"they send up to {together} dispatches at once, and the executor takes {capacity}"
-        yield wrong("queues", what, "raise EXECUTE_MAX_INSTANCES in infra/config.sh, then infra/upgrade.sh")
 
 
 def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
@@ -152,16 +138,6 @@ def count_queues(service: dict[str, Any] | None) -> int:
     found = {each["name"]: each.get("value", "") for each in environment(service or {})}
     text = found.get("CLOUDSCHED_QUEUES_PER_PRIORITY", "")
     return int(text) if text.isdecimal() and 0 < int(text) <= MAX_QUEUES_PER_PRIORITY else 1
-
-
-def capacity_of(service: dict[str, Any] | None) -> int | None:
-    """Return the number of requests that a service takes at once, None if that is unknown."""
-    if service is None:
-        return None
-    template = service.get("spec", {}).get("template", {})
-    most = template.get("metadata", {}).get("annotations", {}).get("autoscaling.knative.dev/maxScale")
-    each = template.get("spec", {}).get("containerConcurrency")
-    return int(most) * int(each) if most and each else None
 
 
 def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:

@@ -21,13 +21,6 @@ DASHBOARD_PORT = 8090
 
 @click.command()
 @click.option(
-    "--store",
-    type=click.Choice(["sqlite"]),
-    default="sqlite",
-    show_default=True,
-    help="Where tasks are stored: one SQLite file.",
-)
-@click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
@@ -47,7 +40,7 @@ DASHBOARD_PORT = 8090
     metavar="FILE|MODULE[:APP]",
     help="The app whose handlers run. [default: functions/handlers.py or handlers.py]",
 )
-def serve(*, store: str, data: Path, host: str, port: int, threads: int, handlers: str | None) -> None:
+def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | None) -> None:
     """Serve the API and run tasks, in one process over one file: for a laptop or one small server.
 
     The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's. Settings come
@@ -62,7 +55,6 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
         from cloudsched.local.runner import run_service  # noqa: PLC0415 - likewise
 
-    del store  # there is only one choice so far
     loaded = load_app(handlers, or_examples=False)
     configure_logging(SystemClock())
     supervisor = Supervisor()

@@ -226,15 +226,7 @@ def make_google_session() -> requests.Session:
 
 
 class GeminiModel:
-    """A `Model` of Google's.
-
-    Args:
-        transport: Posts the requests.
-        url: The API, up to ``/models``.
-        name: The model's name.
-        key: The API key, None where the transport has credentials.
-        prices: The cost of its tokens.
-    """
+    """A `Model` of Google's. Without a key, the transport has credentials. The URL is the API's, up to ``/models``."""
 
     def __init__(
         self, transport: JsonTransport, url: str, name: str, key: str | None = None, prices: Prices | None = None
@@ -298,15 +290,7 @@ OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
 class ChatCompletionsModel:
-    """A `Model` of any such server.
-
-    Args:
-        transport: Posts the requests.
-        url: The API, up to ``/chat/completions``.
-        name: The model's name.
-        key: The API key, if the server wants one.
-        prices: The cost of its tokens.
-    """
+    """A `Model` of any such server. The URL is the API's, up to ``/chat/completions``."""
 
     def __init__(
         self, transport: JsonTransport, url: str, name: str, key: str | None = None, prices: Prices | None = None

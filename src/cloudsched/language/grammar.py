@@ -204,7 +204,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(clocks.parse_window, "from between after"),
     _rule(clauses.parse_start, "from between start"),
     _rule(clauses.parse_end, "until before times twice for for-after"),
-    _rule(clocks.parse_hour_point, "hour-point hourly-point past colon minute-number"),
+    _rule(clocks.parse_hour_point, "hour-point hourly-point past minute-number"),
     _rule(clocks.parse_times),
     _rule(points.parse_edge, "edge"),
     _rule(clocks.parse_part, "part parts tonight part-adverb"),
@@ -299,10 +299,7 @@ class Parser:
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
         """Return the clauses between two tokens, without a title. None if they do not cover all tokens.
 
-        Args:
-            start: The first token.
-            end: The token after the last.
-            bare: A plain number is an hour, as in "make it 10".
+        If `bare`, a plain number is an hour, as in "make it 10".
         """
         part = Parser(self.tokens[start:end], self.cursor.language)
         part.cursor.bare = bare

@@ -107,7 +107,7 @@ def parse_grid(c: Cursor) -> Grid | None:
 
 
 def parse_hour_point(c: Cursor) -> list[Clause] | None:
-    """Parse a minute of the hour: ``on the hour``, ``at 15 past every hour``, ``at :30``, ``at half past``."""
+    """Parse a minute of the hour: ``on the hour``, ``at 15 past every hour``, ``at half past``."""
     start = c.at
     c.take("for", "of")
     hourly = c.take("hourly-point")
@@ -136,12 +136,6 @@ def _parse_minute(c: Cursor) -> int | None:
         following = ("number", "tens", "named-time", "clock", "oclock")
         return None if c.sees(*following) else point.value
     c.take("at")
-    if c.take("colon") is not None:
-        token = c.token
-        if token is None or token.kind != NUMBER or not token.glued or len(token.text) != 2:
-            return None
-        c.at += 1
-        return token.value[0] if token.value[0] <= 59 else None
     numbered = c.take("minute-number") is not None
     value = parse_number(c)
     if value is None or not 0 <= value <= 59:

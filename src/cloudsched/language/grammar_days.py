@@ -168,6 +168,9 @@ def parse_dates(c: Cursor) -> list[Date] | None:
     return [Date(month.value, day, year, of_weekday, span=span) for day in result]
 
 
+_SHAPES = {"month-day", "day-month", "day-month-year", "year-month-day", "month-day-year"}
+
+
 def _parse_named_date(c: Cursor) -> Date | None:
     """Parse a date in numbers with a month's name: ``Oct-2``, ``2/Oct/2027``, ``2019-sep-01``."""
     parts: list[tuple[str, int]] = []
@@ -183,13 +186,8 @@ def _parse_named_date(c: Cursor) -> Date | None:
             parts.append(("year" if len(token.text) == 4 else "day", token.value[0]))
         else:
             return None
-    order = tuple(kind for kind, _ in parts)
-    if order == ("day", "month", "day") and c.matches:
-        parts[2] = ("year", 2000 + parts[2][1])
-        order = ("day", "month", "year")
-    shapes = {("month", "day"), ("day", "month"), ("day", "month", "year"), ("year", "month", "day")}
-    found = dict(parts)
-    if order not in shapes | {("month", "day", "year")} or not 1 <= found["day"] <= 31 or c.sees("dash", "slash"):
+    order, found = "-".join(kind for kind, _ in parts), dict(parts)
+    if order not in _SHAPES or not 1 <= found["day"] <= 31 or c.sees("dash", "slash"):
         return None
     return Date(found["month"], found["day"], found.get("year"))
 

@@ -59,12 +59,7 @@ class Token(NamedTuple):
 
 
 def tokenise(text: str, language: Language) -> list[Token]:
-    """Return the tokens of a phrase.
-
-    Args:
-        text: The phrase.
-        language: Decides whether a number with a full stop is an ordinal, and which words stand before a slash.
-    """
+    """Return the tokens of a phrase."""
     tokens: list[Token] = []
     at = 0
     while at < len(text):

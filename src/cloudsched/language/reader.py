@@ -132,14 +132,8 @@ def ask(
     """Return a question that lists the schedule for each answer. Return a refusal if no answer gives a schedule.
 
     Each question is answered to the end before the next answer is tried. So a phrase with many questions, with more
-    answers than can be listed, costs no more than others. One with too many is refused.
-
-    Args:
-        unclear: The first question.
-        build: Interprets the phrase with some answers.
-        title: The title that the phrase has besides.
-        text: The phrase.
-        clauses: The number of clauses that `build` interprets.
+    answers than can be listed, costs no more than others. One with too many is refused. `build` interprets so many
+    `clauses` with some answers.
     """
     readings: list[Alternative] = []
     refused: Refused | None = None

@@ -174,20 +174,10 @@ def with_schedule(
     find_owner_zone: Callable[[], str | None] = lambda: None,
     find_owner_locale: Callable[[], str | None] = lambda: None,
 ) -> dict[str, Any]:
-    """Return a task's fields with the schedule as JSON. A title in the words is used if the task has none.
+    """Return a new task's fields, or a merge patch of one, with the schedule as JSON. See `read_schedule_field`.
 
-    Args:
-        fields: A new task, or a merge patch of one, in camelCase.
-        now: The current time, from which relative times count.
-        default_time: The time of day of words that name a day and no time.
-        default_calendar: The id of the calendar that words such as "except holidays" mean. None if there is none.
-        current: The schedule that a merge patch changes. It is replaced as a whole, and the task keeps its title.
-        find_owner_zone: Returns the zone of the task's owner, if that is known.
-        find_owner_locale: Returns the language of the task's owner, if that is known.
-
-    Raises:
-        AmbiguousSchedule: The words have several meanings.
-        InvalidInput: The text is not a schedule.
+    A title in the words is used if the task has none. A `current` schedule is replaced as a whole, and its task keeps
+    its title.
     """
     if not has_schedule_text(fields):
         return fields

@@ -323,14 +323,7 @@ def with_assistant(
     limits: AssistantLimits,
     find_refusal: Callable[[str, int], str | None],
 ) -> Registry:
-    """Return a registry whose tasks may be done by a language model.
-
-    Args:
-        registry: The handlers, among them the tools.
-        models: The models that tasks may ask for.
-        find_name: Returns the name of an owner, empty if it is not known.
-        limits: The limits of one execution.
-        find_refusal: Returns why an owner's budget allows no more now, with so many queries that are not counted yet.
+    """Return a registry whose tasks may be done by a language model. See `AssistantRun` for the other arguments.
 
     Raises:
         Misconfigured: The app has a handler of that name.

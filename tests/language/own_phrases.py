@@ -139,15 +139,9 @@ ONCE = [
 ]
 ASK = [
     ask("every second Tuesday"),
-    ask("every third Monday at 9am"),
-    ask("every day at 5"),
-    ask("tomorrow at 3"),
-    ask("every Monday at 4:30"),
-    ask("on 03/04 at 9am"),
     ask("every 5/6 at noon"),
     ask("biweekly on Friday at 9am"),
     ask("every weekday at 9am CST"),
-    ask("on the 31st of every month"),
     ask("on the 30th of each month at 9am"),
     ask("twice a week at 9am"),
     ask("four times a day"),
@@ -158,10 +152,7 @@ ASK = [
     ask("bimonthly at 9am"),
     recur("every tuesady and thrsday at 9am", walk(wd(TU, TH), ["09:00"])),
     ask("evry Monday at 9am"),
-    ask("evry day at 9am"),
     ask("every monday at 9am untl june"),
-    ask("remind me to call mum evry sunday at 6pm"),
-    ask("tomorow at 2"),
 ]
 REFUSE = [
     refuse("yesterday at 9am"),
@@ -205,34 +196,22 @@ REFUSE = [
 ]
 _DAILY = "every weekday at 9:00"
 UPDATE = [
-    update(_DAILY, "make it 10 instead", walk(WORK, ["10:00"])),
-    update(_DAILY, "at 11:30 instead", walk(WORK, ["11:30"])),
-    update(_DAILY, "change it to 4pm", walk(WORK, ["16:00"])),
-    update(_DAILY, "not on Fridays", walk(wd(MO, TU, WE, TH), ["09:00"])),
     update(_DAILY, "also Saturdays", walk(wd(MO, TU, WE, TH, FR, SA), ["09:00"])),
-    update(_DAILY, "also on Sundays", walk(wd(MO, TU, WE, TH, FR, SU), ["09:00"])),
     update(_DAILY, "skip the next one", walk(WORK, ["09:00"], start=date(2026, 11, 24))),
     update(_DAILY, "skip tomorrow", walk(WORK, ["09:00"])),
     update(_DAILY, "skip Monday", walk(WORK, ["09:00"], start=date(2026, 11, 24))),
-    update(_DAILY, "New York time", walk(WORK, ["15:00"])),
-    update(_DAILY, "also at 17:00", walk(WORK, ["09:00", "17:00"])),
     update(_DAILY, "until 4 December", walk(WORK, ["09:00"], 30, end=date(2026, 12, 4))),
     update(_DAILY, "only on Mondays", walk(wd(MO), ["09:00"])),
     update(_DAILY, "make it every other day", walk(apart(2, "2026-11-20"), ["09:00"], start=date(2026, 11, 21))),
     update(_DAILY, "an hour later", walk(WORK, ["10:00"])),
     update(_DAILY, "30 minutes earlier", walk(WORK, ["08:30"])),
     update("every Tuesday at 14:00", "move it to Thursday", walk(wd(TH), ["14:00"])),
-    update("every Tuesday at 14:00", "on Wednesdays instead", walk(wd(WE), ["14:00"])),
-    update("every Tuesday at 14:00", "Thursdays too", walk(wd(TU, TH), ["14:00"])),
     update("every Tuesday at 14:00", "not in August", walk(both(wd(TU), but(month(8))), ["14:00"])),
-    update("every Tuesday at 14:00", "every day instead", walk(any_day, ["14:00"])),
     update("every Tuesday at 14:00", "starting in January", walk(wd(TU), ["14:00"], start=date(2027, 1, 1))),
-    update("every day at 8:00 and 20:00", "make it 7:00 and 19:00", walk(any_day, ["07:00", "19:00"])),
     update("tomorrow at 14:00", "make it 3pm", ["2026-11-21T15:00:00"]),
     update("tomorrow at 14:00", "same time next week", ["2026-11-28T14:00:00"]),
     update("tomorrow at 14:00", "on Monday instead", ["2026-11-23T14:00:00"]),
     update("tomorrow at 14:00", "an hour later", ["2026-11-21T15:00:00"]),
-    update("last Friday of every month at 17:00", "make it 16:00", walk(nth(-1, FR), ["16:00"])),
     update("every 15 minutes", "every 30 minutes instead", every("", 30)),
 ]
 OWN = RECURRING + ONCE + ASK + REFUSE + UPDATE

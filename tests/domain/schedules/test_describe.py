@@ -21,17 +21,9 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
     "rule, text",
     [
         ("FREQ=DAILY", "every day at 09:00, first on Monday 4 January 2027"),
-        (
-            "FREQ=DAILY;INTERVAL=2;BYHOUR=8,20",
-            "every 2 days at 08:00 and 20:00, first on Monday 4 January 2027 at 20:00",
-        ),
         ("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR", "every weekday at 09:00, first on Monday 4 January 2027"),
         ("FREQ=DAILY;BYDAY=SA,SU", "every Saturday and Sunday at 09:00, first on Saturday 9 January 2027"),
         ("FREQ=WEEKLY", "every Monday at 09:00, first on Monday 4 January 2027"),
-        (
-            "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR",
-            "every 2 weeks on Monday and Friday at 09:00, first on Monday 4 January 2027",
-        ),
         ("FREQ=MONTHLY", "every month on the 4th at 09:00, first on Monday 4 January 2027"),
         (
             "FREQ=MONTHLY;BYMONTHDAY=1,15,-1",
@@ -39,20 +31,8 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
         ),
         ("FREQ=MONTHLY;BYDAY=-1FR", "every month on the last Friday at 09:00, first on Friday 29 January 2027"),
         (
-            "FREQ=MONTHLY;BYDAY=2TU,-2TU",
-            "every month on the 2nd last Tuesday and the 2nd Tuesday at 09:00, first on Tuesday 12 January 2027",
-        ),
-        (
             "FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD",
             "every month on the 31st at 09:00 (or the last day before, where there is no such day), first on Sunday 31 January 2027",  # noqa: E501 -- one sentence
-        ),
-        (
-            "FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1",
-            "every month on the last of Monday and Tuesday at 09:00, first on Tuesday 26 January 2027",
-        ),
-        (
-            "FREQ=YEARLY;BYMONTH=3,6;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
-            "every year on the last of Monday to Friday in March and June at 09:00, first on Wednesday 30 June 2027",
         ),
         (
             "FREQ=YEARLY;BYMONTH=3;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
@@ -63,10 +43,6 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
             "every 2 days at minute 0, 15, 30 and 45 in hour 9 to 12, first on Monday 4 January 2027",
         ),
         ("FREQ=YEARLY", "every year on the 4th of January at 09:00, first on Monday 4 January 2027"),
-        (
-            "FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=24;BYHOUR=18",
-            "every year on the 24th of December at 18:00, first on Friday 24 December 2027",
-        ),
         (
             "FREQ=YEARLY;BYYEARDAY=100",
             "every year on the 100th day of the year at 09:00, first on Saturday 10 April 2027",
@@ -83,20 +59,8 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
         ),
         ("FREQ=DAILY;BYMONTH=6,7", "every day in June and July at 09:00, first on Tuesday 1 June 2027"),
         (
-            "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
-            "every week on the last of Monday to Friday at 09:00, first on Friday 8 January 2027",
-        ),
-        (
-            "FREQ=WEEKLY;BYDAY=SU,MO,SA;BYSETPOS=2",
-            "every week on the 2nd of Monday, Saturday and Sunday at 09:00, first on Saturday 9 January 2027",
-        ),
-        (
             "FREQ=WEEKLY;WKST=SU;BYDAY=SU,MO,SA;BYSETPOS=2",
             "every week on the 2nd of Sunday, Monday and Saturday at 09:00 (weeks begin on Sunday), first on Monday 4 January 2027",  # noqa: E501 -- one sentence
-        ),
-        (
-            "FREQ=WEEKLY;WKST=SA;BYDAY=SU,MO,SA,TH;BYSETPOS=1,-1",
-            "every week on the 1st and last of Saturday to Monday and Thursday at 09:00 (weeks begin on Saturday), first on Thursday 7 January 2027",  # noqa: E501 -- one sentence
         ),
         (
             "FREQ=WEEKLY;INTERVAL=2;BYMONTH=3;BYDAY=TU,TH;BYSETPOS=1",
@@ -115,10 +79,6 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
             "every weekday at 17:00, first on Monday 4 January 2027",
         ),
         ("FREQ=DAILY;INTERVAL=3;BYHOUR=9,17;BYSETPOS=-2", "every 3 days at 09:00, first on Monday 4 January 2027"),
-        (
-            "FREQ=DAILY;BYHOUR=9,10,11;BYMINUTE=0,10,20,30,40;BYSETPOS=-1",
-            "every day at 11:40, first on Monday 4 January 2027",
-        ),
     ],
 )
 def test_a_rule(rule: str, text: str) -> None:
@@ -143,26 +103,10 @@ def test_a_start_in_1970_is_omitted() -> None:
             "every 30 minutes from 09:00 to 11:00 on weekdays",
         ),
         (
-            "FREQ=MONTHLY;BYDAY=SA,SU;BYSETPOS=1;BYHOUR=9;BYMINUTE=0",
-            "every month on the 1st weekend day at 09:00",
-        ),
-        (
-            ["FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=9;BYMINUTE=0"],
-            "every month on the last working day at 09:00",
-        ),
-        (
             ["FREQ=MONTHLY;BYMONTHDAY=31;BYHOUR=9"],
             "every month on the 31st at 09:00 (only in months that have that day)",
         ),
         (["FREQ=DAILY;BYHOUR=9;UNTIL=20271231T235959"], "every day at 09:00, until 2027-12-31"),
-        (
-            ["FREQ=DAILY;INTERVAL=2;BYHOUR=9,10,11,12;BYMINUTE=0"],
-            "every 2 days at 09:00, 10:00, 11:00 and 12:00, first on Thursday 1 January 1970",
-        ),
-        (
-            ["FREQ=YEARLY;BYMONTH=12;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=9;BYMINUTE=0"],
-            "every year on the last working day in December at 09:00",
-        ),
         (["FREQ=MINUTELY;BYSECOND=0"], "every minute on the clock"),
         (["FREQ=MINUTELY;BYSECOND=0,30"], "every minute at second 0 and 30"),
     ],
@@ -289,11 +233,6 @@ def test_different_positions_have_different_texts() -> None:
         (
             {"rrule": "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13"},
             "every month on the 13th if it is a Friday at 09:00, first on Friday 13 August 2027, Europe/Paris",
-            (),
-        ),
-        (
-            {"rrule": "FREQ=WEEKLY;INTERVAL=3;BYDAY=FR", "dtstart": "2026-03-28T09:00:00"},
-            "every 3 weeks on Friday at 09:00, first on Friday 17 April 2026, Europe/Paris",
             (),
         ),
         (

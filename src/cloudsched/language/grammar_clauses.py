@@ -188,7 +188,7 @@ def _parse_broken_interval(c: Cursor) -> Repeat | None:
     if any(unit > Unit.HOUR for unit, _ in length.amounts):
         raise Refused("inexpressible", length.span)
     is_plain = len(length.amounts) == 1
-    seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in length.amounts)
+    seconds = length.seconds
     if not seconds:
         return None
     if is_plain:

@@ -127,6 +127,8 @@ def _set_once(holder: Plan | Group, name: str, clause: Clause) -> None:
 def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
     group = plan.groups[-1]
     full = group.has_days and group.has_times
+    if joined and full and isinstance(clause, Times | Window | Grid):
+        group = _start_group(plan)
     match clause:
         case Repeat():
             if joined and group.has_days and (joined == "and" or any(days.marked for days in group.days)):
@@ -148,21 +150,15 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
                     raise Refused("contradiction", clause.span)
                 group.days.append(clause)
         case Times():
-            if joined and full:
-                group = _start_group(plan)
-            elif not joined and group.part is not None:
+            if not joined and group.part is not None:
                 _share_times(plan, clause)
             if (group.clocks and not joined) or group.window or group.grid:
                 raise Refused("contradiction", clause.span)
             group.clocks += clause.clocks
         case Window():
-            if joined and full:
-                group = _start_group(plan)
             _require_unset(group.window or group.clocks or (group.grid and not _is_minute(group.grid)), clause.span)
             group.window = clause
         case Grid():
-            if joined and full:
-                group = _start_group(plan)
             is_set = (group.window and not _is_minute(clause)) or group.clocks or group.grid
             _require_unset(is_set, clause.span)
             group.grid = clause

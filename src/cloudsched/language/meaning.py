@@ -307,15 +307,14 @@ def _find_moment(node: Relative, context: Context) -> datetime | None:
     if context.follows:
         raise Refused("contradiction", node.span, "a delay is the same everywhere; give a time of day, or leave it out")
     coarse = tuple((unit, count) for unit, count in node.length.amounts if unit >= Unit.DAY)
-    fine = tuple((unit, count) for unit, count in node.length.amounts if unit < Unit.DAY)
+    fine = Length(tuple((unit, count) for unit, count in node.length.amounts if unit < Unit.DAY))
     local = context.local
     now = context.now.replace(microsecond=0)
     if coarse:
         day = add_length(local.date(), Length(coarse, node.span))
         now = context.to_instant(datetime.combine(day, local.time()))
-    seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in fine)
     try:
-        return now + timedelta(seconds=seconds)
+        return now + timedelta(seconds=fine.seconds)
     except OverflowError:
         raise Refused("never", node.span) from None
 

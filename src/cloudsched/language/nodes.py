@@ -70,6 +70,11 @@ class Length:
         """Return the smallest unit in it."""
         return min(unit for unit, _ in self.amounts)
 
+    @property
+    def seconds(self) -> int:
+        """Return the seconds of a length of hours, minutes and seconds alone."""
+        return sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in self.amounts)
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
-from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar import Parser
@@ -17,7 +16,7 @@ from cloudsched.language.languages import LANGUAGES, find_language, find_languag
 from cloudsched.language.lexicon import WORD, Cursor, Language, Matches, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.nodes import Phrase, Place, Span
-from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear
+from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
@@ -152,15 +151,12 @@ def ask(
             break
         chosen, name = tried.pop()
         try:
-            schedule = build(Choices(chosen))
+            with refuse_impossible():
+                schedule = build(Choices(chosen))
         except Unclear as deeper:
             open_question(deeper, chosen, name)
         except Refused as error:
             refused = error
-        except SearchLimitReached:
-            raise
-        except InvalidSchedule as error:
-            refused = Refused("never", hint=str(error))
         else:
             readings.append(Alternative(schedule, schedule.describe(), name))
     if not readings:
@@ -375,15 +371,12 @@ class _Reader:
     def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None, clauses: int = 4) -> Reading:
         choices = Choices()
         try:
-            schedule = build(choices)
+            with refuse_impossible():
+                schedule = build(choices)
         except Unclear as unclear:
             return ask(unclear, build, title, self._text, clauses)
         except Refused as refused:
             return _refuse(refused, self._text)
-        except SearchLimitReached:
-            raise
-        except InvalidSchedule as error:
-            return _refuse(Refused("never", hint=str(error)), self._text)
         return Reading("schedule", schedule, title, tuple(choices.notes))
 
     def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:

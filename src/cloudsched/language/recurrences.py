@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.errors import InvalidSchedule, SearchLimitReached
 from cloudsched.language.calendar import add_length, find_first_day, find_last_day, find_within, make_local_time
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
@@ -26,8 +25,8 @@ from cloudsched.language.nodes import (
     Unit,
     Window,
 )
-from cloudsched.language.result import Option, Refused
-from cloudsched.language.rules import MAX_RULES, Draft, build_day_rules, build_subdaily_rules
+from cloudsched.language.result import Option, Refused, refuse_impossible
+from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules
 
 if TYPE_CHECKING:
     from cloudsched.language.groups import Group, Plan
@@ -363,15 +362,11 @@ class Builder:
         elif self.bounds.until is not None:
             suffix = f";UNTIL={make_local_time(self.bounds.until, *self.bounds.until_clock):%Y%m%dT%H%M%S}"
         rules = [text + suffix for text in texts]
-        try:
+        with refuse_impossible():
             schedule = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone, exdates=exdates)
             if self.context.stretched:
                 kept = self._list_needed(exdates, schedule.copy_unchecked(exdates=()))
                 schedule = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone, exdates=kept)
-        except SearchLimitReached:
-            raise
-        except InvalidSchedule as error:
-            raise Refused("never", hint=str(error)) from None
         if schedule.next_after(self.context.now) is None and not self.plan.added:
             raise Refused("past" if self.plan.ends else "never")
         return schedule
@@ -403,11 +398,7 @@ class Builder:
             draft.month_days = [self.bounds.start.day]
             self.context.choices.assume(f"It runs on day {self.bounds.start.day} of the month.")
             if self.bounds.start.day > 28:
-                options = (
-                    Option("only in months that have that day", ""),
-                    Option("on the last day of shorter months", "BACKWARD"),
-                )
-                draft.skip = str(self.context.choices.pick("month-end", (0, 0), options))
+                draft.skip = self.context.choices.pick("month-end", (0, 0), MONTH_ENDS)
         elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
             draft.months, draft.month_days = draft.months or [self.bounds.start.month], [self.bounds.start.day]
             self.context.choices.assume(f"It runs on {self.bounds.start:%B} {self.bounds.start.day}.")
@@ -515,12 +506,8 @@ class Builder:
         if not self.bounds.has_start:
             begin = max(begin, context.local + timedelta(seconds=1))
         day = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 -- see above
-        try:
+        with refuse_impossible():
             free = Schedule(rrule=texts, dtstart=day.isoformat(), timezone="UTC")
-        except SearchLimitReached:
-            raise
-        except InvalidSchedule as error:
-            raise Refused("never", hint=str(error)) from None
         clock = self.plan.start.clock if self.plan.start is not None else None
         if clock is not None and self.bounds.has_start:
             begin = make_local_time(self.bounds.start, *context.resolve_time(clock))

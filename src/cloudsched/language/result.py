@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
+
+from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
@@ -60,6 +64,17 @@ class Refused(Exception):
 
 
 T = TypeVar("T")
+
+
+@contextmanager
+def refuse_impossible() -> Iterator[None]:
+    """Refuse a phrase whose schedule is invalid, with the reason."""
+    try:
+        yield
+    except SearchLimitReached:
+        raise
+    except InvalidSchedule as error:
+        raise Refused("never", hint=str(error)) from None
 
 
 class Option(NamedTuple, Generic[T]):

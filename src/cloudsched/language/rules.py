@@ -21,6 +21,11 @@ ALL_MONTHS = tuple(range(1, 13))
 _FINE = {Unit.SECOND: "SECONDLY", Unit.MINUTE: "MINUTELY", Unit.HOUR: "HOURLY"}
 _QUARTER = {1: (1, 4, 7, 10), 2: (2, 5, 8, 11), 3: (3, 6, 9, 12)}
 MAX_RULES = 20
+MONTH_ENDS = (
+    Option("only in months that have that day", ""),
+    Option("on the last day of shorter months", "BACKWARD"),
+)
+"""The answers to what happens in months without such a day: the values of SKIP."""
 _LONGEST = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 """The days that the shorter months have at most."""
 
@@ -52,6 +57,10 @@ class Draft:
         """Return whether a rule finer than a day runs at times that depend on no start."""
         named = {"HOURLY": self.minutes, "MINUTELY": self.seconds}.get(self.freq, ())
         return self.interval == 1 and bool(named)
+
+    def differs_only_in(self, part: str, other: Draft) -> bool:
+        """Return whether two rules are the same but for one part."""
+        return {**vars(self), part: None} == {**vars(other), part: None}
 
     def to_rrules(self) -> list[str]:
         """Return the rule as RRULE values: several if its times of day are not a product of hours and minutes."""
@@ -177,18 +186,8 @@ def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
     """Merge rules that differ only in their weekdays."""
     merged: list[Draft] = []
     for draft in drafts:
-        twin = next(
-            (
-                one
-                for one in merged
-                if not one.positions
-                and not draft.positions
-                and one.weekdays
-                and draft.weekdays
-                and replace(one, weekdays=[]) == replace(draft, weekdays=[])
-            ),
-            None,
-        )
+        twin = next((one for one in merged if one.weekdays and one.differs_only_in("weekdays", draft)), None)
+        twin = twin if draft.weekdays and not draft.positions else None
         if twin is not None:
             twin.weekdays += draft.weekdays
         elif draft not in merged:
@@ -222,13 +221,9 @@ def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
     if draft.months and all(_LONGEST.get(month, 31) >= late for month in draft.months):
         return
     span = group.days[0].span if group.days else (0, 0)
-    options = (
-        Option("only in months that have that day", ""),
-        Option("on the last day of shorter months", "BACKWARD"),
-    )
     if group.days and all(days.plural for days in group.days):
         return
-    draft.skip = str(context.choices.pick("month-end", span, options))
+    draft.skip = context.choices.pick("month-end", span, MONTH_ENDS)
 
 
 def _build_from_days(days: Days, context: Context) -> list[Draft]:

@@ -170,7 +170,7 @@ def _merge_drafts(drafts: list[Draft]) -> list[Draft]:
     """Join rules that differ only in their times of day."""
     joined: list[Draft] = []
     for draft in drafts:
-        twin = next((one for one in joined if replace(one, times=[]) == replace(draft, times=[])), None)
+        twin = next((one for one in joined if one.differs_only_in("times", draft)), None)
         if twin is not None:
             twin.times = sorted(set(twin.times) | set(draft.times))
         else:
@@ -326,12 +326,11 @@ def _shift_schedule(current: Schedule, context: Context, by: Length, direction: 
         return _build_once_at(local + to_relativedelta(by) if direction > 0 else local - to_relativedelta(by), context)
     if by.finest >= Unit.DAY or any(unit >= Unit.DAY for unit, _ in by.amounts):
         raise Refused("no-update", by.span, "a repeating schedule cannot be moved by days; give the new days")
-    seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in by.amounts)
     edit = take_apart(current, context)
     if not all(draft.times for draft in edit.drafts):
         raise Refused("no-update", by.span)
     for draft in edit.drafts:
-        draft.times = [_shift_time(time, direction * seconds, by) for time in draft.times]
+        draft.times = [_shift_time(time, direction * by.seconds, by) for time in draft.times]
     return edit.build(Plan(), context)
 
 
@@ -510,15 +509,8 @@ def _limit_days(edit: Edit, group: Group, *, adds: bool) -> None:
 
 def _add_rules(edit: Edit, drafts: list[Draft]) -> None:
     for draft in drafts:
-        twin = next(
-            (
-                one
-                for one in edit.drafts
-                if replace(one, weekdays=[]) == replace(draft, weekdays=[]) and one.weekdays and not one.positions
-            ),
-            None,
-        )
-        if twin is not None:
+        twin = next((one for one in edit.drafts if one.weekdays and one.differs_only_in("weekdays", draft)), None)
+        if twin is not None and not twin.positions:
             twin.weekdays = sorted({*twin.weekdays, *draft.weekdays})
         elif any(one.interval > 1 for one in edit.drafts) and draft.freq == "WEEKLY":
             raise Refused("no-update", hint="describe the whole schedule again")

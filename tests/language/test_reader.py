@@ -75,30 +75,13 @@ def test_what_is_assumed_is_said(phrase: str, assumption: str) -> None:
             ],
         ),
         (
-            "tomorrow at 3",
-            "bare-hour",
-            ["once, on 2026-11-21 at 03:00, Europe/Paris", "once, on 2026-11-21 at 15:00, Europe/Paris"],
-        ),
-        ("every weekday at 9am CST", "zone", None),
-        (
             "on 03/04 at 9am",
             "date-order",
             ["once, on 2027-03-04 at 09:00, Europe/Paris", "once, on 2027-04-03 at 09:00, Europe/Paris"],
         ),
-        ("next Saturday at 10am", "this-or-next", None),
-        ("the 31st of every month at 10am", "month-end", None),
-        (
-            "evry Monday at 10am",
-            "slip",
-            ["every Monday at 10:00, Europe/Paris", "once, on 2026-11-23 at 10:00, Europe/Paris"],
-        ),
-        ("twice a day", "rate", None),
-        ("Sunday at midnight", "midnight", None),
-        ("every Monday from 9am to 5pm", "window", None),
-        ("biweekly on Friday at 9am", "bi", None),
     ],
 )
-def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[str] | None) -> None:
+def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[str]) -> None:
     """Each answer is a schedule, and its description reads back without another question."""
     reading = ask(phrase)
     assert reading.kind == "question"
@@ -110,8 +93,7 @@ def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[
         again = ask(one.description)
         assert again.schedule is not None, one.description
         assert again.schedule.upcoming(NOW_AWARE, 20) == one.schedule.upcoming(NOW_AWARE, 20)
-    if descriptions is not None:
-        assert [one.description for one in reading.readings] == descriptions
+    assert [one.description for one in reading.readings] == descriptions
     assert code in reading.explain()
     assert reading.readings[0].description in reading.explain()
 
@@ -156,15 +138,8 @@ def test_no_phrase_costs_more_than_a_blink(*, everything: bool) -> None:
     [
         ("", "empty", ""),
         ("every Monday banana at 9am", "not-understood", "banana"),
-        ("every day at 25:00", "no-such-time", None),
-        ("every 30 February", "never", None),
-        ("on 31 April 2027 at 9am", "no-such-date", None),
-        ("today at 8am", "past", None),
-        ("every day except holidays", "holidays", None),
-        ("every Monday at 9am at 10am", "contradiction", None),
         ("every other week on Monday (weeks begin on Sunday) (weeks begin on Monday)", "contradiction", None),
         ("weeks begin on Sunday", "no-time", None),
-        ("every 3 weekdays", "inexpressible", None),
         ("except Mondays", "no-recurrence", None),
         ("x" * 501, "too-long", None),
     ],

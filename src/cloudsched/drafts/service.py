@@ -26,7 +26,7 @@ from cloudsched.engine.tasks.owner_schedules import resolve_for_owner
 from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, tell_back
 from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
-from cloudsched.language.languages import LANGUAGES, is_known
+from cloudsched.language.task_fields import require_locale
 
 DRAFTS: Final = "(drafts)"
 """The name of a handler under which usage counts the model's use for drafts."""
@@ -171,9 +171,7 @@ class Drafts:
         except InvalidSchedule as error:
             raise InvalidInput("timezone", error.problem, error.hint) from error
         handlers = open_handlers(self._engine.registry, access.authority.requesters)
-        if request.locale is not None and not is_known(request.locale):
-            hint = f"Give one of {', '.join(LANGUAGES)}, with a region if you like; or leave it out."
-            raise InvalidInput("locale", "is no language in which schedules are read", hint)
+        require_locale(request.locale)
         find_tasks = cache(lambda: self._find_tasks(request, access))
         at, calendar = self._options.default_time, self._options.default_calendar
         if request.context.get("taskId") is not None:

@@ -59,12 +59,8 @@ _SURE_DAYS = 28
 """The number of days that every month has."""
 
 
-def parse_named_calendars(c: Cursor) -> NamedCalendars | None:
-    """Parse calendars by their ids, in quotes: left out, moved before or after, or counted."""
-    return c.attempt(_parse_left_out) or c.attempt(_parse_moved) or c.attempt(_parse_counted)
-
-
 def _parse_left_out(c: Cursor) -> NamedCalendars | None:
+    """Parse ``except on days of "closed"``: calendars by their ids, in quotes."""
     start = c.at
     if c.take("except") is None:
         return None
@@ -114,10 +110,6 @@ def _take_quote(c: Cursor) -> str | None:
 
 def parse_moved_days(c: Cursor) -> Days | None:
     """Parse ``the last business day before the 25th``, ``the first working day on or after the 10th of each month``."""
-    return c.attempt(_parse_moved_days)
-
-
-def _parse_moved_days(c: Cursor) -> Days | None:
     start = c.at
     c.take("each")
     c.take("on", "for")
@@ -193,7 +185,9 @@ def _rule(rule: Callable[[Cursor], Clause | list[Clause] | None], needs: str = "
 
 
 _RULES: tuple[_Rule, ...] = (
-    _rule(parse_named_calendars, "except moved moved-to"),
+    _rule(_parse_left_out, "except"),
+    _rule(_parse_moved, "moved"),
+    _rule(_parse_counted, "moved-to"),
     _rule(clauses.parse_except, "except"),
     _rule(clauses.parse_added, "added"),
     _rule(parse_moved_days, "business"),

@@ -343,11 +343,6 @@ _SURE_DAYS = 28
 _A_LEAP_YEAR = 2028
 
 
-def parse_shifted(c: Cursor) -> list[Clause] | None:
-    """Parse ``the first Tuesday after the first Monday in November``, ``the Friday before the 25th of each month``."""
-    return c.attempt(_parse_shifted_weekday)
-
-
 def _parse_base(c: Cursor) -> Days | None:
     """Parse the single day of a period from which another is counted."""
     c.take("on")
@@ -359,7 +354,8 @@ def _parse_base(c: Cursor) -> Days | None:
     return result if is_open and result.picks[0].what <= DAY else None
 
 
-def _parse_shifted_weekday(c: Cursor) -> list[Clause] | None:
+def parse_shifted(c: Cursor) -> list[Clause] | None:
+    """Parse ``the first Tuesday after the first Monday in November``, ``the Friday before the 25th of each month``."""
     start = c.at
     c.take("each")
     c.take("on", "for")

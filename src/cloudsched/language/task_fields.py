@@ -65,7 +65,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
         InvalidInput: A field is not text, or the text is not a schedule.
     """
     text, timezone = _find_text(fields)
-    locale = _require_locale(fields.get("locale"))
+    locale = require_locale(fields.get("locale"))
     from cloudsched.language.schedule_text import ScheduleText, read_schedule  # noqa: PLC0415 - only text pays for it
 
     def read_in(zone: str, language: str | None) -> ScheduleText:
@@ -155,7 +155,8 @@ def _is_known(locale: str) -> bool:
     return is_known(locale)
 
 
-def _require_locale(locale: object) -> str | None:
+def require_locale(locale: object) -> str | None:
+    """Return a locale in whose language schedules are read, or None for none."""
     if locale is None or (isinstance(locale, str) and _is_known(locale)):
         return locale
     from cloudsched.language.languages import LANGUAGES  # noqa: PLC0415 - see above

@@ -78,12 +78,10 @@ def test_errors_are_json_where_json_was_asked_for(tasks: Tasks) -> None:
     error = json.loads(said.err)["error"]
     assert (error["kind"], error["exitCode"], said.code) == ("refused", 3, 3)
     assert error["faults"][0]["field"] == "maxRuns"
-    said = tasks(
-        "create", "T", "--handler", "nobody", "--schedule", "every blue moon", "--set", "priority=SOON", "--json"
-    )
-    faults = json.loads(said.err)["error"]["faults"]
-    assert {each["field"] for each in faults} == {"handler", "schedule", "priority"}
-    told = tasks("create", "T", "--handler", "nobody", "--schedule", "every blue moon", "--set", "priority=SOON").err
+    wrong = ("create", "T", "--handler", "greet", "--set", "maxRuns=0", "--set", "priority=SOON")
+    faults = json.loads(tasks(*wrong, "--json").err)["error"]["faults"]
+    assert {each["field"] for each in faults} == {"maxRuns", "priority"}
+    told = tasks(*wrong).err
     assert all(f"{each['field']}: {each['problem']}" in told for each in faults)
     error = json.loads(tasks("get", "absent", "--json").err)["error"]
     assert (error["kind"], error["exitCode"]) == ("not_found", 4)

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 def list_executions(engine: EngineContext, task: Task, limit: int, page_token: str | None) -> Page[Execution]:
     """Return a page of a task's executions, the latest first. Open ones are on the first page."""
     page = engine.store.list_executions(task.id, limit=limit, page_token=page_token)
-    return page if page_token else merge_open_runs(task, page)
+    if page_token:
+        return page
+    shown = [run for run in task.runs if run.lease or run.suspension]
+    open_executions = {run.execution_id: open_run_as_execution(task, run) for run in shown}
+    finished = [_as_held(task, each) for each in page.items if each.id not in open_executions]
+    items = sorted([*open_executions.values(), *finished], key=lambda one: (one.scheduled_for, one.id), reverse=True)
+    return Page(items, page.next_page_token)
 
 
 def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Execution:
@@ -77,16 +83,6 @@ def _as_held(task: Task, execution: Execution) -> Execution:
         return execution
     message = f"It waits until its task is resumed. {task.message}".rstrip()
     return execution.model_copy(update={"status": ExecutionStatus.SUSPENDED, "message": message})
-
-
-def merge_open_runs(task: Task, first_page: Page[Execution]) -> Page[Execution]:
-    """Return the first page of a task's executions with its running and suspended ones sorted in."""
-    open_executions = {
-        run.execution_id: open_run_as_execution(task, run) for run in task.runs if run.lease or run.suspension
-    }
-    finished = [_as_held(task, each) for each in first_page.items if each.id not in open_executions]
-    items = sorted([*open_executions.values(), *finished], key=lambda one: (one.scheduled_for, one.id), reverse=True)
-    return Page(items, first_page.next_page_token)
 
 
 _TOKEN = re.compile(r"([0-4])\.(.*)", re.DOTALL)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.calendar_feeds import BEFORE, MAX_PAST, TaskHistory, build_feed, build_task_calendar
 from cloudsched.domain.documents.calendar import Feed, feed_id
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.state.record_changes import delete_record
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -68,11 +69,8 @@ class Feeds:
 
     def revoke(self, key: str, *, by: Authority) -> None:
         """Delete a feed: its address shows nothing any more. Raises NotFound, or Forbidden for another owner's."""
-        stored = self._store.records.load(Feed, key)
-        if stored is None:
-            raise NotFound("feed", key)
-        by.require_owner(stored.record.owner)
-        self._store.records.delete(Feed, key, stored.version)
+        by.require_owner(self.get(key).owner)
+        delete_record(self._store.records, Feed, key)
 
     def render(self, secret: str) -> str:
         """Return the iCalendar text of the feed with a secret.

@@ -12,6 +12,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.state.record_changes import change_person
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, NotAllowed, NotFound
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def change_preferences(world: World, app: App) -> None:
     """Let the person opt out or in."""
     allowed = tuple(each for each in _CHANNELS if world.random.random() < 0.6)
     changes = {"channels": world.random.choice([dict.fromkeys(Category, allowed), {}])}
-    app.container.people.change(OWNER, lambda person: person.model_copy(update=changes))
+    parts = app.container
+    change_person(parts.store.records, parts.clock, OWNER, lambda person: person.model_copy(update=changes))
 
 
 def cancel_all(world: World) -> None:

@@ -65,13 +65,8 @@ class _PendingMessage(NamedTuple):
     failures: int
 
 
-class _DueMessage(NamedTuple):
-    """A dispatch that waits for a thread: urgent ones come first, then those due earlier."""
-
-    rank: int
-    at: datetime
-    number: int
-    pending: _PendingMessage
+_DueMessage: TypeAlias = tuple[int, datetime, int, _PendingMessage]
+"""A dispatch that waits for a thread, behind what orders it: urgent ones come first, then those due earlier."""
 
 
 class _Delivery:
@@ -224,7 +219,7 @@ class InProcessDispatcher:
         now = self._clock.now()
         while self._heap and self._heap[0].at <= now:
             pending = self._heap[0]
-            due = _DueMessage(pending.message.priority.rank, pending.at, pending.number, pending)
+            due = pending.message.priority.rank, pending.at, pending.number, pending
             heapq.heappush(self._due, due)  # if memory ends between the two, it is delivered twice, which harms nothing
             heapq.heappop(self._heap)
 
@@ -356,7 +351,7 @@ class InProcessDispatcher:
                     self._has_filled_up = bool(self._commits)
                     self._find_due()
                     for _ in range(min(room, len(self._due))):
-                        self._begin(self._due[0].pending)
+                        self._begin(self._due[0][-1])
                         heapq.heappop(self._due)  # only now: if memory ends before, it is taken again
                 if self._steps or self._commits or self._is_over:
                     break

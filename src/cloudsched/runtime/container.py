@@ -271,7 +271,7 @@ class Container:
         """Links by which recipients end mails."""
         from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
 
-        return UnsubscribeLinks(self.store.records, self.clock, self.people)
+        return UnsubscribeLinks(self.store.records, self.clock)
 
     @lazy_property
     def people(self) -> People:

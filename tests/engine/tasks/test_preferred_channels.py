@@ -15,6 +15,7 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.state.record_changes import change_person
 from cloudsched.testing import Simulation
 
 app = App(Settings())
@@ -74,7 +75,10 @@ def test_a_later_change_of_preferences_changes_no_task(sim: Simulation) -> None:
     """They are read at the creation; an opt-out counts at sending."""
     task = sim.app.create(owner="ada", title="Plants", handler="say", category="REMINDER")
     web_only = {Category.REMINDER: (DeliveryChannel.WEB,)}
-    sim.app.container.people.change("ada", lambda person: person.model_copy(update={"channels": web_only}))
+    parts = sim.app.container
+    change_person(
+        parts.store.records, parts.clock, "ada", lambda known: known.model_copy(update={"channels": web_only})
+    )
     assert sim.app.get(task.id).delivery_channels == ("EMAIL", "WEB")
     sim.advance(timedelta(hours=1))
     assert sim.sent("EMAIL") == []

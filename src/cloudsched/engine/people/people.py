@@ -166,13 +166,9 @@ class People:
             self._follow(person.id, revision)
         return person.model_copy(update={"zone_revision": revision})
 
-    def change(self, owner: str, change: Callable[[Person], Person]) -> Person | None:
-        """Change what is stored of a person, if there is one. A change that changes nothing writes nothing."""
-        return change_person(self._records, self._clock, owner, change)
-
     def verify_webhook(self, owner: str, url: str) -> bool:
         """Record that a webhook wants messages. Return whether it still is the one that is stored."""
-        changed = self.change(owner, lambda person: with_verified_webhook(person, url))
+        changed = change_person(self._records, self._clock, owner, lambda known: with_verified_webhook(known, url))
         return changed is not None and changed.verified_webhook == url
 
     def rotate_webhook_secret(self, owner: str, *, by: Authority) -> str:

@@ -20,11 +20,10 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.person import LinkKey, Person, without_channel
-from cloudsched.engine.state.record_changes import change_record
+from cloudsched.engine.state.record_changes import change_person, change_record
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from cloudsched.engine.people.people import People
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore
 
@@ -35,10 +34,9 @@ _KEY_ID: Final = "current"
 class UnsubscribeLinks:
     """Makes such links, and does what they say. A process reads the key once."""
 
-    def __init__(self, records: RecordStore, clock: Clock, people: People) -> None:
+    def __init__(self, records: RecordStore, clock: Clock) -> None:
         self._records = records
         self._clock = clock
-        self._people = people
         self._key: bytes | None = None
         self._lock = threading.Lock()
 
@@ -68,7 +66,7 @@ class UnsubscribeLinks:
             channels = without_channel(person, category, DeliveryChannel.EMAIL)
             return person.model_copy(update={"channels": channels})
 
-        self._people.change(owner, drop)
+        change_person(self._records, self._clock, owner, drop)
         return category
 
     def _sign(self, text: str) -> bytes:

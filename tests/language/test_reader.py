@@ -34,6 +34,7 @@ def ask(text: str, locale: str | None = "en") -> Reading:
         ("remind me on Monday at 9am to pay the rent", "pay the rent"),
         ("every Monday at 9am", None),
         ("please run every hour", None),
+        ("à la carte dinner tomorrow at 19:00", "à la carte dinner"),
         ("Set an alarm for next Tuesday at 11pm", "alarm"),
     ],
 )

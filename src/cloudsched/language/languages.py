@@ -60,7 +60,7 @@ _FOREIGN: Final = {
         vendredis samedis dimanches demain aujourd'hui lendemain matin matins soir soirs jour jours semaine semaines
         mois année années heures janvier février fevrier avril juin juillet août aout septembre octobre novembre
         décembre decembre prochain prochaine quotidiennement hebdomadaire mensuel mensuelle annuel annuelle toujours
-        jusqu'à jusqu'au sauf dès à""",
+        jusqu'à jusqu'au sauf dès""",
     "Spanish": """cada todos todas lunes martes miércoles miercoles jueves viernes sábado sabado domingo sábados
         domingos mañana hoy día días semana semanas meses año años horas tarde noche noches enero febrero marzo abril
         junio julio agosto septiembre octubre noviembre diciembre próximo próxima siguiente diariamente siempre hasta

@@ -68,7 +68,6 @@ ALL = {
     "stories/test_workers_guide.py": "the workers' guide, typed",
     "web/api/test_openapi.py::test_the_api_does_what_its_document_says": "odd requests",
     "web/api/test_openapi_tools.py::test_a_generated": "generated clients at work",
-    "web/api/test_openapi_tools.py::test_a_python_client": "Python clients made of the API's description",
     "web/api/test_openapi_tools.py::test_typescript_generators": "TypeScript that others' tools generate",
     "web/api/test_openapi_tools.py::test_the_linter_finds_nothing": "a linter's opinion of the API's description",
     "web/test_mount.py::test_asgi_frameworks[Litestar]": "mounted in Litestar",

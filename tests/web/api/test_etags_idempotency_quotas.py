@@ -160,24 +160,6 @@ def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation, gre
     assert wrong.get_json()["field"] == "orderBy"
 
 
-def test_an_owner_s_active_tasks_are_limited(simulate: Callable[..., Simulation]) -> None:
-    """The limit is each user's own; a paused task counts, one that has ended does not; servers have none."""
-    keys, access = make_keys(PEOPLE, max_active_tasks=3)
-    sim = simulate(access=access)
-    world = RoleHarness(sim, keys)
-    made = [world.ask("ada", "POST", "/v1/tasks", TASK) for _ in range(4)]
-    assert [answer.status_code for answer in made] == [201, 201, 201, 429]
-    world.ask("ada", "POST", f"{made[0].headers['Location']}/pause")
-    assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
-    assert world.ask("bob", "POST", "/v1/tasks", TASK).status_code == 201
-    assert world.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
-    world.ask("admin", "DELETE", made[2].headers["Location"])
-    world.ask("ada", "POST", f"{made[0].headers['Location']}/cancel")
-    assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
-    batch = world.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [TASK] * 3}).get_json()["results"]
-    assert [result["status"] for result in batch] == [429, 429, 429]
-
-
 def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Simulation]) -> None:
     """Over any minute, and again in the next; the refusal says when to come back; a batch is cut where room ends."""
     keys, access = make_keys(PEOPLE, max_creations=5)

@@ -64,7 +64,7 @@ def test_a_rule_without_a_start_begins_within_the_second(app: App, at: datetime)
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("0 0 9 * * 1-5", "schedule: '0 0 9 * * 1-5' has six fields, and cron has five (write 0 9 * * 1-5)"),
+        ("0 0 9 * * 1-5", "schedule: '0 0 9 * * 1-5' has 6 fields, and cron has five (leave out seconds"),
         (HOUR, "schedule: is datetime.timedelta(seconds=3600), which says neither once nor repeatedly (Give"),
         ({"delay": "-PT1S"}, "schedule.delay: is -1 day, 23:59:59, in the past"),
         ({"delay": "PT1H", "rrule": "FREQ=DAILY"}, "schedule.rrule: cannot stand beside `delay`"),

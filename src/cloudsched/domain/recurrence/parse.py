@@ -14,126 +14,43 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
-_AWS = re.compile(r"(cron|rate)\s*\((.*)\)\Z", re.IGNORECASE | re.DOTALL)
-_AT = re.compile(r"@(every\b\s*(.*)|[a-z]+\Z)", re.IGNORECASE | re.DOTALL)
-_REPEAT = re.compile(r"R(-?\d*)/(.*)\Z", re.IGNORECASE | re.DOTALL)
-_GO_DURATION = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?(?:(\d{1,8})s)?\Z", re.IGNORECASE)
-_RATE = re.compile(r"(\d{1,7})\s*(second|minute|hour|day|week)s?\Z", re.IGNORECASE)
 _CRON_FIELD = re.compile(r"[\d*?/,#LW-]+\Z|(?:[A-Z]{3})(?:[-,#L/\d]|[A-Z]{3})*\Z", re.IGNORECASE)
-_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-_UNITS = (("WEEKLY", 604_800), ("DAILY", 86_400), ("HOURLY", 3600), ("MINUTELY", 60), ("SECONDLY", 1))
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-_CRON_FIELDS = 5
-_MOST_FIELDS = 7
+_AN_INTERVAL = "write it like FREQ=MINUTELY;INTERVAL=5"
+_FOREIGN = (
+    (
+        r"cron\s*\(.*\)\Z",
+        "is a cron expression of AWS",
+        "write its first five fields alone, with the names of weekdays: 0 9 * * MON-FRI",
+    ),
+    (r"rate\s*\(.*\)\Z", "is a rate of AWS", _AN_INTERVAL),
+    (r"@every\b", "is an interval of Go's cron", _AN_INTERVAL),
+    (r"@[a-z]+\Z", "is no macro of cron", "there are @hourly, @daily, @weekly, @monthly and @yearly"),
+    (r"R-?\d*/", "is a repeating interval of ISO 8601", "write it like FREQ=HOURLY;COUNT=5, with a dtstart"),
+)
+"""Notations of other schedulers: how each begins, what it is, and what to write instead."""
+_FEWEST_FIELDS, _CRON_FIELDS, _MOST_FIELDS = 4, 5, 7
 
 
 class Foreign(NamedTuple):
     """A text in another scheduler's notation."""
 
     problem: str
-    suggestion: str | None
-    """The nearest valid form, or None if there is none."""
-
-
-def is_foreign(text: str) -> bool:
-    """Return whether a text is in another scheduler's notation."""
-    return bool(_AWS.match(text) or _AT.match(text) or _REPEAT.match(text)) or _looks_like_cron(text)
+    hint: str
 
 
 def recognize(text: str) -> Foreign | None:
     """Return the notation of another scheduler that a text is in, or None if it is in none."""
-    if aws := _AWS.match(text):
-        if aws.group(1).lower() == "rate":
-            return Foreign("is a rate of AWS", _suggest_interval(_parse_rate(aws.group(2).strip())))
-        fields = aws.group(2).split()
-        is_aws = len(fields) > _CRON_FIELDS
-        return Foreign("is a cron expression of AWS", _suggest_cron(fields, sunday_is_one=is_aws))
-    if at := _AT.match(text):
-        if at.group(2) is None:
-            return Foreign("is no macro: there are @hourly, @daily, @weekly, @monthly and @yearly", None)
-        return Foreign("is an interval of Go's cron", _suggest_interval(_parse_go_duration(at.group(2).strip())))
-    if repeat := _REPEAT.match(text):
-        return Foreign("is a repeating interval of ISO 8601", _suggest_repeat(repeat.group(1), repeat.group(2)))
-    return _recognize_cron(text) if _looks_like_cron(text) else None
-
-
-def _recognize_cron(text: str) -> Foreign:
+    for pattern, problem, hint in _FOREIGN:
+        if re.match(pattern, text, re.IGNORECASE | re.DOTALL):
+            return Foreign(problem, hint)
     fields = text.split()
-    if len(fields) < _CRON_FIELDS:
-        return Foreign("has four fields, and cron has five", _suggest_cron([*fields, "*"], sunday_is_one=False))
-    sunday_is_one = "?" in text
-    if len(fields) == _MOST_FIELDS:  # seconds first, a year last
-        return Foreign("has seven fields, and cron has five", _suggest_cron(fields[1:], sunday_is_one=sunday_is_one))
-    if fields[0] != "0" and (every := re.fullmatch(r"\*(?:/(\d{1,2}))?", fields[0])) and set(fields[1:]) <= {"*", "?"}:
-        return Foreign("has six fields, and cron has five", _suggest_interval(int(every.group(1) or 1)))
-    return Foreign("has six fields, and cron has five", _suggest_cron(fields[1:], sunday_is_one=sunday_is_one))
-
-
-def _looks_like_cron(text: str) -> bool:
-    """Return whether a text has the fields of a cron expression, but not five of them."""
-    fields = text.split()
-    if not 4 <= len(fields) <= _MOST_FIELDS or len(fields) == _CRON_FIELDS:  # noqa: PLR2004 - one of five may be missing
-        return False
-    return all(map(_CRON_FIELD.match, fields)) and ("*" in text or "?" in text)
-
-
-def _suggest_cron(fields: list[str], *, sunday_is_one: bool) -> str | None:
-    """Return the five fields of an expression that may have a year as its sixth, or None if they are not valid."""
-    if not _CRON_FIELDS <= len(fields) <= _CRON_FIELDS + 1:
-        return None
-    minute, hour, month_day, month, weekday = fields[:_CRON_FIELDS]
-    if sunday_is_one:  # only the day itself is a number of this kind: 6#3 is the third Friday, */2 every other day
-        weekday = re.sub(r"(?<![#/\d])([1-7])(?!\d)", lambda found: _DAYS[int(found.group(1)) - 1], weekday)
-    suggestion = f"{minute} {hour} {month_day} {month} {weekday}".replace("?", "*")
-    try:
-        cron_rules(suggestion)
-    except InvalidSchedule:
-        return None
-    return suggestion
-
-
-def _suggest_interval(seconds: int | None) -> str | None:
-    if not seconds:
-        return None
-    name, length = next(unit for unit in _UNITS if seconds % unit[1] == 0)
-    count = seconds // length
-    return f"FREQ={name}" + (f";INTERVAL={count}" if count > 1 else "")
-
-
-def _parse_rate(text: str) -> int | None:
-    found = _RATE.match(text)
-    return int(found.group(1)) * _SECONDS[found.group(2).lower()] if found else None
-
-
-def _parse_go_duration(text: str) -> int | None:
-    found = _GO_DURATION.match(text)
-    if found is None:
-        return None
-    days, hours, minutes, seconds = (int(number or 0) for number in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _suggest_repeat(times: str, rest: str) -> str | None:
-    parts = rest.split("/")
-    length = next((found for part in parts if (found := _DURATION.match(part))), None)
-    if length is None:
-        return None
-    years, months, weeks, days, hours, minutes, seconds = (int(number or 0) for number in length.groups())
-    clock = (((weeks * 7 + days) * 24 + hours) * 60 + minutes) * 60 + seconds
-    if (years or months) and clock:
-        return None
-    if years or months:
-        count = years * 12 + months
-        rule = "FREQ=YEARLY" if count % 12 == 0 else "FREQ=MONTHLY"
-        count = count // 12 if count % 12 == 0 else count
-        rule += f";INTERVAL={count}" if count > 1 else ""
-    else:
-        rule = _suggest_interval(clock) or ""
-    if not rule:
-        return None
-    rule += f";COUNT={times}" if times.isdigit() and int(times) else ""
-    start = parts[0] if len(parts) > 1 and parts[0][:1].isdigit() else None
-    return rule if start is None else f"{rule} with dtstart {start.rstrip('Zz')}"
+    is_cron_like = _FEWEST_FIELDS <= len(fields) <= _MOST_FIELDS and len(fields) != _CRON_FIELDS
+    if is_cron_like and all(map(_CRON_FIELD.match, fields)) and ("*" in text or "?" in text):
+        return Foreign(
+            f"has {len(fields)} fields, and cron has five",
+            "leave out seconds (the first of six) and the year (the last of seven), and name weekdays: 0 9 * * MON-FRI",
+        )
+    return None
 
 
 MAX_LENGTH = 65_536
@@ -160,7 +77,7 @@ _FORMS = (
 def is_notation(text: str) -> bool:
     """Return whether a text is in a notation that `parse_fields` reads, valid or not. Otherwise it is words."""
     text = text.strip()
-    if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _NOW.match(text) or is_foreign(text):
+    if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _NOW.match(text) or recognize(text):
         return True
     if _DATE.match(text):
         return not _DATE_AND_WORDS.match(text)
@@ -192,8 +109,7 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
         # A cron expression means the same from any start, so any DTSTART will do.
         return {"rrule": cron_rules(text), "dtstart": None if now else CRON_START, "timezone": timezone}
     if foreign := recognize(text):
-        hint = f"write {foreign.suggestion}" if foreign.suggestion else f"write {_FORMS}"
-        raise InvalidSchedule("text", f"{text[:60]!r} {foreign.problem}", hint)
+        raise InvalidSchedule("text", f"{text[:60]!r} {foreign.problem}", foreign.hint)
     raise InvalidSchedule(
         "text",
         f"{text[:40]!r} is not a schedule",

@@ -10,7 +10,6 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
@@ -18,7 +17,7 @@ from typing import Any, Self
 from wsgiref.types import WSGIApplication
 
 from cheroot.errors import MaxSizeExceeded
-from cheroot.server import ChunkedRFile, HTTPConnection, HTTPRequest
+from cheroot.server import HTTPConnection, HTTPRequest
 from cheroot.wsgi import Gateway_10, Server
 
 from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
@@ -39,60 +38,26 @@ often have no more than 1,024 open files."""
 GRACE_SECONDS = 2
 """The seconds for requests in progress to finish when the server is stopped."""
 
-MAX_CHUNKED_BODY_BYTES = 16 * 1024 * 1024
-"""The most bytes read of a chunked body, with chunk headers. The API accepts far fewer."""
+MAX_BODY_BYTES = 16 * 1024 * 1024
+"""The most bytes read of a body, with chunk headers. The API accepts far fewer."""
 _CHUNK_SIZE = 64 * 1024
 
 
-class _ChunkedBody(ChunkedRFile):
-    """A chunked body, which is read to its end or to the first malformed chunk."""
-
-    is_broken = False
-
-    def read(self, size: int | None = None) -> bytes:
-        """Read up to so many bytes. Raises OSError or ValueError at a malformed chunk."""
-        try:
-            data: bytes = super().read(size)
-        except MaxSizeExceeded as error:
-            self.is_broken = True
-            raise OSError(*error.args) from error
-        except (OSError, ValueError):
-            self.is_broken = True
-            raise
-        return data
-
-
 class _Gateway(Gateway_10):
-    """Reads what the application leaves of a chunked body, because the connection's next request follows it."""
+    """Closes the connection after a chunked body: no rest of one may be taken for the connection's next request."""
 
     def respond(self) -> None:
         """Serve a request."""
+        request: Any = self.req
+        request.close_connection = request.close_connection or request.chunked_read
         try:
-            self._respond()
+            super().respond()
         except SystemExit as error:  # which would end cheroot's thread
             raise RuntimeError(f"A request tried to end the process: {error!r}") from error
-
-    def _respond(self) -> None:
-        if not self.req.chunked_read:
-            super().respond()  # cheroot reads the rest of a body with a Content-Length
-            return
-        body = self.env["wsgi.input"] = _ChunkedBody(self.req.conn.rfile, MAX_CHUNKED_BODY_BYTES)
-        super().respond()
-        if body.is_broken or not _drain(body):
-            self.req.close_connection = True
-
-
-def _drain(body: _ChunkedBody) -> bool:
-    """Read a body to its end, and return False if it has no proper end."""
-    trailers: Callable[[], Iterable[bytes]] = body.read_trailer_lines  # type: ignore[assignment]  # cheroot's stub is wrong
-    try:
-        while body.read(_CHUNK_SIZE):
-            pass
-        for _ in trailers():
-            pass
-    except (OSError, ValueError):
-        return False
-    return True
+        if request.chunked_read:
+            with suppress(OSError, ValueError, MaxSizeExceeded):  # else a client that still sends would miss the answer
+                while request.rfile.read(_CHUNK_SIZE):
+                    pass
 
 
 class _Request(HTTPRequest):
@@ -204,6 +169,7 @@ class WebServer:
             shutdown_timeout=GRACE_SECONDS,
         )
         self._server.gateway = _Gateway
+        self._server.max_request_body_size = MAX_BODY_BYTES
         self._ready: Future[None] = Future()
         self._serving = threading.Event()
         # The workers inherit its daemon flag: a handler that hangs does not keep the process alive.

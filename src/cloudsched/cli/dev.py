@@ -97,7 +97,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
         from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import HandlerWatch, load_app  # noqa: PLC0415 - likewise
         from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
-        from cloudsched.local.stack import guard_against_exits, run_stack  # noqa: PLC0415 - likewise
+        from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
     if reload:
         sys.dont_write_bytecode = True  # a file that changes within a second would be taken from its bytecode
@@ -119,7 +119,6 @@ def dev(  # noqa: PLR0913 - one argument for each option
                         tasks_port=_choose_port(tasks_port, TASKS_PORT, is_alone=not command),
                     )
                 )
-                parts.enter_context(guard_against_exits())
                 if loaded.target is not None:
                     parts.enter_context(HandlerWatch(loaded.app, loaded.target, loaded.folder, reloads=reload))
                 own_port = int(stack.url.rpartition(":")[2])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
@@ -52,12 +52,12 @@ _STYLE: Final = (
 
 
 def is_outbox_path(path: str) -> bool:
-    """Return whether a path belongs to these pages."""
+    """Return whether a path belongs to the outbox."""
     return path in {PATH, f"{PATH}.json"} or path.startswith(f"{PATH}/")
 
 
 def respond_outbox(request: Request, outbox: Outbox, settings: Settings) -> Response:
-    """Answer a request for one of the pages."""
+    """Answer a request for the page, for the same as JSON, or for the frame of a mail."""
     try:
         _require_own_machine(request)
         require_allowed_origin(request, ())
@@ -68,25 +68,20 @@ def respond_outbox(request: Request, outbox: Outbox, settings: Settings) -> Resp
         return refusal
     except CloudschedError as error:
         return _text(f"{error}\n", 403)
-    if request.method not in {"GET", "HEAD"}:
-        return _text("Only GET is answered here.\n", 405)
     if request.path == PATH:
-        return _html(_render_list(outbox.messages), _PAGE_POLICY)
+        return _html(_render(outbox.messages), _PAGE_POLICY)
     if request.path == f"{PATH}.json":
         content = {"messages": [_to_json(each) for each in outbox.messages]}
         return Response(json.dumps(content, ensure_ascii=False), mimetype="application/json", headers=_HEADERS)
-    name, _, form = request.path.removeprefix(f"{PATH}/").partition(".")
-    is_number = name.isascii() and name.isdigit() and len(name) < 10  # noqa: PLR2004 - more than there can be
-    found = outbox.find(int(name)) if is_number else None
-    return _text("There is no such message, or not any more.\n", 404) if found is None else _respond_with(found, form)
+    mails = {_frame_path(each): each.mail for each in outbox.messages}
+    mail = mails.get(request.path)
+    if mail is None:
+        return _text("There is no such mail, or not any more.\n", 404)
+    return _html(_read_part(mail, "html"), _MAIL_POLICY)
 
 
-def _respond_with(found: SentMessage, form: str) -> Response:
-    if not form:
-        return _html(_render_message(found), _PAGE_POLICY)
-    if form == "html" and found.mail is not None:
-        return _html(_read_part(found.mail, "html"), _MAIL_POLICY)
-    return _text("Only a mail has .html, and nothing else.\n", 404)
+def _frame_path(sent: SentMessage) -> str:
+    return f"{PATH}/{sent.number}.html"
 
 
 def _require_own_machine(request: Request) -> None:
@@ -141,43 +136,30 @@ def _read_part(mail: EmailMessage, kind: str) -> str:
     return "" if part is None else str(part.get_content())
 
 
-def _wrap(title: str, body: str) -> str:
+def _render(messages: list[SentMessage]) -> str:
+    body = "".join(map(_render_message, messages))
+    body = body or "<p>Nothing was sent yet. A task with deliveryChannels sends to its owner.</p>"
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style><h1>{escape(title)}</h1>{body}</html>"
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Outbox</title>'
+        f"<style>{_STYLE}</style><h1>Outbox</h1>{body}</html>"
     )
-
-
-def _render_list(messages: list[SentMessage]) -> str:
-    if not messages:
-        return _wrap("Outbox", "<p>Nothing was sent yet. A task with deliveryChannels sends to its owner.</p>")
-    rows = "".join(f'<li><a href="{PATH}/{each.number}">{escape(_describe(each))}</a></li>' for each in messages)
-    return _wrap("Outbox", f"<ol reversed>{rows}</ol>")
-
-
-def _describe(sent: SentMessage) -> str:
-    title = sent.mail["Subject"] if sent.mail is not None else _find_title(sent.content or {})
-    state = "sent" if sent.is_sent else "kept"
-    return f"{sent.channel} to {sent.to}: {title} ({state}, {sent.at.isoformat(timespec='seconds')})"
-
-
-def _find_title(content: dict[str, Any]) -> str:
-    parts = (content, content.get("data"), content.get("message", {}).get("notification"))
-    return next((str(each["title"]) for each in parts if isinstance(each, dict) and "title" in each), "")
 
 
 def _render_message(sent: SentMessage) -> str:
-    back = f'<p><a href="{PATH}">Outbox</a></p>'
+    title = ""
     if sent.mail is None:
-        shown = json.dumps(sent.content, ensure_ascii=False, indent=2)
-        return _wrap(_describe(sent), f"{back}<pre>{escape(shown)}</pre>")
-    source = sent.mail.as_bytes().decode("utf-8", "replace")
-    body = (
-        f'<iframe sandbox="" title="The mail" src="{PATH}/{sent.number}.html"></iframe>'
-        f"<h2>Text</h2><pre>{escape(_read_part(sent.mail, 'plain'))}</pre>"
-        f"<h2>Source</h2><pre>{escape(source)}</pre>"
-    )
-    return _wrap(_describe(sent), back + body)
+        shown = f"<pre>{escape(json.dumps(sent.content, ensure_ascii=False, indent=2))}</pre>"
+    else:
+        title = f": {sent.mail['Subject']}"
+        source = sent.mail.as_bytes().decode("utf-8", "replace")
+        shown = (
+            f'<iframe sandbox="" loading="lazy" title="The mail" src="{_frame_path(sent)}"></iframe>'
+            f"<h2>Text</h2><pre>{escape(_read_part(sent.mail, 'plain'))}</pre>"
+            f"<h2>Source</h2><pre>{escape(source)}</pre>"
+        )
+    state = "sent" if sent.is_sent else "kept"
+    line = f"{sent.channel} to {sent.to}{title} ({state}, {sent.at.isoformat(timespec='seconds')})"
+    return f"<details><summary>{escape(line)}</summary>{shown}</details>"
 
 
 MAX_KEPT: Final = 200
@@ -206,7 +188,7 @@ class SentMessage:
     content: dict[str, Any] | None
 
 
-class Outbox(Mapping[str, "Sender"]):
+class Outbox:
     """The senders of all channels. Each keeps what it is given.
 
     Args:
@@ -223,30 +205,15 @@ class Outbox(Mapping[str, "Sender"]):
         self._lock = threading.Lock()
         self._kept: deque[SentMessage] = deque(maxlen=MAX_KEPT)
         self._count = 0
-
-    def __getitem__(self, channel: str) -> Sender:
-        """Return a channel's sender."""
-        if channel not in SENDER_NAMES:
-            raise KeyError(channel)
-        return _OutboxSender(partial(self._send, channel))
-
-    def __iter__(self) -> Iterator[str]:
-        """Return all channels."""
-        return iter(SENDER_NAMES)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(SENDER_NAMES)
+        self.senders: Mapping[str, Sender] = {
+            channel: _OutboxSender(partial(self._send, channel)) for channel in SENDER_NAMES
+        }
 
     @property
     def messages(self) -> list[SentMessage]:
         """The kept messages, the latest first."""
         with self._lock:
             return list(reversed(self._kept))
-
-    def find(self, number: int) -> SentMessage | None:
-        """Return a message by its number, None if it is not there any more."""
-        return next((each for each in self.messages if each.number == number), None)
 
     def pass_on(self, senders: Mapping[str, Sender]) -> None:
         """Send by these too from now on: what is refused or fails there is not kept."""

@@ -7,37 +7,34 @@ The local Cloud Tasks owns the clock. This process's app uses the same one, and 
 from __future__ import annotations
 
 import dataclasses
-import faulthandler
 import logging
-import os
 import secrets
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from werkzeug.wrappers import Request, Response
+from werkzeug.utils import redirect
+from werkzeug.wrappers import Request
 
 from cloudsched.adapters.google.cloud_tasks import list_queue_ids
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.app import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.local_requests import find_foreign_name
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.pages import MAX_PAGE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
-from cloudsched.local.dashboard_mount import DashboardMount, StackClock
+from cloudsched.local.dashboard_mount import MOUNT, DashboardMount, StackClock
 from cloudsched.local.folder_lock import STORE_FILE_NAME
 from cloudsched.local.mailbox import Outbox, is_outbox_path, respond_outbox
 from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
@@ -86,24 +83,6 @@ class SweepTimer:
         self._clock_moved.wait(remaining.total_seconds() if self._clock.mode == "running" else None)
         self._clock_moved.clear()
         return 0.0
-
-
-_LINKS = (
-    ("/ui/", "the dashboard: what is, what was and what will be"),
-    ("/openapi.json", "the description of the API"),
-    ("/v1/tasks", "the tasks"),
-    ("/dev/outbox", "what deliveries send, or would send"),
-    ("/dev/clock", "the clock; POST moves it"),
-)
-
-
-def render_index(request: Request) -> Response:
-    """Return the links, as HTML."""
-    root = escape(request.root_url.rstrip("/"))
-    rows = "".join(f'<li><a href="{root}{path}">{root}{path}</a>: {escape(about)}</li>\n' for path, about in _LINKS)
-    headers = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Cache-Control": "no-store"}
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>cloudsched dev</title><ul>{rows}</ul></html>'
-    return Response(page, mimetype="text/html", headers=headers)
 
 
 log = logging.getLogger(__name__)
@@ -199,7 +178,7 @@ def run_stack(
         )
         if settings.smtp_url:
             outbox.pass_on(app.container.senders)
-        app.container.replace(senders=outbox, circuits=opened.container.circuits)
+        app.container.replace(senders=outbox.senders, circuits=opened.container.circuits)
         stack_clock = StackClock(clock, emulator.address, control_key)
         dashboard.connect(f"http://{web.address}", stack_clock, is_open=is_open)
         _redispatch_active_tasks(app)
@@ -212,14 +191,12 @@ def run_stack(
 
 
 def _with_pages(application: WSGIApplication, outbox: Outbox, settings: Settings) -> WSGIApplication:
-    """Return the application with the local stack's pages."""
+    """Return the application with the outbox. Its root leads to the dashboard."""
 
     def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
-        if request.path == "/" and request.method in {"GET", "HEAD"}:
-            if (refusal := find_foreign_name(request.host)) is not None:
-                return Response(refusal, status=403, mimetype="text/plain")(environ, start_response)
-            return render_index(request)(environ, start_response)
+        if request.path == "/":
+            return redirect(f"{MOUNT}/")(environ, start_response)
         if is_outbox_path(request.path):
             return respond_outbox(request, outbox, settings)(environ, start_response)
         return application(environ, start_response)
@@ -270,27 +247,3 @@ def _redispatch_active_tasks(app: App) -> None:
         token = page.next_page_token
         if token is None:
             return
-
-
-@contextmanager
-def guard_against_exits() -> Iterator[None]:
-    """Raise `SystemExit` where a thread other than the main one calls `os._exit`. A forked child may end itself.
-
-    In the cloud an executor that exits takes its instance with it, and the sweep finds the attempt. Here everything is
-    in one process: `sys.exit` already ends only the attempt, and within this block `os._exit` does the same. A signal,
-    or a crash of native code, kills the process from outside Python, and cannot be caught.
-    """
-    exit_process, pid, main_thread = os._exit, os.getpid(), threading.main_thread()
-
-    def exit_attempt(status: int) -> None:
-        if os.getpid() != pid or threading.current_thread() is main_thread:
-            exit_process(status)
-        raise SystemExit(f"os._exit({status})")
-
-    with suppress(AttributeError, ValueError, OSError):  # there is no such stream, or it has no descriptor
-        faulthandler.enable()  # so that a crash of native code says where it was
-    os._exit = exit_attempt  # type: ignore[assignment]  # it never returns either
-    try:
-        yield
-    finally:
-        os._exit = exit_process

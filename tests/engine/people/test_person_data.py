@@ -173,18 +173,18 @@ def test_an_export_has_everything_once(sim: Simulation, monkeypatch: pytest.Monk
     monkeypatch.setattr(person_data, "MAX_PART_BYTES", 1000)
     lines = export_lines(sim, "ada")
     counts = {kind: sum(line["kind"] == kind for line in lines) for kind in {line["kind"] for line in lines}}
-    usage = lines[-1]["data"]
+    messages = len(sim.app.container.store.list_messages("ada", limit=500).items)
+    own = sim.app.tasks(TaskQuery(owner="ada", handler="tell"), limit=100).items
+    executions = sum(len(sim.executions(task.id)) for task in own)
+    assert messages > 3
     assert counts == {
         "person": 1,
         "feed": 1,
-        "usage": 1,
         "monthlyUsage": 2,
         "task": 4,
-        "execution": usage["executions"],
-        "message": usage["messages"],
+        "execution": executions,
+        "message": messages,
     }
-    assert usage["messages"] == len(sim.app.container.store.list_messages("ada", limit=500).items) > 3
-    assert (usage["queries"], usage["tokens"]) == (2 * usage["messages"], 3 * usage["messages"])
     ids = [line["data"]["id"] for line in lines if line["kind"] == "message"]
     assert len(set(ids)) == len(ids)
     text = json.dumps(lines)
@@ -238,7 +238,6 @@ def test_a_process_that_dies_costs_only_time(kind: str, *, is_written: bool, mon
             else:
                 lines = export_lines(sim, "ada")
                 assert [line["kind"] for line in lines].count("task") == 3, number
-                assert lines[-1]["data"]["tasks"] == 3
             if left[0] > 0:
                 return
     pytest.fail("it makes more writes than were tried")

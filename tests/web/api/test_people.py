@@ -181,7 +181,7 @@ def test_everything_of_a_person_is_exported_and_deleted(roles: RoleHarness) -> N
         pages.append(roles.ask("ada", "POST", f"/v1/people/ada/export?pageToken={token}").get_json())
     kinds = [json.loads(line)["kind"] for page in pages for line in page["text"].splitlines()]
     assert kinds[0] == "person"
-    assert kinds[-1] == "usage"
+    assert "task" in kinds
     assert roles.ask("ada", "POST", "/v1/people/ada/export?pageToken=77").status_code == 404
     deleted = roles.ask("ada", "DELETE", "/v1/people/ada?everything=true")
     again = roles.ask("ada", "DELETE", "/v1/people/ada?everything=true")

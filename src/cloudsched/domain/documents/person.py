@@ -203,16 +203,6 @@ MAX_PART_BYTES = 400_000
 """The most bytes of one part of an export, so that its document stays below 1 MiB."""
 
 
-class ExportUsage(WireModel):
-    """The usage of a person, counted while it is exported."""
-
-    tasks: int = 0
-    executions: int = 0
-    messages: int = 0
-    queries: int = 0
-    tokens: int = 0
-
-
 class ExportCursor(WireModel):
     """The progress of an export. All that follows is read again if its process dies."""
 
@@ -220,7 +210,6 @@ class ExportCursor(WireModel):
     page_token: str | None = None
     parts: int = 0
     """The number of parts that are complete."""
-    usage: ExportUsage = ExportUsage()
 
 
 class PersonJob(Record):

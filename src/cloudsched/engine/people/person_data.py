@@ -23,7 +23,6 @@ from cloudsched.domain.documents.person import (
     ContactSecrets,
     ExportCursor,
     ExportPart,
-    ExportUsage,
     JobKind,
     Person,
     PersonJob,
@@ -220,7 +219,7 @@ class PersonData:
                 return Done({"isReplaced": True})  # by a later one
             job = stored.record
             if job.finished_at is not None:
-                return Done(job.cursor.usage.to_wire())
+                return Done({"parts": job.cursor.parts})
             section, number = job.cursor.section, job.cursor.parts
             parts = _Parts(self._store, job, self._clock, number)
             following = self._write_section(owner, job.cursor, parts)
@@ -241,7 +240,7 @@ class PersonData:
     def _write_section(  # noqa: C901 - one case for each section
         self, owner: str, cursor: ExportCursor, parts: _Parts
     ) -> ExportCursor:
-        usage, token = cursor.usage, cursor.page_token
+        token = cursor.page_token
         match cursor.section:
             case "contacts":
                 self._remove_old_parts(owner)
@@ -255,23 +254,19 @@ class PersonData:
                     shown = task.to_wire()
                     names = {field.alias or name for name, field in PublicTask.model_fields.items()}
                     parts.add("task", {name: shown[name] for name in shown if name in names})
-                    usage = _sum(usage, tasks=1)
                     for execution in self._iter_executions(task.id):
                         parts.add("execution", execution.to_wire())
-                        usage = _sum(usage, executions=1, queries=execution.queries, tokens=execution.tokens)
                 follow = "tasks" if page.next_page_token else "inbox"
-                return ExportCursor(section=follow, page_token=page.next_page_token, usage=usage)
+                return ExportCursor(section=follow, page_token=page.next_page_token)
             case "inbox":
                 messages = self._store.list_messages(owner, limit=_PAGE, page_token=token)
                 for message in messages.items:
                     parts.add("message", message.to_wire())
-                usage = _sum(usage, messages=len(messages.items))
                 follow = "inbox" if messages.next_page_token else "usage"
-                return ExportCursor(section=follow, page_token=messages.next_page_token, usage=usage)
+                return ExportCursor(section=follow, page_token=messages.next_page_token)
             case "usage":
                 for shown in self._iter_months(owner):
                     parts.add("monthlyUsage", shown)
-                parts.add("usage", usage.to_wire())
         return cursor
 
     def _iter_executions(self, task_id: str) -> Iterator[Any]:
@@ -335,10 +330,6 @@ class _Parts:
         change_record(self._store.records, ExportPart, key, lambda _: part)
         self._number += 1
         self._lines, self._size = [], 0
-
-
-def _sum(usage: ExportUsage, **more: int) -> ExportUsage:
-    return usage.model_copy(update={name: getattr(usage, name) + value for name, value in more.items()})
 
 
 def _is_time_up(ctx: Context) -> bool:

@@ -28,10 +28,12 @@ from cloudsched.testing import Simulation
 @try_each(
     "variable, value, says",
     [
-        ("CLOUDSCHED_TIME_LIMIT_SECONDS", "0", "is 0; it must be above 0"),
-        ("CLOUDSCHED_TIME_LIMIT_SECONDS", "0.0", "is 0; it must be above 0"),
-        ("CLOUDSCHED_TIME_LIMIT_SECONDS", "-1", "is '-1'; it must not be negative."),
-        ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "-1", "is '-1'; it must not be negative."),
+        (
+            "CLOUDSCHED_TIME_LIMIT_SECONDS",
+            "0.0",
+            "is '0.0'; it must be a number of seconds from 1 to 31536000.",
+        ),
+        ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "-1", "is '-1'; it must be a number of seconds from 0 to "),
         ("CLOUDSCHED_DEFAULT_TIME", "24:00", "is '24:00'; it must be a time of day from 00:00 to 23:59."),
         (
             "CLOUDSCHED_DEFAULT_CALENDAR",
@@ -39,7 +41,7 @@ from cloudsched.testing import Simulation
             "is 'fr holidays'; it must be the id of a calendar: letters, digits, hyphens and underscores.",
         ),
         ("CLOUDSCHED_DEFAULT_TIME", "9", "is '9'; it must be a time of day from 00:00 to 23:59."),
-        ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "nan", "is 'nan'; it must be a number of seconds."),
+        ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "nan", "is 'nan'; it must be a number of seconds from 0 to "),
         ("CLOUDSCHED_RETENTION_DAYS", "-1", "is '-1'; it must be a number of days above 0, or never."),
         ("CLOUDSCHED_FALLBACK", "yes", "is 'yes'; it must be on or off."),
         ("CLOUDSCHED_TRUST_CLOUD_RUN", "yes", "is 'yes'; it must be on or off."),

@@ -9,7 +9,7 @@ import click
 
 from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.imports import pause_collection
-from cloudsched.local.store_choice import StoreChoice
+from cloudsched.config.settings import StoreChoice
 
 
 @click.command()

@@ -28,8 +28,8 @@ from cloudsched.local.examples import app
 from cloudsched.local.stack import Stack, run_stack
 
 if TYPE_CHECKING:
+    from cloudsched.config.settings import StoreChoice
     from cloudsched.domain.documents.responses import Execution
-    from cloudsched.local.store_choice import StoreChoice
 
 
 START: Final = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)

@@ -18,8 +18,8 @@ import click
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
+from cloudsched.config.settings import StoreChoice
 from cloudsched.emulator.cli import freeze_option
-from cloudsched.local.store_choice import StoreChoice
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock

@@ -32,8 +32,6 @@ from cloudsched.config.variables import (
     MAIL_SENDER,
     MAIL_SERVER,
     PATH,
-    POSITIVE_SECONDS,
-    SECONDS,
     SWITCH,
     TIME_OF_DAY,
     Kind,
@@ -293,6 +291,8 @@ _OF_KUBERNETES = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT(_[0-9]+_(TCP|UDP|SC
 _NO_SENDER = "set it to the address that mail is from, such as ada@example.com."
 _DEMO_PROJECT = "demo-cloudsched"
 StoreKind = Literal["firestore", "sqlite"]
+StoreChoice = Literal["auto", StoreKind]
+"""The store of the local stack. ``auto`` takes the Firestore emulator if it is installed or running."""
 _NO_STORE = (
     "No store is set, and this is not the cloud, so nothing was opened. In a test: with Simulation(app). On your "
     'machine: cloudsched dev; in a second terminal, run eval "$(cloudsched dev --print-env)" first. Really in Google '
@@ -307,6 +307,7 @@ MAX_SHARDS = 1_000
 MAX_QUEUES_PER_PRIORITY = 200
 """Cloud Tasks allows 1,000 queues in a region (cloud.google.com/tasks/docs/quotas), and there are four priorities."""
 
+_YEAR: Final = 365 * 86_400
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
@@ -464,20 +465,20 @@ class Settings:
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
         "how long from now a [draft](../how-to/drafts.md) runs if its words name no time; elsewhere that is now",
-        SECONDS,
+        seconds_between(0, _YEAR),
         default=timedelta(minutes=5),
     )
     minimum_lead: timedelta = setting(
         "CLOUDSCHED_MINIMUM_LEAD_SECONDS",
         "the shortest time between a creation and its first run",
-        SECONDS,
+        seconds_between(0, _YEAR),
         default=timedelta(0),
     )
     draft_least_lead: timedelta = setting(
         "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
         "the shortest time between a [draft](../how-to/drafts.md) of a single run and that run: people have to read "
         "and confirm it",
-        seconds_between(0, 365 * 86_400),
+        seconds_between(0, _YEAR),
         default=timedelta(seconds=30),
     )
     default_time: time = setting(
@@ -515,9 +516,9 @@ class Settings:
     )
     time_limit: timedelta = setting(
         "CLOUDSCHED_TIME_LIMIT_SECONDS",
-        "how long the executor function may run, greater than 0; a durable handler continues in another "
+        "how long the executor function may run, from 1; a durable handler continues in another "
         "call of the function before that",
-        POSITIVE_SECONDS,
+        seconds_between(1, _YEAR),
         default=timedelta(minutes=9),
     )
     kept_logs: str = setting(

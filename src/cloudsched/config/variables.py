@@ -185,26 +185,10 @@ def seconds_between(least: float, most: float) -> Kind[timedelta]:
         except ValueError:
             value = math.nan
         if not least <= value <= most:
-            raise _refuse(text, f"be a number of seconds from {least:g} to {most:g}")
+            raise _refuse(text, f"be a number of seconds from {least:g} to {most:.10g}")
         return timedelta(seconds=value)
 
-    return Kind(parse, _format_seconds)
-
-
-def _parse_seconds(text: str) -> timedelta:
-    try:
-        value = timedelta(seconds=float(text))
-    except (ValueError, OverflowError):
-        raise _refuse(text, "be a number of seconds") from None
-    if value < timedelta(0):
-        raise _refuse(text, "not be negative")
-    return value
-
-
-def _parse_positive_seconds(text: str) -> timedelta:
-    if not (value := _parse_seconds(text)):
-        raise ValueError("is 0; it must be above 0, or no handler could run.")
-    return value
+    return Kind(parse, lambda value: f"{value.total_seconds():g}")
 
 
 def _parse_days(text: str) -> timedelta:
@@ -255,10 +239,6 @@ def _parse_channels(text: str) -> tuple[str, ...]:
     return channels
 
 
-def _format_seconds(value: timedelta) -> str:
-    return f"{value.total_seconds():g}"
-
-
 TEXT: Kind[str] = Kind(str)
 ADDRESS: Kind[str] = Kind(_parse_address)
 MAIL_SERVER: Kind[str] = Kind(_parse_mail_server)
@@ -271,8 +251,6 @@ PATH: Kind[Path] = Kind(Path)
 ANSWER: Kind[bool] = either("on", "off")
 """A switch whose default is neither on nor off."""
 SWITCH: Kind[bool] = Kind(ANSWER.parse, lambda value: "on" if value else "")
-SECONDS: Kind[timedelta] = Kind(_parse_seconds, _format_seconds)
-POSITIVE_SECONDS: Kind[timedelta] = Kind(_parse_positive_seconds, _format_seconds)
 DAYS: Kind[timedelta] = Kind(_parse_days, lambda value: f"{value / _DAY:g}", none="never")
 TIME_OF_DAY: Kind[time] = Kind(_parse_time, lambda value: f"{value:%H:%M}")
 CALENDAR_ID: Kind[str] = matching(

@@ -154,7 +154,7 @@ class DashboardMount:
         try:
             if not self._is_open:
                 _check_caller(self._url, request)
-            status, content = clock.exchange(request.method, _read_body(request))
+            status, content = clock.exchange(request.method, request.get_data(as_text=True) or None)
         except Unauthenticated as error:
             return Response(str(error), status=401, mimetype="text/plain", headers={"WWW-Authenticate": "Bearer"})
         except Forbidden as error:
@@ -176,10 +176,6 @@ def _check_caller(url: str, request: Request) -> None:
         role = Api(client).get("/v1/caller")["role"]
     if request.method == "POST" and role != "admin":
         raise Forbidden("Only an admin may move the clock: it is the same for everybody here.")
-
-
-def _read_body(request: Request) -> str | None:
-    return request.get_data(as_text=True) if request.method == "POST" else None
 
 
 def _open_client(url: str, key: str = "") -> Client:

@@ -23,21 +23,21 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from werkzeug.utils import redirect
 from werkzeug.wrappers import Request
 
+from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFound, FirestoreEmulator, find_emulator
 from cloudsched.adapters.google.cloud_tasks import list_queue_ids
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.app import App
-from cloudsched.config.settings import Settings
+from cloudsched.config.settings import Settings, StoreChoice, StoreKind
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.pages import MAX_PAGE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.service_threads import ServiceThread
-from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable
 from cloudsched.local.dashboard_mount import MOUNT, DashboardMount, StackClock
 from cloudsched.local.folder_lock import STORE_FILE_NAME
 from cloudsched.local.mailbox import Outbox, is_outbox_path, respond_outbox
-from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import wsgi
@@ -86,6 +86,17 @@ class SweepTimer:
 
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenStore:
+    """The chosen store, and why."""
+
+    kind: StoreKind
+    reason: str
+    """The choice and its reason, and the way to get the other store, for people."""
+    address: str | None = None
+    """The Firestore emulator's ``host:port``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +258,41 @@ def _redispatch_active_tasks(app: App) -> None:
         token = page.next_page_token
         if token is None:
             return
+
+
+@contextmanager
+def open_store(choice: StoreChoice, *, address: str | None, is_persistent: bool) -> Iterator[ChosenStore]:
+    """Choose a store, and run the Firestore emulator, if it is that, for as long as the context lasts.
+
+    Args:
+        choice: The store that was asked for.
+        address: The ``host:port`` of a Firestore emulator that already runs, if any.
+        is_persistent: True if the tasks must survive the stack, which only the embedded store offers.
+
+    Raises:
+        Misconfigured: The store that was asked for is not available.
+    """
+    if choice == "firestore" and is_persistent:
+        raise Misconfigured("The Firestore emulator stores nothing on disk. Omit --data, or use --store sqlite.")
+    if choice == "sqlite" or is_persistent:
+        reason = "as --store says" if choice == "sqlite" else "because of --data"
+        yield ChosenStore("sqlite", f"SQLite, {reason}")
+        return
+    found = find_emulator(address)
+    reason = found.reason if isinstance(found, EmulatorNotFound) else ""
+    if isinstance(found, FirestoreEmulator):
+        try:
+            found.start()
+        except StoreUnavailable as error:
+            reason = str(error)
+    if isinstance(found, EmulatorNotFound) or reason:
+        if choice == "firestore":
+            raise Misconfigured(f"There is no Firestore emulator: {reason}. {INSTALL_HINT}")
+        yield ChosenStore("sqlite", f"SQLite, because there is no Firestore emulator: {reason}. {INSTALL_HINT}")
+        return
+    with found:
+        yield ChosenStore(
+            "firestore",
+            f"Google's Firestore emulator on {found.address}: {found.reason}. For the embedded store: --store sqlite",
+            found.address,
+        )

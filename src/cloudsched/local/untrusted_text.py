@@ -17,7 +17,7 @@ _MAX_LINE_LENGTH = 4_000
 def to_printable(text: str) -> str:
     """Return text on one line, with a space in place of each control character. The end of a very long one is cut."""
     text = text if len(text) <= _MAX_LINE_LENGTH else text[:_MAX_LINE_LENGTH] + " …"
-    return _replace_unprintable(text)
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def to_printable_lines(text: str) -> str:
@@ -36,7 +36,3 @@ def to_json_line(value: Any) -> str:  # noqa: ANN401 - any JSON
 def print_error(error: object) -> None:
     """Print an error of a command on standard error, with the command's name before it."""
     click.echo(to_printable_lines(f"cloudsched: {error}"), err=True)
-
-
-def _replace_unprintable(text: str) -> str:
-    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)

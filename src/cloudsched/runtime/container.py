@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
     from cloudsched.engine.tasks.sweeper import Sweeper
-    from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.runtime.language_models import LanguageModels
     from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
 
@@ -225,7 +224,7 @@ class Container:
             committer=Committer(self.store, archive, self._deliveries, partial(run_failure_hooks, registry)),
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
-            usage=lambda: self._usage,
+            usage=lambda: self.many_tasks.ledger,
             budgets=lambda: self.many_tasks.budgets,
             logs=make_log_keeper(self.settings),
         )
@@ -252,12 +251,6 @@ class Container:
     def _has_ended(self, task_id: str, execution_id: str) -> bool:
         record = self.store.load_execution(task_id, execution_id)
         return record is not None and record.status.is_final
-
-    @lazy_property
-    def _usage(self) -> UsageLedger:
-        from cloudsched.engine.usage.ledger import UsageLedger  # noqa: PLC0415 - imported only when used
-
-        return UsageLedger(self.store.records, self.clock)
 
     @lazy_property
     def scheduler(self) -> Scheduler:
@@ -452,7 +445,6 @@ class Container:
     def draft_tokens(self) -> DraftTokens:
         """Signs and checks what was shown."""
         from cloudsched.drafts.tokens import DraftTokens  # noqa: PLC0415 - imported only when used
-        from cloudsched.engine.dispatch import SigningKeys  # noqa: PLC0415 - the same
 
         keys = SigningKeys(self.settings.secret, self.settings.previous_secret, purpose="draft")
         return DraftTokens(keys, self.clock)
@@ -460,11 +452,7 @@ class Container:
     @lazy_property
     def drafts(self) -> Drafts:
         """Makes drafts."""
-        from cloudsched.drafts.service import (  # noqa: PLC0415 - the same
-            DraftLimits,
-            Drafts,
-            ReadOptions,
-        )
+        from cloudsched.drafts.service import DraftLimits, Drafts, ReadOptions  # noqa: PLC0415 - imported only when used
 
         settings = self.settings
         limits = DraftLimits(max(settings.minimum_lead, settings.draft_least_lead), settings.access.least_interval)
@@ -499,10 +487,9 @@ class Container:
         if not settings.is_on:
             return registry
         from cloudsched.engine.assistant import handler as assistant  # noqa: PLC0415 - only if it is on
-        from cloudsched.engine.assistant.handler import AssistantLimits  # noqa: PLC0415 - the same
 
         models = assistant.AssistantModels(self.language_models.names, self.language_models.find)
-        limits = AssistantLimits(settings.turns, settings.tokens)
+        limits = assistant.AssistantLimits(settings.turns, settings.tokens)
         return assistant.with_assistant(registry, models, self._find_name, limits, self._find_refusal)
 
     def _find_refusal(self, owner: str, running: int) -> str | None:

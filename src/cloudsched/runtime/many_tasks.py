@@ -66,10 +66,11 @@ class ManyTasks:
     def _summation(self) -> UsageSummation:
         from cloudsched.engine.usage.report import UsageSummation  # noqa: PLC0415 - imported only when used
 
-        return UsageSummation(self._store, self._clock, self._ledger)
+        return UsageSummation(self._store, self._clock, self.ledger)
 
     @lazy_property
-    def _ledger(self) -> UsageLedger:
+    def ledger(self) -> UsageLedger:
+        """Keeps what was used, by owner and month."""
         from cloudsched.engine.usage.ledger import UsageLedger  # noqa: PLC0415 - imported only when used
 
         return UsageLedger(self._store.records, self._clock)
@@ -79,7 +80,7 @@ class ManyTasks:
         """Shows what was used."""
         from cloudsched.engine.usage.report import UsageReport  # noqa: PLC0415 - imported only when used
 
-        return UsageReport(self._ledger, self._summation, self._clock)
+        return UsageReport(self.ledger, self._summation, self._clock)
 
     @lazy_property
     def budgets(self) -> Budgets:
@@ -87,7 +88,7 @@ class ManyTasks:
         from cloudsched.engine.usage.budgets import Budgets  # noqa: PLC0415 - imported only when used
 
         return Budgets(
-            self._store, self._clock, self._ledger, self._summation, partial(self._scheduler().change, by=OWN_CODE)
+            self._store, self._clock, self.ledger, self._summation, partial(self._scheduler().change, by=OWN_CODE)
         )
 
     @lazy_property

@@ -11,15 +11,9 @@ from typing import ClassVar, Final
 
 from pydantic import Field
 
-from cloudsched.domain.documents.document import (
-    Instant,
-    WireModel,
-)
+from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.documents.usage import (
-    Month,
-    UsageCounts,
-)
+from cloudsched.domain.documents.usage import Month, UsageCounts
 
 MAX_MARKS: Final = 2000
 """The most tasks that one sheet has marks for, at most 400 bytes each, so that its document stays below 1 MiB."""

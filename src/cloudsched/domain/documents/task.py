@@ -39,15 +39,15 @@ from cloudsched.domain.schedules.schedule import Schedule
 MAX_MESSAGES = 101
 """A conversation of a hundred messages, and the request itself."""
 
-_Text = Annotated[str, StringConstraints(max_length=500)]
-_LongText = Annotated[str, StringConstraints(max_length=10_000)]
+Text = Annotated[str, StringConstraints(max_length=500)]
+LongText = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 class SourceMessage(WireModel):
     """A message of the conversation that a task comes from."""
 
     role: Literal["user", "assistant", "system", "tool"]
-    content: _LongText
+    content: LongText
 
 
 class SourceModel(WireModel):
@@ -64,8 +64,8 @@ class SourceModel(WireModel):
 class Source(WireModel):
     """The origin of the request for a task."""
 
-    chat_id: _Text | None = None
-    message_id: _Text | None = None
+    chat_id: Text | None = None
+    message_id: Text | None = None
     context: dict[str, Any] | None = None
     """A snapshot of the request's context, stored unchanged."""
     messages: Annotated[tuple[SourceMessage, ...], Field(max_length=MAX_MESSAGES)] | None = None
@@ -161,8 +161,6 @@ TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), Af
 """Letters, digits, hyphens and underscores: allowed in names by both Firestore and Cloud Tasks."""
 Owner = Annotated[str, StringConstraints(pattern=f"^{OWNER_PATTERN}$"), AfterValidator(_reject_reserved)]
 """The owner's id, as one segment of a Firestore path (no slash, no control character)."""
-Text = Annotated[str, StringConstraints(max_length=500)]
-LongText = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 def owner_id_prefix(owner: str) -> str:

@@ -151,30 +151,22 @@ class Offsets:
 class Zone:
     """One time zone and its table of clock changes, extended into the future as needed."""
 
-    __slots__ = ("_footer", "_listed_until", "_table", "largest", "name", "smallest")
+    __slots__ = ("_table", "footer", "largest", "name", "repeats_from", "smallest")
 
     def __init__(
         self, name: str, changes: list[int], offsets: list[int], footer: Footer | None, listed_until: int
     ) -> None:
         self.name = name
-        self._footer = footer
-        self._listed_until = listed_until  # the footer applies only after this
+        self.footer = footer
+        """The rule that the zone follows after the last clock change that is listed by date."""
+        self.repeats_from = listed_until
+        """The last clock change that is listed by date. From there on the zone follows a yearly rule, or none."""
         recurring = footer is not None and footer.summer is not None
         end = float("-inf") if recurring else float("inf")
         self._table = Offsets(tuple(changes), tuple(offsets), end, (EPOCH + timedelta(seconds=listed_until)).year)
         if recurring:
             self._extend(_FIRST_TABLE_ENDS)
         self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
-
-    @property
-    def footer(self) -> Footer | None:
-        """The rule that the zone follows after the last clock change that is listed by date."""
-        return self._footer
-
-    @property
-    def repeats_from(self) -> int:
-        """The last clock change that is listed by date. From there on the zone follows a yearly rule, or none."""
-        return self._listed_until
 
     @property
     def skipped_days(self) -> list[tuple[int, int]]:
@@ -208,19 +200,19 @@ class Zone:
         """Return a short text that is the same for the same clock changes, however the file lists them."""
         table = self._table
         changes = [at for at in table.changes if at < _FINGERPRINT_END]
-        footer = self._footer if self._footer is None or self._footer.summer is not None else None
+        footer = self.footer if self.footer is None or self.footer.summer is not None else None
         text = f"{changes}{table.offsets[: len(changes) + 1]}{footer}"
         return blake2b(text.encode(), digest_size=5).hexdigest()
 
     def _extend(self, to_year: int) -> None:
-        table, footer = self._table, self._footer
+        table, footer = self._table, self.footer
         if footer is None:
             return
         spend_steps(_STEPS_A_YEAR * (to_year - table.next_year) + len(table.changes) // 100)
         changes, offsets = list(table.changes), list(table.offsets)
         for year in range(table.next_year, to_year):
             for at, offset in footer.changes(year):
-                if at > self._listed_until and offset != offsets[-1]:
+                if at > self.repeats_from and offset != offsets[-1]:
                     changes.append(at)
                     offsets.append(offset)
         end = (datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH).total_seconds()

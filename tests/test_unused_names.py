@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "cloudsched"
 FOR_USERS = {
     "add_person": "Simulation: a test of a user's own handlers has somebody whom mail reaches",
     "add_worker": "Simulation: a test of a user's own handlers runs a worker",
+    "create_table": "SqlalchemyOutbox: a project without migrations makes the table",
     "drops_answers": "SimulatedChannel: a channel of a user's own tests takes a message and fails",
     "inject": "CloudTasksEmulator: faults for a user's own tests",
     "issue_tokens": "CloudTasksEmulator: tokens for a user's own tests",

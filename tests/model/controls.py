@@ -35,15 +35,6 @@ class Control:
     """The guards, and the line that stands in place of each."""
 
 
-@dataclass(frozen=True)
-class Spare:
-    """A guard that no world misses, and why it stays."""
-
-    why: str
-    world: str
-    without: dict[str, str]
-
-
 @cache
 def find_guards() -> dict[str, tuple[str, str]]:
     """Return the module and the qualified name of the function that has each guard."""
@@ -83,7 +74,7 @@ def find_function(guard: str) -> FunctionType:
 
 
 @contextmanager
-def without_guard(control: Control | Spare) -> Iterator[None]:
+def without_guard(control: Control) -> Iterator[None]:
     """Run the block with the guards taken out."""
     changes: dict[FunctionType, dict[str, str]] = defaultdict(dict)
     for guard, instead in control.without.items():
@@ -300,37 +291,3 @@ CONTROLS = (
     ),
     Control("who follows a calendar's change leaves its writer be", "calendar", {"calendar fence": "pass"}),
 )
-
-SPARES = (
-    Spare(
-        "a deletion raises the revision, too, and a deleted task is not active: it is only said more plainly",
-        "requests",
-        {"deleted task": "if False:"},
-    ),
-    Spare(
-        "every pause and every cancel raises the revision, too: a second wall",
-        "requests",
-        {"inactive task": "if False:"},
-    ),
-    Spare(
-        "the next attempt is claimed only once it is due: this saves a hop",
-        "recurring",
-        {"earlier attempt": "if False:"},
-    ),
-    Spare(
-        "the next occurrence is claimed only once it is due: this saves a hop",
-        "recurring",
-        {"other occurrence": "if False:"},
-    ),
-    Spare(
-        "its hold on the lock has ended with the lease, and that is asked as well",
-        "lock heartbeat",
-        {"lease of heartbeat": "if run is None or run.lease is None or run.lease.token_hash != token_hash:"},
-    ),
-    Spare(
-        "a lease that has ended is not renewed: the two ends are one instant",
-        "lock heartbeat",
-        {"held lock": "if False:"},
-    ),
-)
-"""Each has a control together with what makes up for it."""

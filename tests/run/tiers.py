@@ -50,7 +50,6 @@ ALL = {
     "domain/recurrence/test_allowance.py::test_no_schedule_takes_more": "the costliest schedules",
     "domain/recurrence/test_search_bounds.py::test_random_rules_are_searched_or_refused_quickly": "random costly rules",
     "domain/schedules/test_icaljs.py": "iCalendar as ical.js reads it",
-    "emulator/api/test_node_clients.py": "Google's Node.js clients",
     "engine/durable/test_commit_batching.py::test_the_size_of_one_commit_is_bounded": "the largest commits",
     "language/test_fuzz.py": "random words",
     "model/test_model.py::test_every_guard_is_missed": "that the explorer sees a missing guard",

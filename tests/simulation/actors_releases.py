@@ -12,7 +12,7 @@ from collections import deque
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 from tests.zone_data import load_release
 
 from cloudsched import App
@@ -67,4 +67,4 @@ class Releases:
                     continue
                 offset = time_zones.load_zone(task.timezone).offset_at(utc_seconds(at))
                 if plan.is_stale or not task.schedule.occurs(at) or plan.offset_at(utc_seconds(at)) != offset:
-                    raise InvariantViolated(f"R1: {task.id} is planned at {at} with {plan}")
+                    fail(f"R1: {task.id} is planned at {at} with {plan}")

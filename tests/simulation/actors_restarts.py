@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import App
 from cloudsched.domain.documents.execution import Lease
@@ -65,7 +65,7 @@ class Restarts:
             for run in task.runs:
                 is_over = run.lease is not None and self.has_ended(run.lease) and task.deleted_at is None
                 if is_over and task.delivery is None and (task.id, run.execution_id) not in dispatched:
-                    raise InvariantViolated(f"H1: {run.execution_id} of {task.id} was not dispatched at the start")
+                    fail(f"H1: {run.execution_id} of {task.id} was not dispatched at the start")
 
     def _name(self) -> None:
         self._lives += 1

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.invariants_explanations import check_explanation
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task, TaskQuery
 from cloudsched.domain.documents.execution import Message
@@ -111,7 +111,7 @@ class FaultyStore:
             committed = self._world.real_store.commit(commit)
             for each in (commit, *commit.others):
                 if (each.base and each.base.task) != before[each.task.id]:
-                    raise InvariantViolated(f"the base of {each.task.id} is not what is stored")
+                    fail(f"the base of {each.task.id} is not what is stored")
             self._check(commit, old)
             return committed
 

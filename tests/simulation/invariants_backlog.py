@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 from tests.simulation.schedules import covers, is_same_plan, list_due
 
 from cloudsched import Execution, Task
@@ -38,9 +38,6 @@ class BacklogInvariants:
         self.count = 0
         """How many occurrences were covered beside a record's own."""
 
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
-
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         """Check one commit of a task."""
         if after.deleted_at is not None:
@@ -59,23 +56,23 @@ class BacklogInvariants:
                 if _must_run(before, after, occurrence):
                     continue
                 rule = "B2" if before.status is TaskStatus.PAUSED else "B1"
-                self._fail(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
+                fail(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
 
     def _check_covered(self, task: Task, executions: Sequence[Execution]) -> None:
         key = task.id, task.created_at
         covered, own = self._covered.setdefault(key, {}), self._own.setdefault(key, set())
         for record in executions:
             if record.id in covered:
-                self._fail(f"B3: {task.id}'s {record.id} is recorded, and covered by {covered[record.id]}")
+                fail(f"B3: {task.id}'s {record.id} is recorded, and covered by {covered[record.id]}")
             own.add(record.id)
             if record.covers is None:
                 continue
             others = [*_list_others(task, record)]
             if len(others) + 1 != record.covers.count:
-                self._fail(f"B3: {task.id}'s {record.id} covers {len(others) + 1}, and says {record.covers.count}")
+                fail(f"B3: {task.id}'s {record.id} covers {len(others) + 1}, and says {record.covers.count}")
             for name in others:
                 if name in covered or name in own:
-                    self._fail(f"B3: {task.id}'s {name} is covered by {record.id}, and by another record")
+                    fail(f"B3: {task.id}'s {name} is covered by {record.id}, and by another record")
                 covered[name] = record.id
             self.count += len(others)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import App, Execution, Task
 from cloudsched.domain.documents.owner_usage import Budget
@@ -33,10 +33,6 @@ class BudgetInvariants:
         self._world = world
         self._used: dict[str, dict[tuple[str, datetime], int]] = defaultdict(dict)
         self._asked: dict[tuple[Process, str], tuple[int, int]] = {}
-        self.claims = 0
-        """How many claims were judged."""
-        self.pauses = 0
-        """How often a task was paused for its owner's budget."""
 
     def on_read(self, budget: Budget) -> None:
         """Note that the current process asks."""
@@ -52,7 +48,6 @@ class BudgetInvariants:
         self._check_knows(after)
         if before is None:
             return
-        self.pauses += after.budget_pause is not None and before.budget_pause is None
         known = {run.lease.token_hash for run in before.runs if run.lease}
         for run in after.runs:
             if run.lease and run.lease.token_hash not in known and before.has_budget:
@@ -61,21 +56,16 @@ class BudgetInvariants:
     def _check_knows(self, task: Task) -> None:
         has_budget = self._world.fault_profile.has_budgets and task.owner in OWNERS  # from the beginning to the end
         if has_budget and task.delivery is None and not (task.has_ended or task.has_budget):
-            self._fail(f"U1: {task.id} does not know that {task.owner} has a budget")
+            fail(f"U1: {task.id} does not know that {task.owner} has a budget")
 
     def _check_claim(self, task: Task, execution_id: str) -> None:
-        self.claims += 1
         process = self._world.current
         asked = None if process is None else self._asked.get((process, task.owner))
         if asked is None:
-            self._fail(f"U1: {task.id} {execution_id} is claimed without asking for the budget of {task.owner}")
+            fail(f"U1: {task.id} {execution_id} is claimed without asking for the budget of {task.owner}")
         used, most = asked
         if used >= most:
-            self._fail(f"U1: {task.id} {execution_id} is claimed with {used} of {most} queries used")
-
-    @staticmethod
-    def _fail(text: str) -> NoReturn:
-        raise InvariantViolated(text)
+            fail(f"U1: {task.id} {execution_id} is claimed with {used} of {most} queries used")
 
 
 def set_budgets(world: World) -> None:

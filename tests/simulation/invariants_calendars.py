@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 from tests.simulation.schedules import covers, without_calendars
 
 from cloudsched import Execution, Schedule, Task
@@ -37,9 +37,6 @@ class CalendarInvariants:
         self.left_out = 0
         """How many occurrences were recorded as left out."""
 
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
-
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         """Check one commit of a task."""
         if before is None or before.created_at != after.created_at or not before.schedule.calendars:
@@ -56,7 +53,7 @@ class CalendarInvariants:
         for run in after.runs:
             is_new = run.execution_id not in known and run.trigger is Trigger.SCHEDULE and run.attempt == 1
             if is_new and not before.schedule.occurs(run.scheduled_for):
-                self._fail(f"C1: {after.id} starts {run.scheduled_for}, which its calendars do not leave")
+                fail(f"C1: {after.id} starts {run.scheduled_for}, which its calendars do not leave")
 
     def _check_left_out(self, before: Task, executions: Sequence[Execution]) -> None:
         plan = without_calendars(before.schedule)
@@ -65,9 +62,9 @@ class CalendarInvariants:
                 continue
             self.left_out += 1
             if record.status is not ExecutionStatus.SKIPPED:
-                self._fail(f"C2: {record.id} was left out, and is {record.status}")
+                fail(f"C2: {record.id} was left out, and is {record.status}")
             if not plan.occurs(record.scheduled_for):
-                self._fail(f"C2: {record.id} was left out, and never was an occurrence")
+                fail(f"C2: {record.id} was left out, and never was an occurrence")
 
     def _check_recorded(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
         if before.left_out_from is None or after.left_out_from is None or after.schedule.rules != before.schedule.rules:
@@ -76,7 +73,7 @@ class CalendarInvariants:
         for occurrence in _left_out(before.schedule, before.left_out_from, after.left_out_from):
             is_covered = any(covers(each, occurrence) for each in executions)
             if occurrence_id(before, occurrence) not in recorded and not is_covered:
-                self._fail(f"C3: {after.id}'s left out occurrence {occurrence} has no record")
+                fail(f"C3: {after.id}'s left out occurrence {occurrence} has no record")
 
     def check_end_state(self) -> None:
         """Check that every task follows its calendars when everything has settled."""
@@ -85,11 +82,11 @@ class CalendarInvariants:
             if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
                 continue
             if task.handler == FOLLOW_HANDLER:
-                self._fail(f"C4: nobody finished {task.id}")
+                fail(f"C4: nobody finished {task.id}")
             for rule in task.schedule.calendars:
                 stored = records.load(Calendar, rule.id)
                 if stored is not None and rule.content != stored.record.content:
-                    self._fail(f"C4: {task.id} has {rule.content!r} of {rule.id}, which is {stored.record.content!r}")
+                    fail(f"C4: {task.id} has {rule.content!r} of {rule.id}, which is {stored.record.content!r}")
 
 
 def _left_out(schedule: Schedule, since: datetime, until: datetime) -> Iterator[datetime]:

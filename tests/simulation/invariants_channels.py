@@ -11,10 +11,10 @@ D4  In the end each delivery has ended with one record, and what is recorded as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation.actors_channels import name_sent
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.category import Category
@@ -48,9 +48,6 @@ class ChannelInvariants:
         self.sent: list[str] = []
         """The ids of all messages, in order."""
 
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
-
     def on_person(self, person: Person) -> None:
         """Note how a person wants to be reached from now on."""
         self._people.append((self._world.process_count, person))
@@ -63,11 +60,11 @@ class ChannelInvariants:
         for other in others:
             if other.task.delivery is not None:
                 if other.task.id not in expected or other.task.id in self._made:
-                    self._fail(f"D1: {other.task.id} came with {task.id}, which has nothing to deliver by it")
+                    fail(f"D1: {other.task.id} came with {task.id}, which has nothing to deliver by it")
                 self._made[other.task.id] = other.task
         for delivery_id, what in expected.items():
             if delivery_id not in self._made:
-                self._fail(f"D1: {what} ended without its delivery {delivery_id}")
+                fail(f"D1: {what} ended without its delivery {delivery_id}")
         if task.delivery is not None and task.status is TaskStatus.COMPLETED:
             for each in executions:
                 self._recorded.setdefault(_recorded_name(each), self._world.process_count)
@@ -96,13 +93,13 @@ class ChannelInvariants:
         assert process
         text = (message.title, message.body, recipient.address)
         if self._texts.setdefault(message.id, text) != text:
-            self._fail(f"D2: {message.id} is {text}, and was {self._texts[message.id]}")
+            fail(f"D2: {message.id} is {text}, and was {self._texts[message.id]}")
         if message.id in self.sent and self._world.fault_profile.is_fault_free:
-            self._fail(f"D2: {message.id} is sent twice, and nothing has failed")
+            fail(f"D2: {message.id} is sent twice, and nothing has failed")
         if self._recorded.get(name_sent(message.id), process.number) < process.number:
-            self._fail(f"D2: {message.id} is sent again, although it was recorded as sent")
+            fail(f"D2: {message.id} is sent again, although it was recorded as sent")
         if message.id not in {each.delivery.message_id for each in self._made.values() if each.delivery}:
-            self._fail(f"D1: {message.id} is of no delivery")
+            fail(f"D1: {message.id} is of no delivery")
         self.sent.append(message.id)
         if channel != COMPLETION:
             self._check_wanted(DeliveryChannel(channel), process)
@@ -112,7 +109,7 @@ class ChannelInvariants:
         while_it_ran = [person for since, person in self._people if since >= process.number]
         states = [*before[-1:], *while_it_ran]
         if not any(is_wanted(person, Category.REMINDER, channel) for person in states):
-            self._fail(f"D3: the person did not want {channel} when {process.name} began")
+            fail(f"D3: the person did not want {channel} when {process.name} began")
 
     def check_end_state(self) -> None:
         """Check that every delivery has ended, and that its record says what has happened."""
@@ -122,14 +119,14 @@ class ChannelInvariants:
             if stored is None or stored.task.deleted_at is not None:
                 origin = made.parent and store.load(made.parent.task_id)
                 if origin and origin.task.created_at <= made.created_at and not origin.task.deleted_at:
-                    self._fail(f"D4: {delivery_id} is gone, and its task is not")
+                    fail(f"D4: {delivery_id} is gone, and its task is not")
                 continue
             records = store.list_executions(delivery_id, limit=10).items
             if not stored.task.has_ended or len(records) != 1 or not records[0].status.is_final:
-                self._fail(f"D4: {delivery_id} is {stored.task.status} with {[each.status for each in records]}")
+                fail(f"D4: {delivery_id} is {stored.task.status} with {[each.status for each in records]}")
             is_sent = stored.task.status is TaskStatus.COMPLETED
             if is_sent and _recorded_name(records[0]) not in map(name_sent, self.sent):
-                self._fail(f"D4: {delivery_id} is recorded as sent, and was not")
+                fail(f"D4: {delivery_id} is recorded as sent, and was not")
 
 
 def _recorded_name(record: Execution) -> str:

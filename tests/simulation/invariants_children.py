@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import LATE, InvariantViolated
+from tests.simulation.invariants_runs import LATE, fail
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
@@ -59,9 +59,6 @@ class CallInvariants:
         self._on_their_own: set[str] = set()
         """Calls made by somebody whose lease had ended, when nobody could know that they were still to come; those that
         had ended and that a client has run again; and those of a task that was removed when its retention was over."""
-
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
 
     @property
     def calls(self) -> list[str]:
@@ -132,11 +129,11 @@ class CallInvariants:
         assert self._world.current
         entry = self._world.journals.recorded_entry(parent.task_id, parent.execution_id, parent.step)
         if entry is None or entry.kind is not StepKind.CALL or entry.child != child.id:
-            self._fail(f"T1: {child.id} is made, and entry {parent.step} of its parent is {entry}")
+            fail(f"T1: {child.id} is made, and entry {parent.step} of its parent is {entry}")
         if entry.status is not StepStatus.WAITING:
-            self._fail(f"T1: {child.id} is made, whose end is recorded already: {entry}")
+            fail(f"T1: {child.id} is made, whose end is recorded already: {entry}")
         if child.id in self._records and child.id not in self._deleted:
-            self._fail(f"T1: {child.id} is made twice")
+            fail(f"T1: {child.id} is made twice")
         maker, until = self._leases[parent.task_id, parent.execution_id]
         if maker is not self._world.current or until <= self._world.latest_time(maker):
             self._on_their_own.add(child.id)
@@ -173,7 +170,7 @@ class CallInvariants:
                 ends[number] = own[0].finished_at
         winner = race.result["winner"]
         if winner in ends and ends[winner] > min(ends.values()):
-            self._fail(f"T5: {winner} wins race {race.number} of {task.id}, and the calls ended at {ends}")
+            fail(f"T5: {winner} wins race {race.number} of {task.id}, and the calls ended at {ends}")
 
     def _is_known_to_have_ended(self, call: StepRecord) -> bool:
         """Whether the journal or the process that decides a race knows of a call's end.
@@ -195,17 +192,17 @@ class CallInvariants:
         if entry.status is StepStatus.SUCCEEDED:
             own = [each for each in ends if each.trigger is Trigger.SCHEDULE]
             if not any(each.status is ExecutionStatus.SUCCEEDED and each.content == entry.result for each in own):
-                self._fail(f"T2: {entry.child} is recorded as {entry.result!r}, and its records are {ends}")
+                fail(f"T2: {entry.child} is recorded as {entry.result!r}, and its records are {ends}")
         elif entry.error is None or entry.error.status is None:
-            self._fail(f"T2: {entry.child} is recorded as failed, and nothing says how: {entry}")
+            fail(f"T2: {entry.child} is recorded as failed, and nothing says how: {entry}")
         elif entry.error.status == "DELETED" and entry.child not in self._deleted:
-            self._fail(f"T2: {entry.child} is taken for deleted, and nobody has deleted it")
+            fail(f"T2: {entry.child} is taken for deleted, and nobody has deleted it")
         if entry.error is not None and entry.error.message == _LOST:
             self._losers.add(entry.child)
             if self._statuses.get(entry.child) is TaskStatus.ACTIVE and entry.child not in self._on_their_own:
-                self._fail(f"T5: {entry.child} is recorded as cancelled, and is not: {entry}")
+                fail(f"T5: {entry.child} is recorded as cancelled, and is not: {entry}")
         elif entry.child not in self._once_ended:
-            self._fail(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")
+            fail(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")
 
     def _note_stopped(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         if self._world.rules.current_verb() == "retry":
@@ -243,7 +240,7 @@ class CallInvariants:
         end = self._last_end(task, run)
         since = max(end, task.updated_at, self._world.pulls.lock_free_since(task.lock_key)) if end else None
         if self._world.fault_profile.is_fault_free and since and self._world.now - since > _AT_ONCE:
-            self._fail(f"T3: {task.id}'s {run.execution_id} was not told that its calls had ended at {end}")
+            fail(f"T3: {task.id}'s {run.execution_id} was not told that its calls had ended at {end}")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -251,9 +248,9 @@ class CallInvariants:
         """Check the final state of the calls."""
         for task in self._world.tasks():
             if not task.has_ended and (above := self._stopped_ancestor(task.id)) is not None:
-                self._fail(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")
+                fail(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")
             if task.id in self._losers - self._on_their_own and not (task.has_ended or task.deleted_at):
-                self._fail(f"T5: {task.id} has lost a race, and goes on")
+                fail(f"T5: {task.id} has lost a race, and goes on")
             for run in task.runs:
                 if task.status is TaskStatus.ACTIVE and run.lease is None:
                     self._check_poll_time(task, run)
@@ -273,11 +270,11 @@ class CallInvariants:
             return
         where = f"{task.id}'s {run.execution_id} waits until {run.due_at} for calls that had ended at {end}"
         if end >= self._world.faults_end_at and end < self._world.now - LATE:
-            self._fail(f"T3: {where}, when nothing went wrong any more")
+            fail(f"T3: {where}, when nothing went wrong any more")
         entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited_calls(run)]
         since = min(entry.started_at for entry in entries if entry)
         if run.due_at > next_poll(since, suspension.at) + LATE:
-            self._fail(f"T3: {where}, and does not look by itself before")
+            fail(f"T3: {where}, and does not look by itself before")
 
 
 def _awaited_calls(run: Run) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import Task
 from cloudsched.domain.documents.execution import Run, WaitingFor
@@ -40,12 +40,12 @@ def check_explanation(task: Task, now: datetime) -> None:
         about = [each.reason for each in found.findings if each.execution_id == run.execution_id]
         reasons = [reason for reason in about if reason not in _BESIDE]
         if len(reasons) != 1 or reasons[0] not in _find_possible(run, now):
-            raise InvariantViolated(f"X1 {run.execution_id} is not explained {said}")
+            fail(f"X1 {run.execution_id} is not explained {said}")
     is_idle = task.status is TaskStatus.ACTIVE and not task.runs and task.next_execution_time is not None
     if is_idle and found.findings[0].reason not in {Reason.SCHEDULED, Reason.DUE}:
-        raise InvariantViolated(f"X2 nothing is said {said}")
+        fail(f"X2 nothing is said {said}")
     if any(each.reason in _LATER and each.at is not None and each.at <= now for each in found.findings):
-        raise InvariantViolated(f"X3 it is {now} {said}")
+        fail(f"X3 it is {now} {said}")
 
 
 def _find_possible(run: Run, now: datetime) -> set[Reason]:

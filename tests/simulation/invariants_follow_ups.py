@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tests.simulation.actors_workers import random_pull
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import Context, Execution, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -68,11 +68,11 @@ class FollowUpInvariants:
         given = [draft for each in ended for draft in self._given.get((self._world.current, task.id, each), ())]
         written = {other.task.id for other in others}
         if strange := written - {str(draft.id) for draft in given}:
-            raise InvariantViolated(f"F2: {sorted(strange)} came with {task.id}, whose handler did not give them")
+            fail(f"F2: {sorted(strange)} came with {task.id}, whose handler did not give them")
         for draft in given:
             stored = self._world.real_store.load(str(draft.id))
             if stored is None or (draft.id not in written and stored.task.title != draft.title):
-                raise InvariantViolated(f"F1: {task.id}'s {ended} succeeded without its follow-up {draft.id}")
+                fail(f"F1: {task.id}'s {ended} succeeded without its follow-up {draft.id}")
         if task.id.startswith(PREFIX) and task.id not in self._known:
-            raise InvariantViolated(f"F2: {task.id} was created on its own")
+            fail(f"F2: {task.id} was created on its own")
         self._known |= written

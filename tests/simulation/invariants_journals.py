@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import Context, Execution, Task
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
@@ -65,9 +65,6 @@ class JournalInvariants:
         self._kept: set[int] = set()
         """The events that were stored on their task, by number."""
 
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
-
     def recorded_entry(self, task_id: str, execution_id: str, number: int) -> StepRecord | None:
         """Return an entry of the newest execution of that id as it was committed."""
         known = self._newest.get((task_id, execution_id))
@@ -84,7 +81,7 @@ class JournalInvariants:
         known = self._known_if_held(ctx)
         entry = known and known.entries.get(number)
         if entry and entry.status is not StepStatus.WAITING:
-            self._fail(f"J3: {ctx.task.id}'s {ctx.execution_id} calls its step {number}, which is {entry.status}")
+            fail(f"J3: {ctx.task.id}'s {ctx.execution_id} calls its step {number}, which is {entry.status}")
 
     def check_result_seen(self, ctx: Context, number: int, value: object, *, is_recorded: bool = False) -> None:
         """Compare what a handler received with the journal; `is_recorded` if the journal must have it before that."""
@@ -95,13 +92,13 @@ class JournalInvariants:
         where = f"{ctx.task.id}'s {ctx.execution_id} sees {value!r} as its {number}"
         if entry is None or entry.status is StepStatus.WAITING:
             if is_recorded:
-                self._fail(f"J4: {where}, before that is recorded: {entry}")
+                fail(f"J4: {where}, before that is recorded: {entry}")
             return
         told: object = entry.started_at if entry.kind is StepKind.NOW else entry.result
         if isinstance(value, CallFailed):
             value, told = (value.status, value.type), entry.error and (entry.error.status, entry.error.type)
         if value != told:
-            self._fail(f"J4: {where}, where {told!r} is recorded")
+            fail(f"J4: {where}, where {told!r} is recorded")
 
     def check_race_seen(self, ctx: Context, number: int, winner: int, value: object) -> None:
         """Compare the winner of a race, and its result, with the journal, which must have both before the handler."""
@@ -110,19 +107,19 @@ class JournalInvariants:
             return
         entry = known.entries.get(number)
         if entry is None or entry.kind is not StepKind.RACE or entry.result.get("winner") != winner:
-            self._fail(f"J4: {ctx.task.id}'s {ctx.execution_id} sees {winner} win race {number}, recorded as {entry}")
+            fail(f"J4: {ctx.task.id}'s {ctx.execution_id} sees {winner} win race {number}, recorded as {entry}")
         self.check_result_seen(ctx, winner, value, is_recorded=True)
 
     def check_random_value(self, ctx: Context, place: int, draw: str) -> None:
         """Compare a handler's random draw with the earlier draw at the same position."""
         before = self._known_execution(_context_key(ctx)).draws.setdefault(place, draw)
         if before != draw:
-            self._fail(f"J4: {ctx.task.id}'s {ctx.execution_id} draws {draw} now, and drew {before} before")
+            fail(f"J4: {ctx.task.id}'s {ctx.execution_id} draws {draw} now, and drew {before} before")
 
     def check_mismatch(self, ctx: Context, error: Exception) -> None:
         """Note the outcome that a handler received from an operation."""
         if isinstance(error, JournalMismatch):
-            self._fail(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
+            fail(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
 
     def on_handler_finished(self, ctx: Context, asked: int, failed: set[int]) -> None:
         """Note how many operations a handler had requested when it ended, and which failures it received last."""
@@ -154,7 +151,7 @@ class JournalInvariants:
                 self._check_archive(after, execution)
         for each in folded:
             if after.find_run(each.execution_id):
-                self._fail(f"J2: the journal of {after.id}'s {each.execution_id} is removed while it is open")
+                fail(f"J2: the journal of {after.id}'s {each.execution_id} is removed while it is open")
         for run in after.runs:
             known = self._known_execution(_key(after, run.execution_id))
             old = before and before.find_run(run.execution_id)
@@ -190,13 +187,13 @@ class JournalInvariants:
         where = f"J2: {task.id}'s {execution_id}, which was {known.record}, is retried with {kept}"
         run, restored = task.find_run(execution_id), {entry.number: entry.to_record() for entry in kept}
         if sorted(restored) != list(range(1, len(restored) + 1)) or run is None or run.steps != len(restored):
-            self._fail(f"{where}, and is {run}")
+            fail(f"{where}, and is {run}")
         fatal = self._fatal_entries(known)
         for number, old in known.entries.items():
             new = restored.get(number)
             if new is not None and new.model_copy(update={"is_made": old.is_made}) == old:
                 if number in fatal:
-                    self._fail(f"{where}: what made it fail, {old}, is not done again")
+                    fail(f"{where}: what made it fail, {old}, is not done again")
                 continue
             is_beside = old.kind is StepKind.CALL and any(
                 known.entries[each].kind is StepKind.CALL for each in fatal if each
@@ -210,7 +207,7 @@ class JournalInvariants:
             if is_again and old.kind is StepKind.RACE and fatal & {*old.result["calls"]}:
                 continue  # it is run again with the call that failed it
             if not is_again or old.status not in _FAILURES or (number not in fatal and not is_beside):
-                self._fail(f"{where}: {old} is lost")
+                fail(f"{where}: {old} is lost")
         known.entries = restored
 
     def _fatal_entries(self, known: KnownExecution) -> set[int]:
@@ -234,14 +231,14 @@ class JournalInvariants:
     def _check_order(self, known: KnownExecution, task: Task, old: StepRecord | None, new: StepRecord) -> None:
         where = f"entry {new.number} of {task.id}"
         if new.number > 1 and new.number - 1 not in known.entries:
-            self._fail(f"J1: {where} is recorded, and the one before it is not")
+            fail(f"J1: {where} is recorded, and the one before it is not")
         if old is None:
             return
         if old.status is not StepStatus.WAITING and old != new:
-            self._fail(f"J1: {where} was final, {old}, and is recorded again as {new}")
+            fail(f"J1: {where} was final, {old}, and is recorded again as {new}")
         fixed = ("kind", "name", "started_at", "child")
         if any(getattr(old, name) != getattr(new, name) for name in fixed) or new.attempts < old.attempts:
-            self._fail(f"J1: {where} was {old}, and has become {new}")
+            fail(f"J1: {where} was {old}, and has become {new}")
 
     def _check_lease(self, before: Task | None, after: Task, entry: JournalEntry) -> None:
         process = self._world.current
@@ -250,28 +247,28 @@ class JournalInvariants:
         known = self._known_execution(_key(after, entry.execution_id))
         old, new = before.find_run(entry.execution_id) if before else None, after.find_run(entry.execution_id)
         if old is None or old.lease is None or known.holder is not process:
-            self._fail(f"J1: {where} is written by one that does not hold its lease")
+            fail(f"J1: {where} is written by one that does not hold its lease")
         if new is None:
-            self._fail(f"J2: {where} is written, and its run has ended")
+            fail(f"J2: {where} is written, and its run has ended")
         if new.lease and old.lease.until <= after.updated_at:  # which is when it was decided
-            self._fail(f"J1: {where} is written under a lease that ended at {old.lease.until}")
+            fail(f"J1: {where} is written under a lease that ended at {old.lease.until}")
         if new.steps < entry.number:
-            self._fail(f"J1: {where} is written, and its run says that there are {new.steps}")
+            fail(f"J1: {where} is written, and its run says that there are {new.steps}")
 
     def _check_archive(self, task: Task, execution: Execution) -> None:
         known = self._known.get(_key(task, execution.id))
         left = self._world.real_store.load_journal(task.id, execution.id)
         if left:
-            self._fail(f"J2: {task.id}'s {execution.id} is {execution.status}, and {len(left)} entries are left over")
+            fail(f"J2: {task.id}'s {execution.id} is {execution.status}, and {len(left)} entries are left over")
         recorded = {step.number: step for step in execution.steps}
         if sorted(recorded) != list(range(1, len(recorded) + 1)):
-            self._fail(f"J2: {task.id}'s {execution.id} has the steps {sorted(recorded)} in its record")
+            fail(f"J2: {task.id}'s {execution.id} has the steps {sorted(recorded)} in its record")
         for number, entry in known.entries.items() if known else ():
             step = recorded.get(number)
             if step is None:
-                self._fail(f"J2: entry {number} of {task.id}'s {execution.id} is not in its record")
+                fail(f"J2: entry {number} of {task.id}'s {execution.id} is not in its record")
             if entry.status is not StepStatus.WAITING and step != entry:
-                self._fail(f"J2: entry {number} of {task.id}'s {execution.id} was {entry}, and is recorded as {step}")
+                fail(f"J2: entry {number} of {task.id}'s {execution.id} was {entry}, and is recorded as {step}")
         for step in execution.steps:
             old = known.entries.get(step.number) if known else None
             if step.child is not None and (old is None or old.status is StepStatus.WAITING):
@@ -284,7 +281,7 @@ class JournalInvariants:
         """Check a record's entry for a call whose end the journal had not recorded."""
         fixed = ("kind", "name", "started_at", "child", "attempts", "is_made")
         if old is not None and any(getattr(old, name) != getattr(step, name) for name in fixed):
-            self._fail(f"J2: entry {step.number} of {task.id}'s {execution.id} was {old}, and is recorded as {step}")
+            fail(f"J2: entry {step.number} of {task.id}'s {execution.id} was {old}, and is recorded as {step}")
         if step.status is not StepStatus.WAITING:
             self._world.trees.check_recorded_result(step)
         elif (
@@ -292,7 +289,7 @@ class JournalInvariants:
             and self._world.fault_profile.is_fault_free
             and self._world.trees.has_long_ended(step.child, task)
         ):
-            self._fail(f"J2: {task.id}'s {execution.id} ends, and does not say how {step} has")
+            fail(f"J2: {task.id}'s {execution.id} ends, and does not say how {step} has")
 
     def _check_suspension(self, known: KnownExecution, task: Task, run: Run) -> None:
         if run.suspension is None:
@@ -305,7 +302,7 @@ class JournalInvariants:
         if run.suspension.reason.startswith("sleeps"):
             is_recorded = run.due_at in ends or run.due_at <= task.updated_at
         if not is_recorded:
-            self._fail(f"J1: {task.id}'s {run.execution_id} waits for what is not in its journal: {run}, {waiting}")
+            fail(f"J1: {task.id}'s {run.execution_id} waits for what is not in its journal: {run}, {waiting}")
 
     def _check_errors(self, execution: Execution) -> None:
         errors = [execution.error, *(attempt.error for attempt in execution.attempts)]
@@ -314,7 +311,7 @@ class JournalInvariants:
         for error in errors:
             is_ours = error and (error.type in {"Suspended", "JournalMismatch"} or "went on after" in error.message)
             if error and is_ours:
-                self._fail(f"J6: {execution.task_id}'s {execution.id} failed with {error.type}: {error.message}")
+                fail(f"J6: {execution.task_id}'s {execution.id} failed with {error.type}: {error.message}")
 
     # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -324,26 +321,26 @@ class JournalInvariants:
         new = [event.payload for event in after.events]
         for payload in new:
             if payload not in old and payload["n"] in self._kept:
-                self._fail(f"J5: the event {payload} of {after.id} is kept twice")
+                fail(f"J5: the event {payload} of {after.id} is kept twice")
             self._kept.add(payload["n"])
         if len(new) != len({payload["n"] for payload in new}):
-            self._fail(f"J5: an event of {after.id} is there twice: {new}")
+            fail(f"J5: an event of {after.id} is there twice: {new}")
         still_open = {None, *(run.execution_id for run in after.runs)}
         if any(event.execution_id not in still_open for event in after.events):
-            self._fail(f"J5: {after.id} keeps {after.events}, and only {still_open} are open")
+            fail(f"J5: {after.id} keeps {after.events}, and only {still_open} are open")
         gone = [event for event in earlier if event.payload not in new and event.execution_id in still_open]
         taken = [entry for entry in entries if self._consumes_event(after, entry)]
         if [event.payload for event in gone] != [entry.result for entry in taken]:
-            self._fail(f"J5: the events {gone} are taken off {after.id}, and {taken} are recorded as taken")
+            fail(f"J5: the events {gone} are taken off {after.id}, and {taken} are recorded as taken")
         for event, entry in zip(gone, taken, strict=True):
             if event.execution_id not in {None, entry.execution_id}:
-                self._fail(f"J5: {event} of {after.id} is taken by {entry}")
+                fail(f"J5: {event} of {after.id} is taken by {entry}")
         assert self._world.current
         now = self._world.latest_time(self._world.current) + 2 * self._world.fault_profile.drift
         for run in after.runs:
             waiting = {event.name for event in after.events if event.execution_id in {None, run.execution_id}}
             if run.lease is None and run.suspension and waiting & set(run.suspension.events) and run.due_at > now:
-                self._fail(f"J5: {after.id}'s {run.execution_id} waits for {run.suspension.events}, which have come")
+                fail(f"J5: {after.id}'s {run.execution_id} waits for {run.suspension.events}, which have come")
 
     def _consumes_event(self, task: Task, entry: JournalEntry) -> bool:
         """Whether an entry records for the first time that an event was consumed."""
@@ -358,7 +355,7 @@ class JournalInvariants:
         open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
         for key in self._world.open_journals():
             if key not in open_runs:
-                self._fail(f"J2: entries are left under {key}, which is not open")
+                fail(f"J2: entries are left under {key}, which is not open")
 
 
 def _key(task: Task, execution_id: str) -> Key:

@@ -14,9 +14,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import InvariantViolated
+from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Schedule, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -41,24 +41,18 @@ class JourneyInvariants:
         self._names = dict[tuple[str, datetime], list[datetime]]()
         """The local times of each task that have started, or were recorded without."""
         self._interrupted = set[tuple[str, datetime]]()
-        self.moves = 0
-        """How often a task was planned in another zone."""
-
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         """Check one commit of a task."""
         if before is None or before.created_at != after.created_at or not before.schedule.follows_owner:
             return
-        if before.schedule.timezone != after.schedule.timezone:
-            self.moves += 1
-            if (
-                not self._world.fault_profile.has_two_releases
-                and not after.schedule.has_elapsed_rules
-                and _list_backlog(before) != _list_backlog(after)
-            ):
-                self._fail(f"W4: {after.id} had {_list_backlog(before)} to run, and has {_list_backlog(after)}")
+        if (
+            before.schedule.timezone != after.schedule.timezone
+            and not self._world.fault_profile.has_two_releases
+            and not after.schedule.has_elapsed_rules
+            and _list_backlog(before) != _list_backlog(after)
+        ):
+            fail(f"W4: {after.id} had {_list_backlog(before)} to run, and has {_list_backlog(after)}")
         key = after.id, after.created_at
         if after.status is not TaskStatus.ACTIVE or after.deleted_at is not None or _is_edited(before, after):
             self._interrupted.add(key)
@@ -70,7 +64,7 @@ class JourneyInvariants:
         ]
         unrun = [each for each in executions if each.status in _UNRUN and each.id not in known]
         if unrun and key not in self._interrupted:
-            self._fail(f"W3: {after.id}'s {unrun[0].id} is {unrun[0].status}: {unrun[0].message}")
+            fail(f"W3: {after.id}'s {unrun[0].id} is {unrun[0].status}: {unrun[0].message}")
         for _, name in sorted([*started, *((each.scheduled_for, each.id) for each in unrun)]):
             self._note(before, key, _parse_name(name))
 
@@ -78,11 +72,11 @@ class JourneyInvariants:
         """Check that a local time is new, and the one that comes after the latest."""
         names = self._names.setdefault(key, [])
         if name in names:
-            self._fail(f"W1: {task.id}'s {name} starts twice")
+            fail(f"W1: {task.id}'s {name} starts twice")
         if names and key not in self._interrupted and not task.schedule.has_elapsed_rules:
             following = _without_zone(task.schedule).next_after(names[-1])
             if following != name:
-                self._fail(f"W2: {task.id} starts {name} after {names[-1]}, and {following} is left out")
+                fail(f"W2: {task.id} starts {name} after {names[-1]}, and {following} is left out")
         names.append(name)
 
     def check_end_state(self) -> None:
@@ -93,7 +87,7 @@ class JourneyInvariants:
                 continue
             person = records.load(Person, task.owner)
             if person is not None and task.schedule.timezone != person.record.timezone:
-                self._fail(f"W5: {task.id} is in {task.schedule.timezone}, its owner in {person.record.timezone}")
+                fail(f"W5: {task.id} is in {task.schedule.timezone}, its owner in {person.record.timezone}")
 
 
 def _list_backlog(task: Task) -> list[datetime]:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from tests.simulation.invariants_runs import LATE, InvariantViolated
+from tests.simulation.invariants_runs import LATE, fail
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingFor, lease_fingerprint
@@ -67,11 +67,6 @@ class PullInvariants:
         self._in_a_crowd: set[str] = set()
         """The workers that claim in random order among the first few, since they have lost races."""
         self._commits = 0
-        self.claims = 0
-        """How many claims there were."""
-
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
 
     def lock_free_since(self, key: str | None) -> datetime:
         """Return when a lock last changed; nothing that waits for it could have had it before that."""
@@ -119,11 +114,11 @@ class PullInvariants:
             since = first.due_at.astimezone(UTC).isoformat(timespec="microseconds")
             expected = (lane, f"{after.priority.rank} {since}")
         if (after.offer and (after.offer.queue_key, after.offer.order)) != expected:
-            self._fail(f"W3: {after.id} offers {after.offer}, and should offer {expected}")
+            fail(f"W3: {after.id} offers {after.offer}, and should offer {expected}")
         for run in after.runs:
             is_idle = is_offered and run.lease is None and run.waiting_for is None and run.due_at <= after.updated_at
             if is_idle or (run.waiting_for and (run.lease or after.pull is None)):
-                self._fail(f"W3: {after.id} is {after.status}, for {after.pull}, and its run is {run}")
+                fail(f"W3: {after.id} is {after.status}, for {after.pull}, and its run is {run}")
         self._note_offer(before, after, waiting)
 
     def _note_offer(self, before: Task | None, after: Task, waiting: list[Run]) -> None:
@@ -149,7 +144,7 @@ class PullInvariants:
             return
         since = max(run.due_at, before.updated_at, self.lock_free_since(after.lock_key))
         if self._world.now - since > _AT_ONCE:
-            self._fail(f"W3: {after.id}'s {run.execution_id} was offered {self._world.now - since} late")
+            fail(f"W3: {after.id}'s {run.execution_id} was offered {self._world.now - since} late")
 
     def _check_claim(self, before: Task | None, old: Run | None, run: Run) -> None:
         process = self._world.current
@@ -160,15 +155,14 @@ class PullInvariants:
         where = f"{before.id}'s {run.execution_id}"
         if process.wanted is None:
             if before.pull is not None or run.lease.worker is not None:
-                self._fail(f"W1: an executor claims {where}, which is for {before.pull}")
+                fail(f"W1: an executor claims {where}, which is for {before.pull}")
             return
-        self.claims += 1
         wanted, now = process.wanted, run.lease.started_at
         if not _matches(wanted, before) or run.lease.worker != wanted.worker:
-            self._fail(f"W1: {where} is for {before.pull}, and is claimed by {wanted}")
+            fail(f"W1: {where} is for {before.pull}, and is claimed by {wanted}")
         lying = self._lying_before.get(before.id)
         if old is None or old.waiting_for is not WaitingFor.WORKER or before.offer is None or lying is None:
-            self._fail(f"W2: {where} is claimed, and was not offered: {old}")
+            fail(f"W2: {where} is claimed, and was not offered: {old}")
         waiting = [
             each
             for each in before.runs
@@ -176,11 +170,11 @@ class PullInvariants:
         ]
         first = min(waiting, key=lambda each: (each.due_at, each.execution_id), default=None)
         if first is None or first.execution_id != run.execution_id or not before.is_active:
-            self._fail(f"W2: {where} is claimed, and {before.id} offered {first}")
+            fail(f"W2: {where} is claimed, and {before.id} offered {first}")
         if old.due_at > now + 2 * self._world.fault_profile.drift:
-            self._fail(f"W2: {where} is claimed at {now}, and is due at {old.due_at}")
+            fail(f"W2: {where} is claimed at {now}, and is due at {old.due_at}")
         if _has_expired(before, old, now) or run.attempt != old.attempt:
-            self._fail(f"W2: {where} has expired, or jumps to attempt {run.attempt}: {old}")
+            fail(f"W2: {where} has expired, or jumps to attempt {run.attempt}: {old}")
         self._check_order(process.name, wanted, lying, now)
 
     def _check_order(self, name: str, wanted: WorkerFilter, taken: ClaimableRun, now: datetime) -> None:
@@ -196,7 +190,7 @@ class PullInvariants:
             ranks = (other.task.priority.rank, taken.task.priority.rank)
             is_before = ranks[0] < ranks[1] if name in self._in_a_crowd else other.offer.order < taken.offer.order
             if is_before:
-                self._fail(f"W4: {taken.task.id} ({taken.offer}) is taken before {other.task.id} ({other.offer})")
+                fail(f"W4: {taken.task.id} ({taken.offer}) is taken before {other.task.id} ({other.offer})")
 
     def _check_renewal(self, task: Task, old: Run, new: Run) -> None:
         process = self._world.current
@@ -207,7 +201,7 @@ class PullInvariants:
             return
         is_lapsed = old.lease.until <= task.updated_at  # which is when it was decided
         if is_lapsed or old.lease.token_hash not in process.tokens:
-            self._fail(f"W5: a lease of {task.id} until {old.lease.until} is renewed until {new.lease.until}")
+            fail(f"W5: a lease of {task.id} until {old.lease.until} is renewed until {new.lease.until}")
 
     def _check_finish(self, task: Task, old: Run, new: Run | None, executions: Sequence[Execution]) -> None:
         process = self._world.current
@@ -222,11 +216,11 @@ class PullInvariants:
         elif old.lease.until > self._world.latest_time(process) and not (
             self._world.restarts.has_ended(old.lease) or self._world.restarts.is_lost(old.lease)
         ):
-            self._fail(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
+            fail(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
         if old.lock_key is not None and not (new and new.lease):
             holders = self._world.real_store.load_lock(old.lock_key).lock.holders
             if any((one.task_id, one.execution_id) == (task.id, old.execution_id) for one in holders):
-                self._fail(f"W5: {where} has let go, and still holds {old.lock_key!r}")
+                fail(f"W5: {where} has let go, and still holds {old.lock_key!r}")
         if self._world.rules.current_verb() == "give back":
             self._check_release(task, old, new)
 
@@ -235,20 +229,20 @@ class PullInvariants:
         if new is None and task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
             return
         if new is None or (new.attempt, new.attempts, new.due_at) != (old.attempt, old.attempts, old.due_at):
-            self._fail(f"W6: {where} is given back, and becomes {new}")
+            fail(f"W6: {where} is given back, and becomes {new}")
         is_due = new.due_at <= task.updated_at  # by the clock of the process that releases it
         if is_due and task.is_active and task.pull and new.waiting_for is not WaitingFor.WORKER:
-            self._fail(f"W6: {where} is given back, and is not offered: {new}")
+            fail(f"W6: {where} is given back, and is not offered: {new}")
 
     def _check_single_count(self, after: Task, executions: Sequence[Execution]) -> None:
         for attempts in (*(run.attempts for run in after.runs), *(each.attempts for each in executions)):
             marks = [each.claim for each in attempts if each.claim]
             numbers = [each.number for each in attempts]
             if len(marks) != len(set(marks)) or len(numbers) != len(set(numbers)):
-                self._fail(f"W7: {after.id} counts a result twice: {attempts}")
+                fail(f"W7: {after.id} counts a result twice: {attempts}")
             for each in attempts:
                 if each.claim and self._ended.setdefault(each.claim, each.status) is not each.status:
-                    self._fail(f"W7: {after.id} counts {each}, and had counted it as {self._ended[each.claim]}")
+                    fail(f"W7: {after.id} counts {each}, and had counted it as {self._ended[each.claim]}")
 
     # ── What workers see ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -269,21 +263,21 @@ class PullInvariants:
         process = self._world.current
         assert process
         if len(claims) > limit:
-            self._fail(f"W4: {len(claims)} are claimed, and {limit} were asked for")
+            fail(f"W4: {len(claims)} are claimed, and {limit} were asked for")
         for claim in claims:
             if claim.run.lease is None or claim.run.lease.token_hash not in process.tokens:
-                self._fail(f"W1: {claim.stored.task.id} is given to one that has not claimed it")
+                fail(f"W1: {claim.stored.task.id} is given to one that has not claimed it")
         if len(claims) == limit or self._world.fault_profile.fault or self._world.fault_profile.kill:
             return
         for each in self._lying.values():
             is_known = each.since <= self._came[process.name] and _matches(wanted, each.task)
             if is_known and not _has_expired(each.task, each.run, self._world.latest_time(process)):
-                self._fail(f"W4: {len(claims)} of {limit} are claimed, and {each.task.id} is left lying: {each.offer}")
+                fail(f"W4: {len(claims)} of {limit} are claimed, and {each.task.id} is left lying: {each.offer}")
 
     def on_result_accepted(self, key: Key) -> None:
         """Check an answer that accepted a worker's result or release."""
         if lease_fingerprint(key[2]) not in self._let_go:
-            self._fail(f"W7: somebody is told that {key} has ended, and it has not")
+            fail(f"W7: somebody is told that {key} has ended, and it has not")
 
     def on_result_refused(self, key: Key, *, is_told_twice: bool = False) -> None:
         """Check a response that reports a lost lease; `is_told_twice` if the worker may have reported before."""
@@ -299,21 +293,21 @@ class PullInvariants:
             and lease.until > margin
             and not found.task.deleted_at
         ):
-            self._fail(f"W7: {key} is refused, and its lease lasts until {lease.until}")
+            fail(f"W7: {key} is refused, and its lease lasts until {lease.until}")
         is_there = (
             found
             and not found.task.deleted_at
             and found.task.created_at == self._counted.get(lease_fingerprint(key[2]))
         )
         if is_told_twice and is_there:
-            self._fail(f"W7: {key} is refused, and its result counts")
+            fail(f"W7: {key} is refused, and its result counts")
 
     def on_task_missing(self, key: Key) -> None:
         """Check a response that reports a missing task."""
         found = self._world.real_store.load(key[0])
         run = found.task.find_run(key[1]) if found and not found.task.deleted_at else None
         if run and run.lease and run.lease.token_hash == lease_fingerprint(key[2]):
-            self._fail(f"W7: {key} is not found, and is there: {run}")
+            fail(f"W7: {key} is not found, and is there: {run}")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -325,13 +319,13 @@ class PullInvariants:
                 where = f"{task.id}'s {run.execution_id}"
                 since = self._offered_at.get((task.id, run.execution_id))
                 if run.waiting_for is WaitingFor.WORKER and (since is None or since < now - LATE):
-                    self._fail(f"W8: {where} has been offered since {since}: {task.offer}")
+                    fail(f"W8: {where} has been offered since {since}: {task.offer}")
                 if run.waiting_for is WaitingFor.LOCK:
                     self._check_lock_wait(task, where)
 
     def _check_lock_wait(self, task: Task, where: str) -> None:
         if not self._is_lock_taken(task) and self.lock_free_since(task.lock_key) < self._world.now - LATE:
-            self._fail(f"W8: {where} waits for {task.lock_key!r}, which is free")
+            fail(f"W8: {where} waits for {task.lock_key!r}, which is free")
 
     def _is_lock_taken(self, task: Task) -> bool:
         lock = self._world.real_store.load_lock(task.lock_key).lock if task.lock_key else None

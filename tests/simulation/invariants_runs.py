@@ -38,6 +38,11 @@ class InvariantViolated(BaseException):
     """An invariant of the design is violated; its number comes first. No handler catches it."""
 
 
+def fail(rule: str) -> NoReturn:
+    """Say which rule is broken, and by what."""
+    raise InvariantViolated(rule)
+
+
 @dataclass(eq=False)
 class HandlerCall:
     """A handler that is running."""
@@ -64,13 +69,10 @@ class RunInvariants:
         """The occurrences of each task's schedule that were begun, or wait to be."""
         self._payloads: dict[tuple[str, datetime, str], dict[str, int]] = {}
         """What each execution runs with."""
-        self.bindings = BindingInvariants(self._fail)
+        self.bindings = BindingInvariants(fail)
         self._told: dict[str, Task] = {}
         self._verbs: dict[str, str] = {}
         self.late: list[timedelta] = []
-
-    def _fail(self, rule: str) -> NoReturn:
-        raise InvariantViolated(rule)
 
     def current_verb(self) -> str:
         """The operation of the current process, if it is a client's; else an empty text."""
@@ -80,24 +82,24 @@ class RunInvariants:
         """Note what a client was told: that this execution has this payload."""
         key = (task.id, task.created_at, execution_id)
         if payload != self._payloads.setdefault(key, payload):
-            self._fail(f"P1: {key} was triggered with {payload}, and got {self._payloads[key]}")
+            fail(f"P1: {key} was triggered with {payload}, and got {self._payloads[key]}")
 
     def on_payload(self, ctx: Context, payload: dict[str, int]) -> None:
         """Check that the handler got the payload of its run, in each of its attempts, and no other run's."""
         key = (ctx.task.id, ctx.task.created_at, ctx.execution_id)
         if payload != ctx.task.payload:
-            self._fail(f"P1: {key} got {payload}, and its context has {ctx.task.payload}")
+            fail(f"P1: {key} got {payload}, and its context has {ctx.task.payload}")
         if self._world.fault_profile.redefines and key not in self._payloads:
             return  # E1 holds it
         if payload != self._payloads.setdefault(key, payload):
-            self._fail(f"P1: {key} got {payload}, and has {self._payloads[key]}")
+            fail(f"P1: {key} got {payload}, and has {self._payloads[key]}")
         if payload and "-manual" not in ctx.execution_id:
-            self._fail(f"P1: {key} got {payload}, which nobody asked it to run with")
+            fail(f"P1: {key} got {payload}, which nobody asked it to run with")
 
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on_handler_start(self, ctx: Context) -> None:
-        self.bindings.on_handler_start(ctx, self._world.committed.get(ctx.task.id))
+        self.bindings.on_handler_start(ctx)
         self.on_attempt_start(ctx.task, ctx.execution_id, ctx.time_left())
 
     def on_attempt_start(self, task: Task, execution_id: str, left: timedelta) -> None:
@@ -108,20 +110,20 @@ class RunInvariants:
         until = self._world.now + left
         record = self._records.get(key)
         if record and record.status.is_final:
-            self._fail(f"1: {key} runs although it is {record.status}")
+            fail(f"1: {key} runs although it is {record.status}")
         lock_key = self._locks.get(key, task.scoped_lock_key)
         # A clock that is set anew between the check before the handler and the handler's own look at it may show a
         # time that is later by twice its error. No check can prevent this; a clock that is never set must not show it.
         fault_profile = self._world.fault_profile
         if left <= (-2 * fault_profile.drift if fault_profile.steps else timedelta(0)):
-            self._fail(f"2: {key} is begun although its lease ended at {until}")
+            fail(f"2: {key} is begun although its lease ended at {until}")
         for other in self._calls:
             if other.until <= self._world.now + 2 * self._world.fault_profile.drift:
                 continue
             if other.key == key:
-                self._fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
+                fail(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
             if lock_key is not None and other.lock_key == lock_key:
-                self._fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
+                fail(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
         self._calls.append(HandlerCall(process, key, until, lock_key))
 
     def on_heartbeat(self, ctx: Context, *, is_held: bool) -> None:
@@ -135,7 +137,7 @@ class RunInvariants:
         for other in self._calls:
             is_live = other is not mine and other.until > self._world.now + 2 * self._world.fault_profile.drift
             if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
-                self._fail(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
+                fail(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
 
     def on_handler_end(self, process: Process | None) -> None:
         """Note that a process runs no handler any more, since that has ended or the process has."""
@@ -156,7 +158,7 @@ class RunInvariants:
         if before is None:
             return
         if after.status is not before.status and after.status not in ALLOWED[before.status]:
-            self._fail(f"the table: {before.status} became {after.status}")
+            fail(f"the table: {before.status} became {after.status}")
         self._check_ended_runs(before, after, executions)
         self._check_claims(before, after)
         self._check_nothing_lost(before, after, executions)
@@ -167,7 +169,7 @@ class RunInvariants:
         if before and not is_same_plan(before.schedule, after.schedule):
             unbegun = {run.execution_id for run in after.runs if run.lease is None and run.started_at is None}
             if left := counted & unbegun:
-                self._fail(f"1: {after.id} has another schedule, and {left} of the old one still wait")
+                fail(f"1: {after.id} has another schedule, and {left} of the old one still wait")
             counted.clear()
         for run in after.runs:
             key = (after.id, after.created_at, run.execution_id)
@@ -175,10 +177,10 @@ class RunInvariants:
             if is_new and run.trigger is Trigger.SCHEDULE:
                 counted.add(run.execution_id)
                 if before and before.planned_to and run.scheduled_for <= before.planned_to:
-                    self._fail(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
+                    fail(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
         counted -= {each.id for each in executions if each.status.is_final and each.started_at is None}
         if after.run_count != len(counted):
-            self._fail(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
+            fail(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
 
     def _check_final_records(self, task: Task, executions: Sequence[Execution]) -> None:
         for execution in executions:
@@ -194,12 +196,12 @@ class RunInvariants:
             ):
                 pass  # it says what became of its deliveries; of one that failed, of the call at its completion
             elif known and known.status.is_final and known != execution:
-                self._fail(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
+                fail(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
             self._records[key] = execution
 
     def _check_next_time(self, task: Task) -> None:
         if task.next_execution_time is not None and task.status is not TaskStatus.ACTIVE:
-            self._fail(f"4: {task.id} is {task.status}, and has a next occurrence: lists by it leave out its status")
+            fail(f"4: {task.id} is {task.status}, and has a next occurrence: lists by it leave out its status")
         if task.deleted_at or task.deferred:
             pending = [task.updated_at]
         else:
@@ -210,15 +212,15 @@ class RunInvariants:
                 if task.next_execution_time and (not task.holds_back_schedule or task.overlap is Overlap.ALLOW):
                     pending.append(start_time(task, task.next_execution_time))
         if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
-            self._fail(f"4: {task.id} is ACTIVE and waits for nothing")
+            fail(f"4: {task.id} is ACTIVE and waits for nothing")
         if pending and (task.wake_at is None or task.wake_at > max(min(pending), task.updated_at)):
-            self._fail(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
+            fail(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
 
     def _check_ended_runs(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
         final = {one.id for one in executions if one.status.is_final}
         for run in before.runs:
             if after.find_run(run.execution_id) is None and run.execution_id not in final:
-                self._fail(f"1: the run of {run.execution_id} is gone without a record")
+                fail(f"1: the run of {run.execution_id} is gone without a record")
 
     def _check_claims(self, before: Task, after: Task) -> None:
         process = self._world.current
@@ -233,14 +235,14 @@ class RunInvariants:
                 continue
             self._locks[after.id, after.created_at, run.execution_id] = after.scoped_lock_key
             if old and old.lease and old.lease.until > now:
-                self._fail(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
+                fail(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:
-                self._fail(f"3: {run.execution_id} was claimed of a task that is {before.status}")
+                fail(f"3: {run.execution_id} was claimed of a task that is {before.status}")
             if process.wanted is None and process.revision != before.revision:
-                self._fail(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
+                fail(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
             due_at = old.wake_at if old else start_time(before, run.scheduled_for)
             if process.wanted is None and due_at > now:
-                self._fail(f"{run.execution_id} was claimed before it was due, at {due_at}")
+                fail(f"{run.execution_id} was claimed before it was due, at {due_at}")
             if process.wanted is None:
                 since = max(due_at, before.updated_at, self._world.pulls.lock_free_since(before.lock_key))
                 self._check_start_time(before, run, since, now)
@@ -255,7 +257,7 @@ class RunInvariants:
     def _check_start_time(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
         """Without faults each run is claimed exactly when it is due, without the sweep."""
         if self._world.fault_profile.is_fault_free and now - due_at > timedelta(seconds=1):
-            self._fail(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
+            fail(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
 
     def _check_nothing_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
         """Check that every occurrence the plan went past was claimed or recorded."""
@@ -274,7 +276,7 @@ class RunInvariants:
                 break  # the days of its calendars changed before it was due
             is_covered = any(covers(each, occurrence) for each in executions)
             if occurrence_id(before, occurrence) not in handled and not is_covered:
-                self._fail(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
+                fail(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
 
     def _passed_occurrences(self, before: Task, after: Task) -> Iterator[datetime]:
         occurrence = before.next_execution_time
@@ -284,7 +286,7 @@ class RunInvariants:
                 ended = after.max_runs is not None and after.run_count >= after.max_runs
                 is_left_out = after.schedule != before.schedule and not after.schedule.occurs(occurrence)
                 if not ended and not is_left_out and not (after.until and occurrence > after.until):
-                    self._fail(f"4: {after.id} has lost its next occurrence, {occurrence}")
+                    fail(f"4: {after.id} has lost its next occurrence, {occurrence}")
                 return
             if limit is None and after.max_runs is not None and after.run_count >= after.max_runs:
                 return
@@ -298,7 +300,7 @@ class RunInvariants:
         if task is None:
             return
         if task.deleted_at is None and task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
-            self._fail(f"8: {task.id} is removed although it is {task.status}")
+            fail(f"8: {task.id} is removed although it is {task.status}")
         self._told.pop(task.id, None)
         self._records = {key: value for key, value in self._records.items() if key[0] != task.id}
         self._begun = {key: None for key in self._begun if key[0] != task.id}
@@ -308,13 +310,13 @@ class RunInvariants:
     def on_dispatch(self, envelope: QueueMessage) -> None:
         self._check_no_secret(envelope.name, envelope.body.decode(), envelope.token)
         if envelope.at > self._world.now + _NO_FUTURE:
-            self._fail(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
+            fail(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
         body = json.loads(envelope.body)
         if body.get("hop"):
             wake_up = body["taskId"], body["executionId"], body["dueAt"], self._world.now
             self._hops[wake_up] += 1
             if self._hops[wake_up] > MAX_HOPS_AT_ONCE:
-                self._fail(f"6: {body['executionId']} hops without end at one instant")
+                fail(f"6: {body['executionId']} hops without end at one instant")
 
     def on_client_request(self, verb: str) -> None:
         assert self._world.current
@@ -341,7 +343,7 @@ class RunInvariants:
         from tests.simulation.world import SECRET  # noqa: PLC0415 - the world imports the rules
 
         if any(SECRET in text for text in texts):
-            self._fail("7: the secret is in a document or in the queue")
+            fail("7: the secret is in a document or in the queue")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -349,32 +351,32 @@ class RunInvariants:
         """Check the final state of the tasks."""
         open_runs: set[tuple[str, datetime, str]] = set()
         for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
-            self._fail(f"8: {task_id} is gone, though its client was told that it is stored")
+            fail(f"8: {task_id} is gone, though its client was told that it is stored")
         for task in self._world.tasks():
             told = self._told.get(task.id)
             if task.deleted_at:
-                self._fail(f"4: {task.id} is still being deleted")
+                fail(f"4: {task.id} is still being deleted")
             if told and told.created_at == task.created_at and task.revision < told.revision:
-                self._fail(f"8: {task.id} has revision {task.revision}; its client was told {told.revision}")
+                fail(f"8: {task.id} has revision {task.revision}; its client was told {told.revision}")
             self._check_up_to_date(task)
             open_runs |= {(task.id, task.created_at, run.execution_id) for run in task.runs}
         for key in self._begun:
             record = self._records.get(key)
             if key not in open_runs and (record is None or not record.status.is_final):
-                self._fail(f"1: {key} ended without a final record: {record}")
+                fail(f"1: {key} ended without a final record: {record}")
 
     def _check_up_to_date(self, task: Task) -> None:
         overdue = self._world.now - LATE
         for run in task.runs:
             if run.lease and run.lease.until < overdue:
-                self._fail(f"4: nobody closed {task.id}'s {run.execution_id}, whose lease ended at {run.lease.until}")
+                fail(f"4: nobody closed {task.id}'s {run.execution_id}, whose lease ended at {run.lease.until}")
             lock = self._world.real_store.load_lock(task.lock_key).lock if task.lock_key and not run.lease else None
             held = 0 if lock is None else sum(each.until >= overdue for each in lock.holders)
             is_held_up = held >= task.lock_limit
             if task.status is TaskStatus.ACTIVE and not (run.lease or is_held_up) and run.due_at < overdue:
-                self._fail(f"4: nobody ran {task.id}'s {run.execution_id}, due at {run.due_at}")
+                fail(f"4: nobody ran {task.id}'s {run.execution_id}, due at {run.due_at}")
             if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not run.lease:
-                self._fail(f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever")
+                fail(f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever")
         following = task.next_execution_time
         if (
             task.status is not TaskStatus.ACTIVE
@@ -383,9 +385,9 @@ class RunInvariants:
         ):
             return
         if start_time(task, following) < overdue:
-            self._fail(f"4: nobody ran {task.id}'s occurrence {following}")
+            fail(f"4: nobody ran {task.id}'s occurrence {following}")
         if any(one.status is ExecutionStatus.RUNNING for one in self._records.values()):
-            self._fail("1: a stored record is RUNNING")
+            fail("1: a stored record is RUNNING")
 
 
 def _processing_deadline(task: Task, run: Run) -> datetime | None:

@@ -39,7 +39,7 @@ from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
 from tests.simulation.invariants_journeys import JourneyInvariants
 from tests.simulation.invariants_pull import PullInvariants
-from tests.simulation.invariants_runs import InvariantViolated, RunInvariants
+from tests.simulation.invariants_runs import RunInvariants, fail
 
 from cloudsched import App, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -280,7 +280,7 @@ class World:
     def _step(self, end: datetime) -> None:
         self._steps += 1
         if self._steps > _MAX_STEPS:
-            raise InvariantViolated(f"the history stands still: {[each.name for each in self.processes]}")
+            fail(f"the history stands still: {[each.name for each in self.processes]}")
         waiting = self.model.wake_at()
         awake = self._runnable_processes()
         choices: list[tuple[float, Callable[[], None]]] = []

@@ -64,7 +64,6 @@ def _find_functions(tree: ast.Module) -> dict[str, range]:
 
 
 def find_function(guard: str) -> FunctionType:
-    """Return the function that has a guard."""
     assert guard in find_guards(), f"no line is marked {MARK}{guard}"
     module, name = find_guards()[guard]
     found: Any = import_module(module)
@@ -90,7 +89,6 @@ def without_guard(control: Control) -> Iterator[None]:
 
 
 def _change(function: FunctionType, changes: dict[str, str]) -> CodeType:
-    """Return the code of a function without the guards."""
     lines = textwrap.dedent(inspect.getsource(function)).splitlines()
     statements = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.stmt)]
     for guard, instead in changes.items():

@@ -207,7 +207,6 @@ class Model:
             raise Broken("7: the secret is in the queue")
 
     def due_at(self, number: int) -> int:
-        """Return when a message may be delivered."""
         while len(self._due_times) <= number:
             self._due_times.append(to_seconds(self.processes.messages[len(self._due_times)].at))
         return self._due_times[number]
@@ -250,7 +249,6 @@ class Model:
         return self._draw(self.tokens_in(snapshot))
 
     def call_of(self, proc: Proc) -> Call:
-        """Return the call at which a process stands."""
         node, seen = proc
         return self.processes.calls[self.processes.next_step(self.processes.nodes[node], seen).call]
 

@@ -148,7 +148,6 @@ class Processes:
     # ── Where processes stand ────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, entry: Entry) -> Node:
-        """Return where a process begins."""
         known = self._roots.get(entry)
         if known is None:
             known = self._roots[entry] = self._add(entry, None, NO_CLOCK, None)
@@ -204,7 +203,6 @@ class Processes:
         return Step(-1, self._reads_clock, result)
 
     def keep_call(self, call: Call) -> int:
-        """Return the number of a call."""
         key = call.kind, call.key
         known = self._call_ids.get(key)
         if known is None:
@@ -223,7 +221,6 @@ class Processes:
     # ── What the running process asks ────────────────────────────────────────────────────────────────────────────
 
     def now(self) -> datetime:
-        """Return the time that the running process sees."""
         if self._position == len(self._answers):
             self._reads_clock = True
         return to_instant(self._times[self._position])
@@ -248,7 +245,6 @@ class Processes:
         return answer
 
     def read(self, kind: str, *key: Any) -> Answer:
-        """Ask for what is stored."""
         return self.ask(kind, lambda: Call(kind, key))
 
     def commit(self, make: Callable[[], Writes]) -> Answer:

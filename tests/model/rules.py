@@ -13,13 +13,13 @@ from typing import NamedTuple
 from tests.model.replay import MOST_TOKENS, SECRET, Entry
 from tests.model.values import Values, Writes, to_instant
 from tests.simulation.schedules import covers
+from tests.simulation.task_rules import find_broken_change, find_broken_future
 
 from cloudsched.domain.documents.calendar import Calendar
-from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger, WaitingFor, lease_fingerprint
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, lease_fingerprint
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.engine.ports.store import TaskWrite
@@ -72,14 +72,12 @@ def _find_broken(commit: Committing) -> Iterator[str]:
             before = None
         yield from _check_records(commit, each)
         yield from _check_calls(commit, each.task)
-        yield from _check_future(each.task)
+        yield from find_broken_future(each.task)
         if before is None:
             continue
-        if each.task.status is not before.status and each.task.status not in ALLOWED[before.status]:
-            yield f"the table of statuses: {before.status} became {each.task.status}"
+        yield from find_broken_change(before, each.task, each.executions)
         if each.task.revision < before.revision:
             yield f"8: revision {before.revision}, of which its caller was told, became {each.task.revision}"
-        yield from _check_ended_runs(before, each)
         yield from _check_claims(commit, before, each.task)
         yield from _check_holder(commit, before, each.task)
         yield from _check_attempts(before, each.task)
@@ -104,38 +102,6 @@ def _check_records(commit: Committing, write: TaskWrite) -> Iterator[str]:
         record = commit.values.find(commit.after, f"record/{write.task.id}/{run.execution_id}")
         if record is not None and record.status.is_final and write.task.deleted_at is None:
             yield f"1: {run.execution_id} is open again although it is {record.status}"
-
-
-def _check_ended_runs(before: Task, write: TaskWrite) -> Iterator[str]:
-    final = {one.id for one in write.executions if one.status.is_final}
-    for run in before.runs:
-        if write.task.find_run(run.execution_id) is None and run.execution_id not in final:
-            yield f"1: the run of {run.execution_id} is gone without a record"
-
-
-def _check_future(task: Task) -> Iterator[str]:
-    if task.next_execution_time is not None and task.status is not TaskStatus.ACTIVE:
-        yield f"4: {task.id} is {task.status}, and has a next occurrence"
-    if task.deleted_at or task.deferred:
-        pending = [task.updated_at]
-    else:
-        pending = [run.lease.until for run in task.runs if run.lease]
-        if task.status is TaskStatus.ACTIVE:
-            waiting = [_deadline(task, run) for run in task.runs if not run.lease]
-            pending += [at for at in waiting if at is not None]
-            is_held_back = task.runs and task.holds_back_schedule and task.overlap is not Overlap.ALLOW
-            if task.next_execution_time and not is_held_back:
-                pending.append(start_time(task, task.next_execution_time))
-    if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
-        yield f"4: {task.id} is ACTIVE and waits for nothing"
-    if pending and (task.wake_at is None or task.wake_at > max(min(pending), task.updated_at)):
-        yield f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}"
-
-
-def _deadline(task: Task, run: Run) -> datetime | None:
-    if run.waiting_for is not WaitingFor.WORKER:
-        return run.due_at
-    return run.due_at + task.expiration if task.expiration and run.started_at is None else None
 
 
 def _check_claims(commit: Committing, before: Task, after: Task) -> Iterator[str]:

@@ -21,7 +21,10 @@ def tell(model: Model, found: Found) -> str:
 
 
 def _iter_lines(model: Model, path: tuple[Action, ...]) -> Iterator[str]:
-    state: State | None = model.begin()
+    try:
+        state: State | None = model.begin()
+    except Broken:
+        return  # the first request breaks it
     for each in path:
         assert state is not None
         yield f"{to_instant(state.time):%H:%M:%S} {_tell_action(model, state, each)}"
@@ -31,7 +34,6 @@ def _iter_lines(model: Model, path: tuple[Action, ...]) -> Iterator[str]:
 
 
 def _follow(model: Model, state: State, action: Action) -> State | None:
-    """Return the state after an action, or None if the action breaks a rule."""
     try:
         return next((after for each, after in model.actions(state) if each == action), None)
     except Broken:

@@ -94,7 +94,6 @@ class Values:
         self._tokens_in_use: dict[int, frozenset[int]] = {}
 
     def keep(self, document: BaseModel) -> int:
-        """Return the number of a document."""
         if isinstance(document, Task):
             document = strip_task(document)
         elif isinstance(document, Execution):
@@ -123,7 +122,6 @@ class Values:
         return known
 
     def keep_snapshot(self, content: Mapping[Key, int]) -> int:
-        """Return the number of a store with these documents."""
         key = frozenset(content.items())
         known = self._snapshot_ids.get(key)
         if known is None:
@@ -132,7 +130,6 @@ class Values:
         return known
 
     def find(self, snapshot: int, key: Key) -> Any:  # noqa: ANN401 - a document
-        """Return a document of a store, or None."""
         number = self.snapshots[snapshot].get(key)
         return None if number is None else self.documents[number]
 
@@ -153,7 +150,6 @@ class Values:
         return found
 
     def token(self, number: int) -> str:
-        """Return the lease token of that number."""
         text = f"{number:032x}"
         while len(self._fingerprints) <= number:
             self._fingerprints.append(lease_fingerprint(f"{len(self._fingerprints):032x}"))

@@ -22,13 +22,10 @@ Work = "Callable[[App], object]"
 
 
 def minutes(number: float) -> timedelta:
-    """Return so many minutes."""
     return timedelta(minutes=number)
 
 
 def register_work(processes: Processes, result: str | None = None, **options: Any) -> None:
-    """Register the handler ``work``, which ends as the world chooses."""
-
     @processes.app.handler("work", **options)
     def work(ctx: Context) -> object:
         match handle(processes, ctx):
@@ -43,8 +40,6 @@ def register_work(processes: Processes, result: str | None = None, **options: An
 
 
 def register_flow(processes: Processes) -> None:
-    """Register the durable handler ``flow``."""
-
     @processes.app.handler("flow")
     def flow(ctx: Context) -> object:
         def step(name: str) -> str:
@@ -181,7 +176,6 @@ def put_days(app: App, day: int) -> None:
 
 
 def at(number: float) -> datetime:
-    """Return the instant so many minutes after the begin."""
     return START + minutes(number)
 
 

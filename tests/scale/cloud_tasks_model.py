@@ -149,11 +149,9 @@ class QueuesModel:
     # ── What happens ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def at(self, seconds: float, act: Callable[[], None]) -> None:
-        """Do something at a time; at once, if that is over."""
         heapq.heappush(self._events, (max(seconds, self._present), next(self._numbers), act))
 
     def run(self, until: float) -> None:
-        """Let everything happen up to a time."""
         while self._events and self._events[0][0] <= until:
             at, _, act = heapq.heappop(self._events)
             self._time.seconds = self._present = at
@@ -169,7 +167,6 @@ class QueuesModel:
 
     @property
     def pending(self) -> int:
-        """How many tasks are in all queues."""
         return sum(len(queue.tasks) for queue in self._queues.values())
 
     def find_use(self, since: float, until: float) -> float:

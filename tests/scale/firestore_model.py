@@ -59,13 +59,11 @@ class FirestoreModel:
         self._last_version = 0
 
     def list_documents(self, collection: str) -> list[StoredDocument]:
-        """Return the documents of all collections of a name."""
         return list(self._by_collection[collection].values())
 
     # ── The channel ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def unary_unary(self, method: str, **_codec: Any) -> Callable[..., Any]:
-        """Return the method for Commit."""
         assert method.endswith("/Commit"), method
         return lambda request, **_options: self._commit(request)
 

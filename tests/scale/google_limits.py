@@ -45,11 +45,9 @@ class Refusal(grpc.RpcError):  # type: ignore[misc]  # grpcio ships no types
         self._code, self._details = code, details
 
     def code(self) -> grpc.StatusCode:
-        """Return the status code."""
         return self._code
 
     def details(self) -> str:
-        """Return the text."""
         return self._details
 
 
@@ -82,7 +80,6 @@ class VirtualTime:
 
 
 def to_seconds(at: datetime) -> float:
-    """Return an instant in seconds since `START`."""
     return (at - START).total_seconds()
 
 

@@ -181,7 +181,6 @@ def choose_indexes(count: int) -> dict[str, Any]:
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - a protobuf value
-    """Return a Firestore value as a plain one."""
     if value.HasField("string_value"):
         return value.string_value
     if value.HasField("timestamp_value"):

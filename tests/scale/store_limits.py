@@ -44,7 +44,6 @@ class RangeLimits:
         self._of_owners = RateWindows(rate, max(1.0, _MIN_UNITS / rate))
 
     def find(self, place: Range) -> RateWindows:
-        """Return the limit of a range."""
         found = self._found.get(place)
         if found is None:
             unsharded = self._of_owners if place.is_owned else self._of_all
@@ -68,7 +67,6 @@ class RangeLimits:
         return place, rate
 
     def clear(self) -> None:
-        """Forget all writes."""
         for each in (self._of_shards, self._of_all, self._of_owners):
             each.counts.clear()
 

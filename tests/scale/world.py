@@ -75,7 +75,6 @@ class Deployment:
 
     @property
     def fraction(self) -> float:
-        """The part that is simulated."""
         return self.queues.fraction
 
     @property
@@ -164,7 +163,6 @@ class World:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Put everything back."""
         self._stack.close()
 
     # ── What tests and scenarios do ──────────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,6 @@ _RULES = ("FREQ=HOURLY;INTERVAL=6", "FREQ=DAILY;BYHOUR=0,9,23", "FREQ=WEEKLY;BYD
 
 
 def require_calendars(world: World, app: App) -> None:
-    """Create the calendars that are not there yet."""
     for name in CALENDARS:
         if world.real_store.records.load(Calendar, name) is None:
             put_days(world, app, name)
@@ -37,7 +36,6 @@ def put_days(world: World, app: App, name: str | None = None) -> None:
 
 
 def schedule_with_calendars(world: World) -> Schedule:
-    """Return a random schedule that respects some calendars."""
     choose = world.random.choice
     start = (world.now - timedelta(days=choose([0, 3, 40]))).replace(tzinfo=None, microsecond=0)
     names = choose([("closed",), ("holidays",), ("closed", "holidays"), ("weekends", "closed")])

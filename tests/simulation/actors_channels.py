@@ -40,7 +40,6 @@ def add_person(world: World) -> None:
 
 
 def change_preferences(world: World, app: App) -> None:
-    """Let the person opt out or in."""
     allowed = tuple(each for each in _CHANNELS if world.random.random() < 0.6)
     changes = {"channels": world.random.choice([dict.fromkeys(Category, allowed), {}])}
     parts = app.container
@@ -95,12 +94,10 @@ def name_sent(message_id: str) -> str:
 
 
 def make_senders(world: World) -> dict[str, FaultySender]:
-    """Return the senders of an app."""
     return {channel: FaultySender(world, channel) for channel in (*map(str, _CHANNELS), COMPLETION)}
 
 
 def pick_channels(world: World) -> dict[str, Any]:
-    """Return how a task delivers its results."""
     choose = world.random.choice
     callback = choose([None, None, {"webhook": "https://example.com/done"}])
     channels = choose([(), ("EMAIL",), ("EMAIL", "WEB"), ("EMAIL", "MOBILE"), ("MOBILE", "WEBHOOK")])

@@ -49,7 +49,6 @@ _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "tri
 
 
 def apply_random_change(world: World, app: App, task_id: str) -> None:
-    """Make one random change to a task."""
     verb = _pick_verb(world, task_id, is_there=app.container.store.load(task_id) is not None)
     world.log(f"wants to {verb} {task_id}")
     world.rules.on_client_request(verb)

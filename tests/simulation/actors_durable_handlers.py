@@ -28,8 +28,6 @@ _LATER = RetryPolicy(max_retries=2, first_delay=timedelta(seconds=90))
 
 
 def register_durable_handlers(app: App, world: World) -> None:
-    """Register the durable handler on an app."""
-
     @app.handler("stream", access="users")
     @app.handler("flow", access="users")
     def flow(ctx: Context) -> object:

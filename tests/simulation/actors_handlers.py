@@ -16,8 +16,6 @@ class HandlerError(Exception):
 
 
 def register_handlers(app: App, world: World) -> None:
-    """Register the handler on an app."""
-
     @app.handler("chore")
     def chore(ctx: Context) -> object:
         return run(ctx)

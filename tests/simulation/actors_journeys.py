@@ -43,7 +43,6 @@ def _choose_zone(world: World) -> str:
 
 
 def travel(world: World, app: App) -> None:
-    """Let the owner be in another zone, or in the same one."""
     zone = _choose_zone(world)
     world.log(f"travels to {zone}")
     app.container.people.put(TRAVELLER, PersonSpec(timezone=zone), by=OWN_CODE)

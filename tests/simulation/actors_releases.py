@@ -40,7 +40,6 @@ class Releases:
             self._moments += sorted(world.now + length * world.random.random() * 0.9 for _ in world.apps)
 
     def data_of(self, app: App) -> ZoneData:
-        """Return the data of a process."""
         return self._data.get(app, time_zones.in_use)
 
     def next_at(self) -> datetime | None:

@@ -69,11 +69,9 @@ class Requests:
                 self._add(self._creations, self._draw_creation(number))
 
     def next_at(self) -> datetime | None:
-        """Return when the next request is sent."""
         return min((each.at for each in self._open), default=None)
 
     def act(self) -> None:
-        """Send the next request."""
         intent = min(self._open, key=lambda each: each.at)
         self._open.remove(intent)
         self._world.start_process("client", self._world.apps[3], partial(self._send, intent))
@@ -140,7 +138,6 @@ class Requests:
 
     @staticmethod
     def _call(fields: dict[str, Any], intent: Intent, app: App) -> int:
-        """Create it from Python."""
         try:
             intent.task_id = app.create(**fields).id
         except StoreUnavailable:
@@ -176,7 +173,6 @@ class Requests:
     # ── What holds ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check R1 to R4."""
         assert not self._open, "a request is still to be sent"
         for intent in self._creations:
             answers = [each for each in intent.statuses if each < _FAILED]

@@ -43,7 +43,6 @@ class Restarts:
             self._name()
 
     def next_at(self) -> datetime | None:
-        """Return when the server is killed next."""
         return self._times[0] if self._times else None
 
     def act(self) -> None:

@@ -34,7 +34,6 @@ _MOST_PLANNED = 4
 
 
 def random_pull(chance: Random) -> Any:  # noqa: ANN401 - all that a task accepts
-    """Return the workers that a task is for, or None."""
     return chance.choice(_PULLS)
 
 
@@ -191,7 +190,6 @@ class ClaimedTask:
             self._finish(report)
 
     def _renew_lease(self) -> bool:
-        """Send a heartbeat; return whether to continue."""
         world, app = self._world, self._world.random.choice(self._world.apps)
         said = world.random.choice([None, self._progress()])
         try:

@@ -67,7 +67,6 @@ class FaultProfile:
     """How often the executors, which are one process, are killed and started again; 0 if they are many processes."""
 
     def pick_kind(self, random: Random) -> str:
-        """Return the kind of handler that a task has."""
         if self.is_durable:
             return random.choice(["flow", "flow", "children", "work"])
         return random.choice(["work", "work", "chore"]) if self.has_workers else "work"

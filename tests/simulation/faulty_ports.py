@@ -118,7 +118,6 @@ class FaultyStore:
         return self._call("commit", effect, is_commit=True)
 
     def _check(self, commit: Commit, old: Task | None) -> None:
-        """Apply the invariants to a commit that took effect."""
         world, task, executions, entries = self._world, commit.task, commit.executions, commit.entries
         world.on_write()
         world.on_commit(task, entries)

@@ -35,11 +35,8 @@ class BacklogInvariants:
         """The record of each occurrence that one covers beside its own."""
         self._own: dict[tuple[str, datetime], set[str]] = {}
         """The records that there are."""
-        self.count = 0
-        """How many occurrences were covered beside a record's own."""
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
-        """Check one commit of a task."""
         if after.deleted_at is not None:
             self._covered.pop((after.id, after.created_at), None)
             self._own.pop((after.id, after.created_at), None)
@@ -74,10 +71,8 @@ class BacklogInvariants:
                 if name in covered or name in own:
                     fail(f"B3: {task.id}'s {name} is covered by {record.id}, and by another record")
                 covered[name] = record.id
-            self.count += len(others)
 
     def on_purge(self, task: Task | None) -> None:
-        """Forget a task that is removed."""
         if task is not None:
             self._covered.pop((task.id, task.created_at), None)
             self._own.pop((task.id, task.created_at), None)

@@ -35,13 +35,11 @@ class BudgetInvariants:
         self._asked: dict[tuple[Process, str], tuple[int, int]] = {}
 
     def on_read(self, budget: Budget) -> None:
-        """Note that the current process asks."""
         if self._world.current is not None:
             known = sum(self._used[budget.owner].values()), budget.max_queries_per_month
             self._asked[self._world.current, budget.owner] = known
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:  # noqa: ARG002 - as for the others
-        """Check U1, and count."""
         month = month_of(self._world.now)
         counts = sum(each.counts.queries for each in after.usage if each.month == month)
         self._used[after.owner][after.id, after.created_at] = counts

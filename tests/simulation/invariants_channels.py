@@ -53,7 +53,6 @@ class ChannelInvariants:
         self._people.append((self._world.process_count, person))
 
     def on_commit(self, task: Task, executions: Sequence[Execution], others: Sequence[TaskWrite]) -> None:
-        """Check one commit of a task, after it took effect."""
         if not self._world.fault_profile.has_channels:
             return
         expected = {} if task.delivery else dict(self._expect(task, executions))
@@ -88,7 +87,6 @@ class ChannelInvariants:
         return found
 
     def on_sent(self, channel: str, message: Message, recipient: Recipient) -> None:
-        """Check a message that a sender takes."""
         process = self._world.current
         assert process
         text = (message.title, message.body, recipient.address)

@@ -66,7 +66,6 @@ class CallInvariants:
         return list(self._records)
 
     def has_ended(self, call: str | None) -> bool:
-        """Whether a call has ever ended."""
         return call in self._once_ended
 
     def has_long_ended(self, call: str | None, parent: Task) -> bool:
@@ -85,7 +84,6 @@ class CallInvariants:
         return bool(ends) and ends[-1].status is ExecutionStatus.SUCCEEDED
 
     def on_load(self, task_id: str) -> None:
-        """Note which process reads a call."""
         if task_id in self._records and self._world.current:
             self._reads += 1
             self._last_read[self._world.current, task_id] = self._reads
@@ -245,7 +243,6 @@ class CallInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check the final state of the calls."""
         for task in self._world.tasks():
             if not task.has_ended and (above := self._stopped_ancestor(task.id)) is not None:
                 fail(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")

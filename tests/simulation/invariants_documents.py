@@ -26,7 +26,6 @@ class DocumentInvariants:
         self._stored: dict[str, tuple[Task, dict[str, str]]] = {}
 
     def on_commit(self, commit: Commit) -> None:
-        """Apply a commit, and check what is stored of it now."""
         for write in (commit, *commit.others):
             self._update(write)
             for execution in write.executions:

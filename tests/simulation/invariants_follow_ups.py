@@ -63,7 +63,6 @@ class FollowUpInvariants:
         return drafts
 
     def on_commit(self, task: Task, executions: Sequence[Execution], others: Sequence[TaskWrite]) -> None:
-        """Check a commit, after it took effect."""
         ended = [each.id for each in executions if each.status is ExecutionStatus.SUCCEEDED]
         given = [draft for each in ended for draft in self._given.get((self._world.current, task.id, each), ())]
         written = {other.task.id for other in others}

@@ -351,7 +351,6 @@ class JournalInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check the final state of the journals."""
         open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
         for key in self._world.open_journals():
             if key not in open_runs:

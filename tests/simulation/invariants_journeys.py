@@ -43,7 +43,6 @@ class JourneyInvariants:
         self._interrupted = set[tuple[str, datetime]]()
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
-        """Check one commit of a task."""
         if before is None or before.created_at != after.created_at or not before.schedule.follows_owner:
             return
         if (
@@ -91,7 +90,6 @@ class JourneyInvariants:
 
 
 def _list_backlog(task: Task) -> list[datetime]:
-    """Return the local times that a pause has kept."""
     waiting = (task.schedule.between(each.next_at, each.until + _SECOND) for each in task.backlog)
     return [_read_name(task.schedule, at) for each in waiting for at in each]
 

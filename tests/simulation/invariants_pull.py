@@ -80,7 +80,6 @@ class PullInvariants:
     def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], lock: VersionedLock | None
     ) -> None:
-        """Check a commit."""
         self._commits += 1
         self._lying_before = dict(self._lying)
         self._check_offer(before, after)
@@ -101,7 +100,6 @@ class PullInvariants:
             self._world.workers.notify()
 
     def on_lock_change(self, lock: VersionedLock) -> None:
-        """Note that a lock was acquired, released or requested."""
         self._lock_changed_at[lock.lock.key] = self._world.now
 
     def _check_offer(self, before: Task | None, after: Task) -> None:
@@ -247,7 +245,6 @@ class PullInvariants:
     # ── What workers see ────────────────────────────────────────────────────────────────────────────────────────
 
     def on_worker_visit(self) -> None:
-        """Note that a worker polls."""
         assert self._world.current
         self._came[self._world.current.name] = self._commits
 
@@ -312,7 +309,6 @@ class PullInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check the final state of the offers."""
         now = self._world.now
         for task in self._world.tasks():
             for run in task.runs if task.is_active else ():

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_bindings import BindingInvariants
 from tests.simulation.schedules import covers, is_same_plan
+from tests.simulation.task_rules import find_broken_change, find_broken_future
 
 from cloudsched import Context, Execution, Task
-from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Trigger, WaitingFor
+from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
-from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.engine.ports.queue import QueueMessage
@@ -72,7 +72,6 @@ class RunInvariants:
         self.bindings = BindingInvariants(fail)
         self._told: dict[str, Task] = {}
         self._verbs: dict[str, str] = {}
-        self.late: list[timedelta] = []
 
     def current_verb(self) -> str:
         """The operation of the current process, if it is a client's; else an empty text."""
@@ -152,14 +151,14 @@ class RunInvariants:
         self.bindings.on_commit(before, after, executions)
         self._check_run_count(before, after, executions)
         self._check_final_records(after, executions)
-        self._check_next_time(after)
+        for rule in find_broken_future(after):
+            fail(rule)
         for run in after.runs:
             self._begun[after.id, after.created_at, run.execution_id] = None
         if before is None:
             return
-        if after.status is not before.status and after.status not in ALLOWED[before.status]:
-            fail(f"the table: {before.status} became {after.status}")
-        self._check_ended_runs(before, after, executions)
+        for rule in find_broken_change(before, after, executions):
+            fail(rule)
         self._check_claims(before, after)
         self._check_nothing_lost(before, after, executions)
 
@@ -198,29 +197,6 @@ class RunInvariants:
             elif known and known.status.is_final and known != execution:
                 fail(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
             self._records[key] = execution
-
-    def _check_next_time(self, task: Task) -> None:
-        if task.next_execution_time is not None and task.status is not TaskStatus.ACTIVE:
-            fail(f"4: {task.id} is {task.status}, and has a next occurrence: lists by it leave out its status")
-        if task.deleted_at or task.deferred:
-            pending = [task.updated_at]
-        else:
-            pending = [run.lease.until for run in task.runs if run.lease]
-            if task.status is TaskStatus.ACTIVE:
-                waiting = [_processing_deadline(task, run) for run in task.runs if not run.lease]
-                pending += [at for at in waiting if at is not None]
-                if task.next_execution_time and (not task.holds_back_schedule or task.overlap is Overlap.ALLOW):
-                    pending.append(start_time(task, task.next_execution_time))
-        if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
-            fail(f"4: {task.id} is ACTIVE and waits for nothing")
-        if pending and (task.wake_at is None or task.wake_at > max(min(pending), task.updated_at)):
-            fail(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
-
-    def _check_ended_runs(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
-        final = {one.id for one in executions if one.status.is_final}
-        for run in before.runs:
-            if after.find_run(run.execution_id) is None and run.execution_id not in final:
-                fail(f"1: the run of {run.execution_id} is gone without a record")
 
     def _check_claims(self, before: Task, after: Task) -> None:
         process = self._world.current
@@ -348,7 +324,6 @@ class RunInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Check the final state of the tasks."""
         open_runs: set[tuple[str, datetime, str]] = set()
         for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
             fail(f"8: {task_id} is gone, though its client was told that it is stored")
@@ -388,10 +363,3 @@ class RunInvariants:
             fail(f"4: nobody ran {task.id}'s occurrence {following}")
         if any(one.status is ExecutionStatus.RUNNING for one in self._records.values()):
             fail("1: a stored record is RUNNING")
-
-
-def _processing_deadline(task: Task, run: Run) -> datetime | None:
-    """Return when a run that is not in progress must be processed; None if it may wait for a worker for ever."""
-    if run.waiting_for is not WaitingFor.WORKER:
-        return run.due_at
-    return run.due_at + task.expiration if task.expiration and run.started_at is None else None

@@ -24,7 +24,6 @@ def covers(record: Execution, occurrence: datetime) -> bool:
 
 
 def without_calendars(schedule: Schedule) -> Schedule:
-    """Return a schedule as if it named no calendars."""
     return schedule.model_copy(update={"calendars": (), "business_day": None})
 
 

@@ -186,7 +186,6 @@ class World:
         ]
 
     def yield_control(self) -> None:
-        """Let other processes run first."""
         process = self.current
         assert process
         self._fiber.switch()
@@ -213,7 +212,6 @@ class World:
             raise Killed
 
     def is_faulty(self) -> bool:
-        """Draw whether a call fails."""
         return self.faults_enabled and self.random.random() < self.fault_profile.fault
 
     def is_deadline_over(self) -> bool:
@@ -222,7 +220,6 @@ class World:
 
     @property
     def process_count(self) -> int:
-        """How many processes there have been."""
         return self._number
 
     def draw_yield(self) -> bool:

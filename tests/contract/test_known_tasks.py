@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,15 @@ from pydantic import BaseModel
 from tests.conftest import MakeTask
 from tests.contract.conftest import load
 
-from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.known_tasks import KnownTasks, copy_values
+from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.store import Commit, Store, VersionedTask
-from cloudsched.testing import START, Simulation
+from cloudsched.testing import START
 
 DEEP = {"list": [1, {"a": [2]}], "map": {"b": [3]}}
 
@@ -117,26 +115,6 @@ def test_nobody_changes_what_is_known(store: Store, make_task: MakeTask) -> None
         assert found.to_stored_json() == expected
         change_everything(found)
         change_everything(store.load_many([task.id])[0].task)
-
-
-def test_a_handler_that_changes_its_payload_changes_no_later_run() -> None:
-    app = App(Settings())
-    received: list[object] = []
-
-    @app.handler("work")
-    def work(ctx: Context, payload: dict[str, Any]) -> None:
-        received.append(copy_values(ctx.task).payload)
-        change_everything(payload)
-        change_everything(ctx.task)
-
-    with Simulation(app) as sim:
-        schedule = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
-        task = app.create(owner="ada", title="T", handler="work", payload=DEEP, schedule=schedule)
-        change_everything(task)
-        sim.advance(timedelta(hours=3))
-        change_everything(app.get(task.id))
-        assert app.get(task.id).payload == DEEP
-    assert received == [DEEP] * 3
 
 
 def test_another_process_is_seen(tmp_path: Path, make_task: MakeTask, parsed: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,18 +14,13 @@ from tests.conftest import MakeTask
 from tests.contract.listener_harness import LATE, Proxy, open_listener
 from tests.harness import new_project, wait_until
 
-from cloudsched import App, Schedule, Settings
+from cloudsched import App, Settings
 from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreListener, ListenRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import channel
 from cloudsched.domain.documents.pull import Offer
-from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.store import Commit
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-from cloudsched.testing import START, Simulation
-
-WANTED = WorkerFilter("gpu")
 
 
 @pytest.fixture
@@ -77,64 +72,17 @@ def received_ids(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ids
 
 
-@pytest.fixture
-def sim(firestore: FirestoreStore) -> Iterator[Simulation]:
-    app = App()
-
-    @app.handler("render", pull="gpu", retry=False)
-    def render() -> None:
-        raise RuntimeError("for a test")
-
-    with Simulation(app, store=firestore) as simulation:
-        yield simulation
-
-
-def _offer(sim: Simulation) -> Task:
-    soon = Schedule.once(START + timedelta(seconds=30))
-    task = sim.app.create(owner="ada", title="R", handler="render", schedule=soon)
-    sim.run_until_idle(timedelta(minutes=1))
-    return task
-
-
-def _fail(sim: Simulation) -> Task:
-    task = _offer(sim)
-    (claim,) = sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
-    started = sim.app.container.worker_claims.start(claim)
-    assert started
-    sim.app.container.worker_claims.finish(started, sim.app.container.executor.invoke(started))
-    return task
-
-
-def _pause(sim: Simulation) -> Task:
-    return sim.app.pause(_offer(sim).id)
-
-
-def _claim(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
-    _offer(sim)
-    (claim,) = sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
-    return sim.app.container.worker_claims.start(claim)
-
-
-@pytest.mark.parametrize(
-    ("prepare", "act"),
-    [
-        (lambda _: None, lambda sim, _: _offer(sim)),
-        (_fail, lambda sim, task: (sim.app.retry(task.id), sim.run_until_idle(timedelta(minutes=1)))),
-        (_pause, lambda sim, task: (sim.app.resume(task.id), sim.run_until_idle(timedelta(minutes=1)))),
-        (_claim, lambda sim, started: sim.app.container.worker_claims.release(started, "for a test")),
-    ],
-    ids=["created and due", "tried again", "resumed", "given back"],
-)
-def test_every_way_an_offer_appears_notifies(
-    sim: Simulation, listener: FirestoreListener, prepare: Callable[..., object], act: Callable[..., object]
+def test_an_offer_that_comes_back_notifies(
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask
 ) -> None:
-    """Whatever puts a task into a queue, its listeners are notified and find it there."""
-    before = prepare(sim)
-    assert not sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
+    """As that of a task which is tried again, resumed or given back by its worker."""
+    task = make_task(offer=Offer(queue_key="gpu", order="2 a"))
     with open_listener(listener, ["gpu"]) as bell:
-        act(sim, before)
+        written = firestore.commit(Commit(task))
         bell.wait()
-        assert sim.app.container.work_queue.claim(WANTED, THIS_PROCESS)
+        written = firestore.commit(Commit(task.model_copy(update={"offer": None}), written))
+        firestore.commit(Commit(task, written))
+        bell.wait()
 
 
 def test_it_notifies_for_its_queue_keys_only(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from tests.conftest import MakeTask
 from tests.contract.conftest import OpenStore
@@ -18,35 +19,26 @@ LARGE = "a" * 120_000
 
 
 def test_a_page_of_large_tasks_is_short(open_store: OpenStore, make_task: MakeTask) -> None:
-    """Nobody has to ask for that: its token leads to the rest, and who counts tasks counts them all."""
-    with open_store() as store:
-        for number in range(12):
-            store.commit(Commit(task=make_task(id=f"t{number:02}", created_at=NOW, payload={"a": LARGE})))
-        query, found, token, pages = TaskQuery(owner="ada"), list[str](), None, 0
-        while pages == 0 or token is not None:
-            page = store.list_tasks(query, limit=100, page_token=token)
-            assert page.size < MAX_PAGE_BYTES + 2 * len(LARGE)
-            found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
-        assert sorted(found) == [f"t{number:02}" for number in range(12)]
-        assert pages == 2
-        assert store.search.count_unfinished("ada", 100) == 12
-        assert store.search.count_created_since("ada", NOW - timedelta(hours=1), 11) == 11
-        assert len(store.list_tasks(query, limit=100, max_bytes=1).items) == 1
+    """Nobody has to ask for that: its token leads to the rest, and who counts tasks counts them all.
 
-
-def test_a_page_of_large_changed_tasks_is_short(open_store: OpenStore, make_task: MakeTask) -> None:
-    """It ends soon after `MAX_PAGE_BYTES`, and its token leads to the rest: a sum of usage reads many of them."""
+    So is one of changed tasks: a sum of usage reads many of them.
+    """
     used = (TaskUsage(month="2027-01", handler="h", counts=UsageCounts(queries=1)),)
     with open_store() as store:
         for number in range(12):
-            store.commit(Commit(task=make_task(id=f"t{number:02}", usage=used, payload={"a": LARGE})))
-        found, token, pages = list[str](), None, 0
-        while pages == 0 or token is not None:
-            page = store.search.list_changed("ada", "", limit=100, page_token=token)
-            assert page.size < MAX_PAGE_BYTES + 2 * len(LARGE)
-            found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
-        assert sorted(found) == [f"t{number:02}" for number in range(12)]
-        assert pages == 2
+            store.commit(Commit(task=make_task(id=f"t{number:02}", created_at=NOW, usage=used, payload={"a": LARGE})))
+        query = TaskQuery(owner="ada")
+        for read in (partial(store.list_tasks, query), partial(store.search.list_changed, "ada", "")):
+            found, token, pages = list[str](), None, 0
+            while pages == 0 or token is not None:
+                page = read(limit=100, page_token=token)
+                assert page.size < MAX_PAGE_BYTES + 2 * len(LARGE)
+                found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
+            assert sorted(found) == [f"t{number:02}" for number in range(12)]
+            assert pages == 2
+        assert store.search.count_unfinished("ada", 100) == 12
+        assert store.search.count_created_since("ada", NOW - timedelta(hours=1), 11) == 11
+        assert len(store.list_tasks(query, limit=100, max_bytes=1).items) == 1
 
 
 def test_the_lists_of_a_request_read_so_many_bytes_together(open_store: OpenStore, make_task: MakeTask) -> None:

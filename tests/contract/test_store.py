@@ -27,10 +27,11 @@ from cloudsched.domain.documents.execution import (
     ProgressNote,
     Run,
 )
+from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Backfill, Source
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Store, TaskWrite
+from cloudsched.engine.ports.store import ArchivedJournal, Commit, Store, TaskWrite
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -159,32 +160,23 @@ def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, paylo
     assert json.dumps(stored.task.payload, sort_keys=True) == json.dumps(payload, sort_keys=True)
 
 
-def test_an_existing_task_is_not_created_again(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
-) -> None:
-    task = make_task()
-    written = store.commit(Commit(task))
-    other = task.model_copy(update={"title": "Another"})
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(other, None, [make_execution(task)], [make_message(task, "one")]))
-    stored = load(store, task.id)
-    assert stored == written
-    assert store.load_execution(task.id, "20270101T090000Z") is None
-    assert not store.list_messages(task.owner, limit=10).items
-
-
 def test_a_stale_version_writes_nothing(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> None:
+    """Nor does a creation of what exists: no record, no message, no entry, and no journal is archived."""
     task = make_task()
-    first = store.commit(Commit(task))
+    entries = [JournalEntry(number=n, execution_id="e", kind=StepKind.NOW, started_at=NOW) for n in (1, 2)]
+    first = store.commit(Commit(task, entries=entries[:1]))
     second = store.commit(Commit(task.model_copy(update={"title": "Second"}), first))
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(task, first, [make_execution(task)], [make_message(task, "one")]))
+    records, messages = [make_execution(task)], [make_message(task, "one")]
+    for base in (first, None):
+        with pytest.raises(VersionConflict):
+            store.commit(Commit(task, base, records, messages, entries=entries[1:], archived=[ArchivedJournal("e", 1)]))
     stored = load(store, task.id)
     assert (stored.task.title, stored) == ("Second", second)
     assert store.load_execution(task.id, "20270101T090000Z") is None
     assert not store.list_messages(task.owner, limit=10).items
+    assert list(store.load_journal(task.id, "e")) == entries[:1]
 
 
 def test_a_commit_that_changes_nothing_still_makes_a_new_version(store: Store, make_task: MakeTask) -> None:
@@ -265,28 +257,20 @@ def test_purge_leaves_a_task_that_is_not_deleted(
     assert store.load_execution(task.id, "one") is not None
 
 
-def test_a_check_returns_the_time_of_a_store_with_a_clock(store: Store) -> None:
-    """Firestore has a clock, a file has none. Leases use the writers' clocks, which can be compared with it."""
-    begun = datetime.now(UTC)
-    there = store.check()
-    if isinstance(store, SqliteStore):
-        assert there is None
-    else:
-        assert there
-        assert begun - timedelta(seconds=1) <= there <= datetime.now(UTC) + timedelta(seconds=1)
+def test_a_store_with_a_clock_tells_its_time(store: Store, make_task: MakeTask) -> None:
+    """Firestore's comes with each document, too, without another round trip; a file has no clock of its own.
 
-
-def test_a_load_tells_when_it_was_read_by_a_store_with_a_clock(store: Store, make_task: MakeTask) -> None:
-    """Firestore's time comes with the document, without another round trip; a file has no clock of its own."""
+    Leases use the writers' clocks, which can be compared with it.
+    """
     task = make_task()
     store.commit(Commit(task))
     begun = datetime.now(UTC)
-    stored = load(store, task.id)
-    if isinstance(store, SqliteStore):
-        assert stored.read_at is None
-    else:
-        assert stored.read_at
-        assert begun - timedelta(seconds=1) <= stored.read_at <= datetime.now(UTC) + timedelta(seconds=1)
+    for told in (store.check(), load(store, task.id).read_at):
+        if isinstance(store, SqliteStore):
+            assert told is None
+        else:
+            assert told
+            assert begun - timedelta(seconds=1) <= told <= datetime.now(UTC) + timedelta(seconds=1)
 
 
 def test_a_store_responds_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from tests.cases import try_each
 from tests.conftest import MakeTask
 
@@ -15,7 +14,6 @@ from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKin
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, Store
-from cloudsched.errors import VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 NESTED = {"list": [[1, [2.0]], []], "text": "Grüße", "none": None}
@@ -51,15 +49,6 @@ def test_an_entry_is_overwritten(store: Store, make_task: MakeTask) -> None:
     written = store.commit(Commit(task, entries=[entry(1, status=StepStatus.WAITING), entry(2)]))
     store.commit(Commit(task, written, entries=[entry(1, result="done")]))
     assert [each.result for each in store.load_journal(task.id, "e")] == ["done", None]
-
-
-def test_a_stale_version_writes_no_entry_and_archives_no_journal(store: Store, make_task: MakeTask) -> None:
-    task = make_task()
-    first = store.commit(Commit(task, entries=[entry(1)]))
-    store.commit(Commit(task, first))
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(task, first, entries=[entry(2)], archived=[ArchivedJournal("e", 1)]))
-    assert [each.number for each in store.load_journal(task.id, "e")] == [1]
 
 
 def test_an_archived_journal_is_removed_by_the_commit_that_writes_its_record(

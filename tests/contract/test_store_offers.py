@@ -65,16 +65,6 @@ def find(store: Store, queue_key: str) -> Sequence[str]:
     return [each.task_id for each in store.list_offers([queue_key], None, limit=10)]
 
 
-def test_two_workers_that_read_the_same_task_cannot_both_claim_it(store: Store, make_task: MakeTask) -> None:
-    """The version of `load_many` is the one that a claim commits on, and the claim takes the offer away."""
-    store.commit(Commit(make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))))
-    first, second = load(store, "a"), load(store, "a")
-    store.commit(Commit(first.task.model_copy(update={"offer": None}), first))
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(second.task.model_copy(update={"offer": None}), second))
-    assert not find(store, "gpu")
-
-
 def test_a_commit_that_fails_changes_no_offer(store: Store, make_task: MakeTask) -> None:
     """The offer is part of the task's commit: it neither appears nor goes if the task is not written."""
     task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -50,23 +49,3 @@ def test_errors_about_malformed_names_link_to_the_definition(client: Client) -> 
             detail["links"] if isinstance(detail, dict) else [json_format.MessageToDict(each) for each in detail.links]
         )
         assert links == [{"description": description, "url": url}]
-
-
-def test_recorded_messages_quote_the_values_that_were_sent(client: Client) -> None:
-    """Both names of a mismatch are quoted; a schedule time is quoted in US Pacific time."""
-    other = f"{LOCATION}/queues/other"
-    with pytest.raises(exceptions.BadRequest) as mismatch:
-        client.create_task(parent=QUEUE, task=make_task(name=f"{other}/tasks/t"))
-    assert mismatch.value.message.endswith(
-        f"The queue name from request ('{QUEUE}') must be the same as the queue name in the named task ('{other}')."
-    )
-    elsewhere = "projects/demo/locations/europe-west1/queues/q"
-    with pytest.raises(exceptions.BadRequest) as parent:
-        client.create_queue(parent=LOCATION, queue={"name": elsewhere})
-    assert parent.value.message.endswith(f"{elsewhere} must begin with {LOCATION}.")
-    with pytest.raises(exceptions.BadRequest) as far:
-        client.create_task(parent=QUEUE, task=make_task(schedule_time=datetime(2030, 12, 1, 20, tzinfo=UTC)))
-    assert far.value.message.endswith(
-        "The Task.scheduleTime, 2030-12-01T12:00:00-08:00, is too far in the future. "
-        "Schedule time must be no more than 720h in the future."
-    )

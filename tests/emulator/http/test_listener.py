@@ -220,15 +220,6 @@ def test_a_message_beyond_32_megabytes_is_refused(reference: Reference) -> None:
     assert reference.finish({stream})[stream][1]["grpc-status"] == "8"
 
 
-def test_a_reply_over_the_clients_limit_does_not_affect_the_next(emulator: CloudTasksEmulator) -> None:
-    with grpc.insecure_channel(emulator.address) as channel:
-        call = channel.unary_unary(GET_QUEUE)
-        with pytest.raises(grpc.RpcError) as refused:
-            call(b"\xff" * 2_000_000)
-        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-        assert MESSAGES["Queue"].FromString(call(get_queue())).name == QUEUE
-
-
 @try_each(
     "garbage",
     [

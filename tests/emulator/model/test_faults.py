@@ -5,14 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.emulator.conftest import DAY, QUEUE, START, Client, Connect, Http, Target
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
 from cloudsched.emulator.model.faults import NONE
-
-probabilities = st.floats(0, 1)
 
 
 def add(client: Client, url: str, number: int = 0) -> None:
@@ -99,15 +95,6 @@ def test_faults_distinguish_idempotent_handlers_from_naive_ones(target: Target, 
     assert set(runs[0]) == {f"/{number}" for number in range(20)}
     assert len(runs[0]) > 20
     assert runs[0] == runs[1]
-
-
-@given(probabilities, probabilities, st.integers(), st.text(min_size=1), st.integers(1, 100))
-def test_the_same_seed_task_and_attempt_give_the_same_fault(
-    duplicate: float, late: float, seed: int, task: str, attempt: int
-) -> None:
-    one, other = (Faults(duplicate=duplicate, late=late, drop_answer=0.5, seed=seed) for _ in range(2))
-    assert one.fault(task, attempt) == other.fault(task, attempt)
-    assert one.delay(task, attempt) == other.delay(task, attempt)
 
 
 def test_faults_can_be_set_over_http(

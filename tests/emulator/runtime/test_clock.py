@@ -68,14 +68,6 @@ def test_the_clock_waits_for_the_response_of_a_handler(
     assert all(before == after for before, after in seen)
 
 
-def test_retries_follow_the_moved_clock(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
-    target.answer = lambda _hit: 500 if len(target.hits) < 4 else 200
-    add(grpc_client, target.url, DAY)
-    assert emulator.advance(2 * DAY) == 4
-    waits = [(hit.at - START - DAY).total_seconds() for hit in target.hits]
-    assert waits == pytest.approx([0, 0.1, 0.3, 0.7])
-
-
 def test_run_until_idle_stops_at_the_last_delivery(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
@@ -132,9 +124,14 @@ def test_a_running_clock_can_be_advanced_and_keeps_running(target: Target, conne
         assert emulator.attempts()[1].dispatch_at >= soon
 
 
-def test_advancing_a_running_clock_by_zero_is_allowed() -> None:
+def test_a_clock_moves_forward_only_and_to_instants_with_a_zone() -> None:
+    """By nothing, too; what is refused leaves it running."""
+    naive = datetime(2028, 1, 1)  # noqa: DTZ001 - the point of the test
     with CloudTasksEmulator() as emulator:
         assert emulator.advance(timedelta(0)) == 0
+        for call in (emulator.advance_to, emulator.clock.freeze, MovableClock):
+            with pytest.raises(ValueError, match="time zone"):
+                call(naive)
         with pytest.raises(ValueError, match="past"):
             emulator.advance(-DAY)
         with pytest.raises(OverflowError):
@@ -187,10 +184,7 @@ def test_the_clock_can_be_moved_over_http(http: Http) -> None:
         [],
         {},
         {"advance": -1},
-        {"advance": "30 days"},
-        {"advance": "P"},
         {"advance": "PT"},
-        {"advance": "P9999999999D"},
         {"advance": "P99999999D"},
         {"advance": True},
         {"advance": 1e300},
@@ -198,8 +192,6 @@ def test_the_clock_can_be_moved_over_http(http: Http) -> None:
         {"advanceTo": "2028-01-01T00:00:00"},
         {"advanceTo": 5},
         {"freeze": False},
-        {"freeze": "yesterday"},
-        {"resume": "yes"},
         {"runUntilIdle": 0},
         {"advance": 1, "resume": True},
         {"rewind": 1},
@@ -210,12 +202,3 @@ def test_an_invalid_clock_command_is_refused_and_moves_nothing(http: Http, body:
     assert status == 400
     assert problem["error"]["message"]
     assert http("GET", "/clock")[1]["now"] == "2027-01-01T00:00:00.000000Z"
-
-
-def test_naive_instants_are_refused(emulator: CloudTasksEmulator) -> None:
-    naive = datetime(2028, 1, 1)  # noqa: DTZ001 - the point of the test
-    for call in (emulator.advance_to, emulator.clock.freeze, MovableClock):
-        with pytest.raises(ValueError, match="time zone"):
-            call(naive)
-    with pytest.raises(ValueError, match="past"):
-        emulator.advance(-DAY)

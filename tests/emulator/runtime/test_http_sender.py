@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import pairwise
 
 import pytest
 from tests.cases import try_each
@@ -104,22 +103,6 @@ def test_retry_after_delays_the_next_attempt(emulator: CloudTasksEmulator, grpc_
 )
 def test_retry_after_may_be_seconds_or_a_date(value: str, seconds: int | None) -> None:
     assert parse_retry_after(value, START) == (None if seconds is None else timedelta(seconds=seconds))
-
-
-def test_a_503_slows_the_whole_queue(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
-    """One 503 halves the rate: a queue with 10 a second gets 5."""
-    limits = {"max_dispatches_per_second": 10, "max_concurrent_dispatches": 1}
-    grpc_client.update_queue(queue={"name": QUEUE, "rate_limits": limits})
-    target.answer = lambda hit: 503 if hit.path == "/bad" and len(target.hits) == 1 else 500
-    grpc_client.update_queue(
-        queue={"name": QUEUE, "retry_config": {"max_attempts": 1}}, update_mask={"paths": ["retry_config"]}
-    )
-    add(grpc_client, url=f"{target.url}/bad")
-    for _ in range(20):
-        add(grpc_client, url=target.url)
-    emulator.run_until_idle()
-    late = [hit.at for hit in target.hits[-5:]]
-    assert [(b - a).total_seconds() for a, b in pairwise(late)] == pytest.approx([0.2] * 4)
 
 
 def test_an_attempt_ends_as_504_at_its_deadline(connect: Connect, target: Target) -> None:

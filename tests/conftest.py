@@ -25,6 +25,8 @@ from cloudsched.testing import START, Simulation
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 MakeTask = Callable[..., Task]
+MakeExecution = Callable[..., Execution]
+MakeMessage = Callable[..., Message]
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -146,7 +148,7 @@ def make_task() -> MakeTask:
 
 
 @pytest.fixture(scope="session")
-def make_execution() -> Callable[..., Execution]:
+def make_execution() -> MakeExecution:
     """Make the record of a success, with some fields of one's own."""
 
     def make(task: Task, execution_id: str = "20270101T090000Z", **fields: Any) -> Execution:
@@ -157,7 +159,7 @@ def make_execution() -> Callable[..., Execution]:
 
 
 @pytest.fixture(scope="session")
-def make_message() -> Callable[..., Message]:
+def make_message() -> MakeMessage:
     """Make a message, with some fields of one's own."""
 
     def make(task: Task, key: str, **fields: Any) -> Message:

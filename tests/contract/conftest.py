@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from tests.conftest import NOW
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.delivery import Delivery
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.locks import Waiter
+from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.store import Store, VersionedTask
 
 OpenStore = Callable[[], AbstractContextManager[Store]]
@@ -21,6 +27,30 @@ def load(store: Store, task_id: str) -> VersionedTask:
     found = store.load(task_id)
     assert found is not None
     return found
+
+
+def make_waiter(task_id: str, **fields: Any) -> Waiter:
+    """Return a run that waits for a lock, some of its fields replaced."""
+    usual = {"execution_id": "e", "revision": 1, "scheduled_for": NOW, "attempt": 1, "due_at": NOW, "limit": 1}
+    return Waiter(task_id=task_id, **(usual | {"priority": Priority.NORMAL} | fields))
+
+
+def make_delivery(**fields: Any) -> Delivery:
+    """Return what a delivery of the execution e1 of the task t1 is about, some of its fields replaced."""
+    usual = {"channel": "EMAIL", "task_id": "t1", "execution_id": "e1", "category": "OTHERS", "created_at": NOW}
+    return Delivery(**(usual | {"message_id": "m", "thread": "t"} | fields))
+
+
+def iter_pages(read: Callable[[str | None], Page[Any]]) -> Iterator[Page[Any]]:
+    """Yield the pages of a list to its end."""
+    token = None
+    for _ in range(300):
+        page = read(token)
+        yield page
+        token = page.next_page_token
+        if token is None:
+            return
+    pytest.fail("the list has no end")
 
 
 @pytest.fixture(scope="session", params=["sqlite-memory", "sqlite-file", "firestore"])

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from tests.conftest import NOW, MakeTask
+from tests.conftest import NOW, MakeMessage, MakeTask
 
-from cloudsched.domain.documents.execution import Message
 from cloudsched.engine.ports.store import Commit, Store
-
-MakeMessage = Callable[..., Message]
 
 
 def fill(store: Store, make_task: MakeTask, make_message: MakeMessage, owner: str, count: int) -> list[str]:

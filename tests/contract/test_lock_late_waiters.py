@@ -6,11 +6,12 @@ Whoever waits only checks that the lock's document is as it was read, and so doe
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import cast
 
 import pytest
-from tests.conftest import MakeTask
+from tests.conftest import NOW, MakeTask
+from tests.contract.conftest import make_waiter
 
 from cloudsched.domain.documents.execution import Lease, Run
 from cloudsched.domain.documents.policy import Priority
@@ -21,7 +22,6 @@ from cloudsched.engine.ports.store import Store, VersionedLock
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)
 KEY = "door"
 
@@ -51,17 +51,7 @@ def holder(task_id: str) -> Holder:
 
 
 def waiter(task_id: str, limit: int = 1, *, is_notified: bool = False) -> Waiter:
-    return Waiter(
-        task_id=task_id,
-        execution_id="e",
-        revision=1,
-        scheduled_for=NOW,
-        attempt=1,
-        due_at=NOW,
-        limit=limit,
-        priority=Priority.NORMAL,
-        notified_at=NOW if is_notified else None,
-    )
+    return make_waiter(task_id, limit=limit, notified_at=NOW if is_notified else None)
 
 
 def leased_run() -> Run:

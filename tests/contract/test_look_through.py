@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
-from tests.conftest import MakeTask
-from tests.contract.conftest import OpenStore
+from tests.conftest import NOW, MakeExecution, MakeTask
+from tests.contract.conftest import OpenStore, iter_pages
 from tests.contract.test_store_search import find_all as find_all_executions
 from tests.contract.test_store_search import fits, make_run
 
@@ -29,7 +29,6 @@ from cloudsched.engine.tasks import execution_search
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.errors import InvalidInput
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED
 BOUND = 4
 """How much a page may look through here."""
@@ -64,7 +63,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", BOUND)
 
 
-def fill(store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], tasks: list[Any]) -> None:
+def fill(store: Store, make_task: MakeTask, make_execution: MakeExecution, tasks: list[Any]) -> None:
     """Store tasks, each with an open run and a record."""
     for number, each in enumerate(tasks):
         at = NOW + timedelta(minutes=number * 5 % 7)
@@ -77,17 +76,13 @@ def fill(store: Store, make_task: MakeTask, make_execution: Callable[..., Execut
 
 def read_pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[list[str]]:
     """Return the ids of each page of a list. Only a page that has looked through its bound may be short and go on."""
-    pages, token = [], None
-    for _ in range(100):
-        page = read(token)
+    pages = []
+    for page in iter_pages(read):
         assert page.read <= BOUND
         if page.next_page_token is not None and len(page.items) < limit:
             assert page.read == BOUND
         pages.append([f"{getattr(each, 'task_id', '')}/{each.id}" for each in page.items])
-        token = page.next_page_token
-        if token is None:
-            return pages
-    pytest.fail("the list has no end")
+    return pages
 
 
 def list_everything(store: Store, limit: int) -> dict[str, list[list[str]]]:
@@ -109,11 +104,7 @@ def list_everything(store: Store, limit: int) -> dict[str, list[list[str]]]:
 )
 @given(tasks=_TASKS, limit=st.integers(1, 3))
 def test_pages_look_through_as_much_in_every_store(
-    open_store: OpenStore,
-    make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    tasks: list[dict[str, Any]],
-    limit: int,
+    open_store: OpenStore, make_task: MakeTask, make_execution: MakeExecution, tasks: list[dict[str, Any]], limit: int
 ) -> None:
     """Every match comes once, no page reads more than the bound, and each store ends its pages at the same ones."""
     with open_store() as store, closing(SqliteStore()) as plain:
@@ -142,7 +133,7 @@ def test_pages_look_through_as_much_in_every_store(
 
 
 def test_a_page_that_finds_nothing_has_a_token(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
 ) -> None:
     """It does not say that there is nothing: what is further on is on a later page."""
     usual = {"owner": "ada", "labels": (), "category": Category.OTHERS, "parent": None}
@@ -157,10 +148,7 @@ def test_a_page_that_finds_nothing_has_a_token(
 
 
 def test_a_page_of_executions_is_given_up(
-    store: Store,
-    make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After so many documents of whatever part of the list, each of which is counted as a read; then it goes on."""
     monkeypatch.setattr(execution_search, "MAX_READ", BOUND)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
-from tests.conftest import MakeTask
-from tests.contract.conftest import OpenStore
+from tests.conftest import NOW, MakeTask
+from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.recurrence.allowance import get_bytes_left, limit_search
@@ -14,7 +14,6 @@ from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 LARGE = "a" * 120_000
 
 
@@ -29,13 +28,11 @@ def test_a_page_of_large_tasks_is_short(open_store: OpenStore, make_task: MakeTa
             store.commit(Commit(task=make_task(id=f"t{number:02}", created_at=NOW, usage=used, payload={"a": LARGE})))
         query = TaskQuery(owner="ada")
         for read in (partial(store.list_tasks, query), partial(store.search.list_changed, "ada", "")):
-            found, token, pages = list[str](), None, 0
-            while pages == 0 or token is not None:
-                page = read(limit=100, page_token=token)
-                assert page.size < MAX_PAGE_BYTES + 2 * len(LARGE)
-                found, token, pages = found + [task.id for task in page.items], page.next_page_token, pages + 1
+            pages = [*iter_pages(lambda token, read=read: read(limit=100, page_token=token))]  # type: ignore[misc]  # bound here
+            assert all(page.size < MAX_PAGE_BYTES + 2 * len(LARGE) for page in pages)
+            found = [task.id for page in pages for task in page.items]
             assert sorted(found) == [f"t{number:02}" for number in range(12)]
-            assert pages == 2
+            assert len(pages) == 2
         assert store.search.count_unfinished("ada", 100) == 12
         assert store.search.count_created_since("ada", NOW - timedelta(hours=1), 11) == 11
         assert len(store.list_tasks(query, limit=100, max_bytes=1).items) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
-from tests.conftest import MakeTask
+from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import OpenStore, load
 
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -19,11 +18,9 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
-    Execution,
     ExecutionError,
     ExecutionStatus,
     Lease,
-    Message,
     ProgressNote,
     Run,
 )
@@ -34,7 +31,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import ArchivedJournal, Commit, Store, TaskWrite
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ODD = NOW.replace(microsecond=123456)
 JSON = {
     "none": None,
@@ -49,7 +45,7 @@ JSON = {
 
 
 def test_tasks_of_one_commit_are_written_together_or_not_at_all(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
 ) -> None:
     """Each must be as it was read, or not there; if one is not, nothing of the commit is stored."""
     first, old, new = (make_task(id=name, title="before") for name in ("others-1", "others-2", "others-3"))
@@ -114,7 +110,7 @@ def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> 
 
 
 def test_records_are_read_as_they_were_written(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: MakeMessage
 ) -> None:
     task = make_task()
     error = ExecutionError(type="ValueError", message="no", traceback="line\nline")
@@ -130,7 +126,7 @@ def test_records_are_read_as_they_were_written(
 
 @try_each("content", [None, [], [[]], [[1]], {}, "", 0, False])
 def test_any_json_is_a_result(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], content: object
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, content: object
 ) -> None:
     task = make_task()
     store.commit(Commit(task, None, [make_execution(task, content=content)]))
@@ -161,7 +157,7 @@ def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, paylo
 
 
 def test_a_stale_version_writes_nothing(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: MakeMessage
 ) -> None:
     """Nor does a creation of what exists: no record, no message, no entry, and no journal is archived."""
     task = make_task()
@@ -198,7 +194,7 @@ def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: Make
 
 
 def test_records_are_overwritten(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: MakeMessage
 ) -> None:
     task = make_task()
     retrying = make_execution(task, status=ExecutionStatus.RETRYING, message="first")
@@ -229,7 +225,7 @@ def test_a_missing_document_is_none(store_with_a: Store, key: str) -> None:
 
 
 def test_purge_removes_a_task_and_its_executions(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: MakeMessage
 ) -> None:
     gone, stays = make_task(deleted_at=NOW), make_task()
     for task in (gone, stays):
@@ -247,7 +243,7 @@ def test_purge_removes_a_task_and_its_executions(
 
 
 def test_purge_leaves_a_task_that_is_not_deleted(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
 ) -> None:
     """It was recreated under the same id, and the purge of the old one comes late."""
     task = make_task()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
-from tests.conftest import MakeTask
-from tests.contract.conftest import load
+from tests.conftest import NOW, MakeTask
+from tests.contract.conftest import iter_pages, load
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import InvalidInput
-
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
 
 def test_each_change_of_a_task_is_seen(store: Store, make_task: MakeTask) -> None:
@@ -55,14 +51,10 @@ def test_what_changed_after_a_mark_is_listed(store: Store, make_task: MakeTask) 
     store.commit(Commit(make_task(id="t9", owner="ada", usage=used)))
 
     def list_ids(owner: str | None, since: str) -> list[str]:
-        found, token = list[str](), None
-        while True:
-            page = store.search.list_changed(owner, since, limit=2, page_token=token)
-            found += [task.id for task in page.items]
-            token = page.next_page_token
-            if token is None:
-                assert len(found) == len(set(found))
-                return sorted(found)
+        pages = iter_pages(lambda token: store.search.list_changed(owner, since, limit=2, page_token=token))
+        found = [task.id for page in pages for task in page.items]
+        assert len(found) == len(set(found))
+        return sorted(found)
 
     assert {"t1", "t6", "t9"} <= set(list_ids(None, mark)) <= {*ids, "t9"}
     assert {"t1", "t9"} <= set(list_ids("ada", mark)) <= {*ids[:5], "t9"}

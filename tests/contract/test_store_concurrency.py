@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.conftest import NOW, MakeTask
+from tests.conftest import NOW, MakeExecution, MakeTask
 from tests.contract.conftest import load
 
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.sqlite.database import Database
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.execution import Execution, Run
+from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.errors import VersionConflict
@@ -38,7 +38,7 @@ def commit_concurrently(store: Store, commits: Sequence[Commit]) -> list[Version
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["create", "update"])
 def test_of_many_that_expect_one_version_exactly_one_wins(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], *, is_new: bool
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, *, is_new: bool
 ) -> None:
     for _ in range(10):
         task = make_task()
@@ -83,11 +83,7 @@ def _commit_method(store: Store) -> tuple[type, str]:
 
 @pytest.mark.parametrize("crash_after", [1, 2])
 def test_an_interrupted_purge_is_finished_by_the_next(
-    store: Store,
-    make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    monkeypatch: pytest.MonkeyPatch,
-    crash_after: int,
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, monkeypatch: pytest.MonkeyPatch, crash_after: int
 ) -> None:
     """The task is removed last: while an execution is left, there is a task to purge again."""
     for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
@@ -117,11 +113,7 @@ def test_an_interrupted_purge_is_finished_by_the_next(
 
 @pytest.mark.parametrize("overtaken_at", range(4))
 def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
-    store: Store,
-    make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    monkeypatch: pytest.MonkeyPatch,
-    overtaken_at: int,
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, monkeypatch: pytest.MonkeyPatch, overtaken_at: int
 ) -> None:
     """Before any of its commits, another purge may finish and the task be recreated, with records of the same names."""
     for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.cases import try_each
-from tests.conftest import MakeTask
-from tests.contract.conftest import load
+from tests.conftest import NOW, MakeTask
+from tests.contract.conftest import load, make_delivery
 
-from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, DeliveryMark, Store
 from cloudsched.errors import InvalidInput, VersionConflict
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
-
-def make_delivery(make_task: MakeTask, task_id: str = "d1", **fields: Any) -> Task:
-    delivery = Delivery(
-        channel="EMAIL",
-        task_id="t1",
-        execution_id="e1",
-        category="OTHERS",
-        created_at=NOW,
-        message_id="m",
-        thread="t",
-    )
+def make_delivery_task(make_task: MakeTask, task_id: str = "d1", **fields: Any) -> Task:
     parent = Parent(task_id="t1", execution_id="e1", step=0, depth=1)
     usual = {"owner": "ada", "handler": "cloudsched.delivery", "created_at": NOW, "wake_at": NOW}
-    return make_task(id=task_id, **(usual | {"delivery": delivery, "parent": parent} | fields))
+    return make_task(id=task_id, **(usual | {"delivery": make_delivery(), "parent": parent} | fields))
 
 
 def make_execution(**fields: Any) -> Execution:
@@ -42,7 +30,7 @@ def make_execution(**fields: Any) -> Execution:
 
 def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -> None:
     """By owner, status, handler, parent and due time, and in the counts that quotas need; a delivery stays readable."""
-    task, delivery = make_task(id="t1", owner="ada"), make_delivery(make_task, next_execution_time=NOW)
+    task, delivery = make_task(id="t1", owner="ada"), make_delivery_task(make_task, next_execution_time=NOW)
     store.commit(Commit(task))
     store.commit(Commit(delivery))
     for query in (
@@ -71,7 +59,7 @@ def test_deliveries_are_listed_by_their_owner_alone(others: dict[str, Any]) -> N
 
 def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: MakeTask) -> None:
     """That it is hidden does not mean that it is going."""
-    store.commit(Commit(make_delivery(make_task)))
+    store.commit(Commit(make_delivery_task(make_task)))
     store.purge("d1")
     found = load(store, "d1")
     store.commit(Commit(found.task.model_copy(update={"deleted_at": NOW}), found))
@@ -83,7 +71,7 @@ def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: M
 def test_a_delivery_marks_the_execution_in_its_own_commit(store: Store, make_task: MakeTask) -> None:
     """Nothing else of the record changes."""
     store.commit(Commit(make_task(id="t1"), None, [make_execution()]))
-    store.commit(Commit(make_delivery(make_task), delivered=DeliveryMark("t1", "e1")))
+    store.commit(Commit(make_delivery_task(make_task), delivered=DeliveryMark("t1", "e1")))
     assert store.load_execution("t1", "e1") == make_execution(is_delivered=True)
 
 
@@ -91,7 +79,7 @@ def test_a_record_that_is_gone_does_not_come_back(store: Store, make_task: MakeT
     """The commit conflicts, and nothing of it is stored."""
     store.commit(Commit(make_task(id="t1")))
     with pytest.raises(VersionConflict):
-        store.commit(Commit(make_delivery(make_task), delivered=DeliveryMark("t1", "e1")))
+        store.commit(Commit(make_delivery_task(make_task), delivered=DeliveryMark("t1", "e1")))
     assert store.load("d1") is None
     assert store.load_execution("t1", "e1") is None
 
@@ -99,12 +87,12 @@ def test_a_record_that_is_gone_does_not_come_back(store: Store, make_task: MakeT
 def test_a_delivery_conflicts_with_another_one_that_ends_meanwhile(store: Store, make_task: MakeTask) -> None:
     """As long as the other one is as it was read, it does not; and it is not written."""
     store.commit(Commit(make_task(id="t1"), None, [make_execution()]))
-    store.commit(Commit(make_delivery(make_task, "d2")))
+    store.commit(Commit(make_delivery_task(make_task, "d2")))
     other = load(store, "d2")
-    written = store.commit(Commit(make_delivery(make_task), delivered=DeliveryMark("t1", "e1", (other,))))
+    written = store.commit(Commit(make_delivery_task(make_task), delivered=DeliveryMark("t1", "e1", (other,))))
     assert store.load_execution("t1", "e1") == make_execution()
     unchanged = load(store, "d2")
     assert unchanged.version == other.version
     store.commit(Commit(other.task.model_copy(update={"message": "sent"}), other))
     with pytest.raises(VersionConflict):
-        store.commit(Commit(make_delivery(make_task), written, delivered=DeliveryMark("t1", "e1", (other,))))
+        store.commit(Commit(make_delivery_task(make_task), written, delivered=DeliveryMark("t1", "e1", (other,))))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
-from tests.conftest import NOW, MakeTask
+from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.engine.ports.store import Commit, Store
-
-MakeExecution = Callable[..., "Execution"]
 
 
 def test_only_expired_documents_are_removed(
-    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: Callable[..., Message]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: MakeMessage
 ) -> None:
     """The SQLite store removes expired documents itself; Firestore leaves it to a TTL policy."""
     task = make_task()

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
-from tests.conftest import MakeTask
+from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import load
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.domain.documents.execution import Execution, Message, Run
+from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Holder, Lock
@@ -24,7 +24,6 @@ from cloudsched.engine.ports.store import ArchivedJournal, Commit, VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 pytestmark = pytest.mark.usefixtures("skipped_pauses")
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 C = grpc.StatusCode
 TRANSIENT = (C.ABORTED, C.RESOURCE_EXHAUSTED, C.UNAVAILABLE, C.DEADLINE_EXCEEDED)
 LOST_RACE = (C.FAILED_PRECONDITION, C.NOT_FOUND, C.ALREADY_EXISTS)
@@ -128,8 +127,8 @@ def test_a_lasting_failure_ends_at_the_deadline(
 def test_all_parts_of_a_commit_are_written_once(
     faulty: tuple[FaultyProxy, FirestoreStore],
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    make_message: Callable[..., Message],
+    make_execution: MakeExecution,
+    make_message: MakeMessage,
     code: grpc.StatusCode,
     when: When,
 ) -> None:
@@ -161,7 +160,7 @@ def test_all_parts_of_a_commit_are_written_once(
 def test_purging_is_retried_like_a_commit(
     faulty: tuple[FaultyProxy, FirestoreStore],
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
+    make_execution: MakeExecution,
     code: grpc.StatusCode,
     when: When,
     failed_commit: int,
@@ -182,7 +181,7 @@ def test_purging_is_retried_like_a_commit(
 def test_a_purge_that_loses_a_race_stops_and_can_be_repeated(
     faulty: tuple[FaultyProxy, FirestoreStore],
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
+    make_execution: MakeExecution,
     code: grpc.StatusCode,
 ) -> None:
     """Somebody else changed the task: nothing more is deleted by this call, and the next one removes the rest."""
@@ -198,9 +197,7 @@ def test_a_purge_that_loses_a_race_stops_and_can_be_repeated(
     assert _find_left(store, task.id, names) == []
 
 
-def _store_deleted(
-    store: FirestoreStore, make_task: MakeTask, make_execution: Callable[..., Execution]
-) -> tuple[Task, list[str]]:
+def _store_deleted(store: FirestoreStore, make_task: MakeTask, make_execution: MakeExecution) -> tuple[Task, list[str]]:
     """Store a task that is marked as deleted, with an open journal and two records; return it and their ids."""
     task = make_task(deleted_at=NOW, runs=(Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),))
     entry = JournalEntry(number=1, kind=StepKind.NOW, execution_id="open", started_at=NOW)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from tests.cases import try_each
-from tests.conftest import MakeTask
+from tests.conftest import MakeExecution, MakeTask
 
-from cloudsched.domain.documents.execution import Execution, Run
+from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
@@ -52,7 +51,7 @@ def test_an_entry_is_overwritten(store: Store, make_task: MakeTask) -> None:
 
 
 def test_an_archived_journal_is_removed_by_the_commit_that_writes_its_record(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
 ) -> None:
     """Whatever its length; the journal of another execution stays."""
     task = make_task()

@@ -12,17 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
-from tests.conftest import MakeTask
-from tests.contract.conftest import OpenStore
+from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
+from tests.contract.conftest import OpenStore, iter_pages
 
-from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import InvalidInput
-
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
 _INSTANTS = st.integers(0, 3).map(lambda number: NOW + timedelta(microseconds=number))
 """So few that many tasks share one."""
@@ -81,18 +78,11 @@ def select_expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
 
 def read_pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[Any]:
     """Read a list to its end; every page but the last is full, and none but the first is empty."""
-    items: list[Any] = []
-    token = None
-    for _ in range(100):
-        page = read(token)
-        assert page.items or token is None
-        items += page.items
-        token = page.next_page_token
-        if token is None:
-            assert len(page.items) <= limit
-            return items
-        assert len(page.items) == limit
-    pytest.fail("the list has no end")
+    *full, last = iter_pages(read)
+    assert all(len(page.items) == limit for page in full)
+    assert last.items or not full
+    assert len(last.items) <= limit
+    return [item for page in (*full, last) for item in page.items]
 
 
 def page_of_tasks(store: Store, query: TaskQuery, limit: int, token: str | None) -> Page[Task]:
@@ -142,8 +132,8 @@ def test_due_tasks_are_listed_for_the_sweep(
 def test_records_come_latest_first(
     open_store: OpenStore,
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    make_message: Callable[..., Message],
+    make_execution: MakeExecution,
+    make_message: MakeMessage,
     offsets: list[int],
     limit: int,
 ) -> None:
@@ -165,7 +155,7 @@ def test_records_come_latest_first(
 
 
 def test_records_before_an_instant_are_a_list_of_their_own(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
 ) -> None:
     """What is scheduled for the instant itself is not before it; further pages go on by their tokens."""
     task = make_task()
@@ -208,18 +198,16 @@ def test_changes_between_pages_do_not_affect_other_tasks(
                     )
         for number in range(new):
             store.commit(Commit(make_task(id=f"new{number}", created_at=NOW + timedelta(seconds=number))))
-        token = first.next_page_token
-        rest: list[Task] = []
-        while token is not None:
-            page = store.list_tasks(TaskQuery(), limit=limit, page_token=token)
-            rest, token = [*rest, *page.items], page.next_page_token
-        seen = [task.id for task in (*first.items, *rest)]
+        seen = [task.id for task in first.items]
+        if (begin := first.next_page_token) is not None:
+            read = partial(page_of_tasks, store, TaskQuery(), limit)
+            seen += [task.id for page in iter_pages(lambda token: read(token or begin)) for task in page.items]
         assert len(seen) == len(set(seen))
         assert {task.id for task in tasks} - touched <= set(seen)
 
 
 @pytest.fixture
-def full_store(store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]) -> Store:
+def full_store(store: Store, make_task: MakeTask, make_execution: MakeExecution) -> Store:
     for number in range(3):
         task = make_task(id=f"t{number}")
         store.commit(Commit(task, None, [make_execution(task, f"e{each}") for each in range(3)]))

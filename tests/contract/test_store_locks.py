@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.conftest import MakeTask
-from tests.contract.conftest import load
+from tests.conftest import MakeExecution, MakeTask
+from tests.contract.conftest import load, make_waiter
 
-from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
 from cloudsched.engine.ports.store import Commit, Store, VersionedLock
@@ -32,17 +29,7 @@ def commit(store: Store, lock: Lock, of: VersionedLock | None = None) -> Version
 
 
 def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
-    waiter = Waiter(
-        task_id="b",
-        execution_id="e",
-        revision=1,
-        scheduled_for=NOW,
-        attempt=2,
-        due_at=NOW,
-        limit=3,
-        priority=Priority.NORMAL,
-        notified_at=NOW,
-    )
+    waiter = make_waiter("b", due_at=NOW, attempt=2, limit=3, notified_at=NOW)
     lock = make_held_lock("a").model_copy(update={"waiters": (waiter,)})
     stored = commit(store, lock)
     assert stored.lock == lock
@@ -51,17 +38,8 @@ def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
 
 
 def wait(number: int, limit: int = 1, group: str = "") -> Waiter:
-    return Waiter(
-        task_id=f"t{number % 7}",
-        execution_id=f"e{number}",
-        revision=1,
-        scheduled_for=NOW,
-        attempt=1,
-        due_at=NOW + timedelta(milliseconds=number),
-        limit=limit,
-        priority=Priority.NORMAL,
-        worker_group=group,
-    )
+    due_at = NOW + timedelta(milliseconds=number)
+    return make_waiter(f"t{number % 7}", execution_id=f"e{number}", due_at=due_at, limit=limit, worker_group=group)
 
 
 def enqueue(store: Store, *waiters: Waiter) -> None:
@@ -161,7 +139,7 @@ def test_a_lock_that_was_changed_is_not_written(store: Store) -> None:
 
 @pytest.mark.parametrize("stale", ["task", "lock", "removal of the lock"])
 def test_task_and_lock_are_written_together_or_not_at_all(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], stale: str
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, stale: str
 ) -> None:
     task = make_task()
     old = store.commit(Commit(task))

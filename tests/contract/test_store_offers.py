@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conftest import MakeTask
+from tests.conftest import NOW, MakeTask
 from tests.contract.conftest import OpenStore, load
 
 from cloudsched.domain.documents.pull import Offer, OfferEntry
@@ -16,7 +15,6 @@ from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import VersionConflict
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _LANES = ("gpu", "gpu/cuda", "press")
 _TASKS = st.lists(
     st.tuples(

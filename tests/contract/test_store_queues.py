@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
-from tests.conftest import MakeTask
+from tests.conftest import NOW, MakeTask
 
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.transitions.locks import Holder, Lock
 from cloudsched.engine.ports.store import Commit, Store, VersionedLock
-
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
 
 def test_queue_keys_are_found_once_each(store: Store, make_task: MakeTask) -> None:

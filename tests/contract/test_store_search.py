@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cases import try_each
-from tests.conftest import MakeTask
-from tests.contract.conftest import OpenStore
+from tests.conftest import NOW, MakeExecution, MakeTask
+from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
@@ -22,11 +21,9 @@ from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.errors import InvalidInput
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 FAILURES = {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}
 OPEN = [ExecutionStatus.RUNNING, ExecutionStatus.RETRYING, ExecutionStatus.SUSPENDED]
 FINAL = [status for status in ExecutionStatus if status.is_final]
-MakeExecution = "Callable[..., Execution]"
 
 _INSTANTS = st.integers(0, 3).map(lambda number: NOW + timedelta(microseconds=number))
 """So few that many share one."""
@@ -73,15 +70,8 @@ def make_run(number: int, status: ExecutionStatus, at: datetime) -> Run:
 
 def find_all(store: Store, query: ExecutionQuery, limit: int) -> list[Execution]:
     """Read a list to its end."""
-    items: list[Execution] = []
-    token = None
-    for _ in range(200):
-        page = find_executions(store.search, query, limit, token)
-        items += page.items
-        token = page.next_page_token
-        if token is None:
-            return items
-    pytest.fail("the list has no end")
+    pages = iter_pages(lambda token: find_executions(store.search, query, limit, token))
+    return [item for page in pages for item in page.items]
 
 
 def fits(task: dict[str, Any], status: ExecutionStatus, at: datetime, query: ExecutionQuery) -> bool:
@@ -107,7 +97,7 @@ def store_tasks(store: Store, made: list[tuple[Task, list[Execution]]]) -> None:
 def test_every_filter_in_every_combination(
     open_store: OpenStore,
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
+    make_execution: MakeExecution,
     fields: list[dict[str, Any]],
     queries: list[ExecutionQuery],
     limit: int,
@@ -138,9 +128,7 @@ def test_every_filter_in_every_combination(
             assert parts == sorted(parts)
 
 
-def test_a_record_is_listed_by_what_it_became(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
-) -> None:
+def test_a_record_is_listed_by_what_it_became(store: Store, make_task: MakeTask, make_execution: MakeExecution) -> None:
     """A failure that is retried leaves the list while it is open, and comes back as what it ended as."""
     task = make_task(id="t", labels=("a=1",))
 
@@ -163,9 +151,7 @@ def test_a_record_is_listed_by_what_it_became(
     assert find() == find(label="a=2") == []
 
 
-def test_lists_leave_out_what_may_be_large(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
-) -> None:
+def test_lists_leave_out_what_may_be_large(store: Store, make_task: MakeTask, make_execution: MakeExecution) -> None:
     """A page of 500 results could need more memory than a server has."""
     task = make_task(id="t")
     store.commit(
@@ -179,7 +165,7 @@ def test_lists_leave_out_what_may_be_large(
 
 
 def test_records_without_a_handler_are_not_listed(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
 ) -> None:
     """Those of deliveries have none."""
     task = make_task(id="t")
@@ -193,9 +179,7 @@ def test_a_made_up_token_is_refused(store: Store, token: str) -> None:
         find_executions(store.search, ExecutionQuery(), 5, token)
 
 
-def test_a_token_belongs_to_one_query(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
-) -> None:
+def test_a_token_belongs_to_one_query(store: Store, make_task: MakeTask, make_execution: MakeExecution) -> None:
     """Another owner's list is not continued by it."""
     tasks = [make_task(id=f"t{number}", owner="ada", runs=(make_run(0, OPEN[0], NOW),)) for number in range(2)]
     for task in tasks:

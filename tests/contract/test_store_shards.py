@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import INDEX_FILE, NOW, ProductionChannel, ProductionRules
-from tests.conftest import MakeTask
+from tests.conftest import MakeExecution, MakeTask
+from tests.contract.conftest import iter_pages, make_delivery
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore import listener as firestore_listener
@@ -29,8 +30,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import Delivery
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
+from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.engine.ports.pages import Page
@@ -81,14 +81,9 @@ def database(firestore_address: str, monkeypatch: pytest.MonkeyPatch) -> Databas
 
 def read_all(read: Callable[[str | None], Page[Any]]) -> list[str]:
     """Return the ids of a list of whatever size, page by page."""
-    found, token = [], None
-    while True:
-        page = read(token)
-        assert page.items or page.next_page_token is None
-        found += [each.id for each in page.items]
-        token = page.next_page_token
-        if token is None:
-            return found
+    pages = [*iter_pages(read)]
+    assert all(page.items for page in pages[:-1])
+    return [each.id for page in pages for each in page.items]
 
 
 Listing: TypeAlias = "Callable[[Store, str | None], Page[Any]]"
@@ -152,9 +147,7 @@ def make_running(at: datetime) -> tuple[Run]:
 
 
 _HOURS = st.integers(0, 3).map(lambda hours: NOW + timedelta(hours=hours))
-_DELIVERY = Delivery(
-    channel="EMAIL", task_id="p", execution_id="e1", category="OTHERS", created_at=NOW, message_id="m", thread="t"
-)
+_DELIVERY = make_delivery(task_id="p")
 _TASKS = st.lists(
     st.fixed_dictionaries(
         {
@@ -176,7 +169,7 @@ _TASKS = st.lists(
 )
 
 
-def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Execution]) -> None:
+def fill(store: Store, tasks: Sequence[Task], make_execution: MakeExecution) -> None:
     for task in tasks:
         found_by = {} if task.delivery else {"handler": task.handler, "category": task.category}
         store.commit(Commit(task, None, [make_execution(task, "e1", content=None, **found_by)]))
@@ -189,7 +182,7 @@ def fill(store: Store, tasks: Sequence[Task], make_execution: Callable[..., Exec
 def test_lists_are_the_same_with_any_number_of_shards(
     database: Database,
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
+    make_execution: MakeExecution,
     fields: list[dict[str, Any]],
     limit: int,
     counts: tuple[int, ...],
@@ -223,7 +216,7 @@ def test_lists_are_the_same_with_any_number_of_shards(
 def test_a_page_token_from_before_it_grew_continues_where_it_was(
     database: Database,
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
+    make_execution: MakeExecution,
     fields: list[dict[str, Any]],
     limit: int,
     counts: tuple[int, ...],

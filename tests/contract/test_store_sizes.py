@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.conftest import NOW, MakeTask
+from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import load
 from tests.domain.transitions.test_growth import largest_task
 
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.domain.documents.task import Task
@@ -51,8 +49,8 @@ MANY = [{"the name of a field of a record": True}] * (MAX_DOCUMENT_BYTES // 32)
 def test_a_record_of_any_kind_is_counted_as_firestore_does(
     store: Store,
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    make_message: Callable[..., Message],
+    make_execution: MakeExecution,
+    make_message: MakeMessage,
     value: Any,  # noqa: ANN401 - any JSON
 ) -> None:
     """Numbers have eight bytes and characters up to four, however short they are otherwise; the task is not written."""

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.conftest import MakeTask
+from tests.contract.conftest import make_delivery
 
-from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
 from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble, find_trouble
 from cloudsched.engine.ports.search import TaskQuery
@@ -32,10 +32,7 @@ def wait_until(deadline: datetime | None) -> Run:
 def deliver(make_task: MakeTask, **fields: object) -> Task:
     attempt = Attempt(number=1, started_at=NOW, finished_at=NOW, status=ExecutionStatus.FAILED)
     run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, started_at=NOW, attempts=(attempt,))
-    delivery = Delivery(
-        task_id="t", execution_id="e", channel="EMAIL", category="OTHERS", created_at=NOW, message_id="m", thread="t"
-    )
-    return make_task(handler="cloudsched.delivery", delivery=delivery, runs=(run,), **fields)
+    return make_task(handler="cloudsched.delivery", delivery=make_delivery(), runs=(run,), **fields)
 
 
 def make_all(make_task: MakeTask) -> dict[str, Task]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import MakeTask
+from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
+from tests.contract.conftest import iter_pages
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.messages import Write
@@ -19,7 +19,6 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION
-from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.pages import Page
@@ -27,7 +26,6 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
-NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")
 BODIES = {
     "truncated": "'{\"schemaVersion\": 1'",
@@ -101,16 +99,8 @@ def _lists(store: Store, task: Task) -> Iterator[tuple[str, Callable[[str | None
 
 def _read_all(read: Callable[[str | None], Page[Any]]) -> tuple[int, int]:
     """Return how many items all pages of a list have, and how many documents they skipped."""
-    items = unreadable = 0
-    token = None
-    for _ in itertools.count():
-        page = read(token)
-        items += len(page.items)
-        unreadable += page.unreadable
-        token = page.next_page_token
-        if token is None:
-            return items, unreadable
-    raise AssertionError
+    pages = [*iter_pages(read)]
+    return sum(len(page.items) for page in pages), sum(page.unreadable for page in pages)
 
 
 @pytest.mark.parametrize("kind", ["newer", *DAMAGE])
@@ -118,8 +108,8 @@ def test_every_list_skips_counts_and_logs_an_unreadable_document(
     place: DamagedSqlite | DamagedFirestore,
     kind: str,
     make_task: MakeTask,
-    make_execution: Callable[..., Execution],
-    make_message: Callable[..., Message],
+    make_execution: MakeExecution,
+    make_message: MakeMessage,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Wherever it stands, and with pages of one, the others are listed, once each."""
@@ -148,10 +138,7 @@ def test_every_list_skips_counts_and_logs_an_unreadable_document(
 
 @pytest.mark.parametrize("kind", ["newer", *DAMAGE])
 def test_loading_an_unreadable_document_is_refused(
-    place: DamagedSqlite | DamagedFirestore,
-    kind: str,
-    make_task: MakeTask,
-    make_execution: Callable[..., Execution],
+    place: DamagedSqlite | DamagedFirestore, kind: str, make_task: MakeTask, make_execution: MakeExecution
 ) -> None:
     """It is not treated as missing, since its id is not free; the error names a newer version and the supported one."""
     newer = {"schema_version": 7} if kind == "newer" else {}

@@ -75,7 +75,6 @@ def shop(request: pytest.FixtureRequest, url: str, empty: Engine, app: App, sim:
 
 @pytest.fixture
 def app() -> App:
-    """Return an app with a handler."""
     made = App(Settings())
 
     @made.handler("remind")

@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.harness import free_port
 
 SECONDS = 60
 """How long the server may take to start."""
@@ -47,7 +47,7 @@ def run_server(*, synced: bool = False) -> Iterator[str]:
         data = folder / "data"
         make = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(make, user=user, cwd=folder, check=True, capture_output=True)  # noqa: S603 - ours
-        port = _find_port()
+        port = free_port()
         options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": folder, "port": port}
         options |= {"fsync": "on" if synced else "off"}
         command = [str(binaries / "postgres"), "-D", str(data)]
@@ -66,13 +66,6 @@ def run_server(*, synced: bool = False) -> Iterator[str]:
                 server.wait(SECONDS)
     finally:
         shutil.rmtree(folder)
-
-
-def _find_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def _wait_for(is_ready: Path, port: int, server: subprocess.Popen[bytes], log: Path) -> None:

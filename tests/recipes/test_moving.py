@@ -13,11 +13,10 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from celery import Celery
 from celery.schedules import crontab, schedule
+from tests.recipes.conftest import Load
 
 from cloudsched import Schedule
 from cloudsched.testing import Simulation
-
-Load = Callable[..., ModuleType]
 
 MONDAY = datetime(2027, 3, 1, tzinfo=UTC)
 calls: list[tuple[object, ...]] = []

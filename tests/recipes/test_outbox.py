@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from sqlalchemy.orm import Session
 from tests.harness import wait_until
 from tests.outbox.shops import open_django_database
+from tests.recipes.conftest import Load
 
 from cloudsched.testing import Simulation
-
-Load = Callable[..., ModuleType]
 
 
 def test_the_pages_own_test_passes(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from types import ModuleType
 from typing import Any
 
 import pytest
 from tests.harness import ROOT
 from tests.instants import about
+from tests.recipes.conftest import Load
 
 from cloudsched import App, Settings, Task, TaskDraft
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
-
-Load = Callable[..., ModuleType]
 
 PAGE = "from-your-own.md"
 NOW = datetime.now(UTC).replace(microsecond=0)

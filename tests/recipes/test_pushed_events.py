@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,13 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.oauth2 import id_token
-from tests.recipes.conftest import post
+from tests.recipes.conftest import Load, post
 
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     import httpx
-
-    Load = Callable[..., ModuleType]
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PEM = KEY.public_key().public_bytes(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from types import ModuleType
 
 import pytest
+from tests.recipes.conftest import Load
 
 from cloudsched import Schedule
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.testing import Simulation
-
-Load = Callable[..., ModuleType]
 
 
 class Killed(BaseException):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from types import ModuleType
 
 import httpx
 import pytest
-from tests.recipes.conftest import post
+from tests.recipes.conftest import Load, post
 
 from cloudsched.testing import Simulation
-
-Load = Callable[..., ModuleType]
 
 BODY = {"text": "Tea"}
 

@@ -14,10 +14,6 @@ from tests.scale.index_ranges import Indexes, choose_indexes
 from tests.scale.world import Deployment
 
 TINY = Effort(rate=6.0, window=10, backlog=20, hashed=1_000)
-KEYS = {
-    "tasks", "occurrencesPerSecond", "shards", "queues", "hottestRangeWritesPerSecond", "latenessP99Seconds",
-    "readsPerOccurrence", "writesPerOccurrence", "dispatchesPerOccurrence", "recoverySeconds", "dollarsPerMonth",
-}  # fmt: skip
 SPREAD = Deployment(10**6, 1_000, 8, QueueSetup(4, 500.0, 200))
 
 
@@ -33,11 +29,9 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_the_rows_have_their_shape(rows: list[dict[str, Any]]) -> None:
-    """Numbers, or null for a recovery that never ends; JSON takes all of it, and people get a table."""
+    """JSON takes all of it, and people get a table."""
     assert [(row["shards"], row["queues"]) for row in rows] == [(8, 4), (1, 4)]
-    for row in json.loads(json.dumps(rows)):
-        assert set(row) >= KEYS
-        assert all(isinstance(row[key], int | float) for key in KEYS - {"recoverySeconds"})
+    assert json.loads(json.dumps(rows)) == rows
     assert make_table(rows).row_count == 2
     assert make_markdown(rows).splitlines()[1].startswith("|---:|---:|")
 

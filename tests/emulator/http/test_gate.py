@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from http.client import HTTPConnection
 
 import pytest
@@ -29,12 +28,6 @@ FOREIGN = (
     {"Host": "evil.example", "Origin": "http://evil.example"},
     {"Host": "evil.example:8123"},
 )
-
-
-@pytest.fixture
-def emulator() -> Iterator[CloudTasksEmulator]:
-    with CloudTasksEmulator(clock=MovableClock(frozen=True), queues=[QUEUE]) as running:
-        yield running
 
 
 def ask(

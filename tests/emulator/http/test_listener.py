@@ -84,17 +84,15 @@ class Reference:
     def flush(self) -> None:
         self.socket.sendall(self.http.data_to_send())
 
-    def begin(self, path: str, content_type: str = "application/grpc") -> int:
+    def begin(self, path: str, content_type: str = "application/grpc", *extra: tuple[str, str]) -> int:
         stream = int(self.http.get_next_available_stream_id())
         head = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
-        self.http.send_headers(stream, [*head, ("content-type", content_type), ("te", "trailers")])
+        self.http.send_headers(stream, [*head, ("content-type", content_type), ("te", "trailers"), *extra])
         return stream
 
     def call(self, path: str, message: bytes, flag: bytes = b"\0", compression: str = "") -> int:
-        stream = int(self.http.get_next_available_stream_id())
-        head = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
         extra = [("grpc-encoding", compression)] if compression else []
-        self.http.send_headers(stream, [*head, ("content-type", "application/grpc"), *extra])
+        stream = self.begin(path, "application/grpc", *extra)
         data = flag + len(message).to_bytes(4, "big") + message
         for start in range(0, len(data), 16384):
             self.http.send_data(stream, data[start : start + 16384], end_stream=start + 16384 >= len(data))

@@ -15,7 +15,6 @@ from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
-from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.engine.tasks.execution_search import find_executions
@@ -85,11 +84,6 @@ def fits(task: dict[str, Any], status: ExecutionStatus, at: datetime, query: Exe
         and (query.since is None or at >= query.since)
         and (query.until is None or at < query.until)
     )
-
-
-def store_tasks(store: Store, made: list[tuple[Task, list[Execution]]]) -> None:
-    for task, records in made:
-        store.commit(Commit(task, None, records))
 
 
 @settings(max_examples=30, deadline=None)

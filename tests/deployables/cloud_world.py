@@ -60,7 +60,6 @@ class SkewedClock:
         self.error = timedelta(0)
 
     def now(self) -> datetime:
-        """Return what it shows."""
         return self._true.now() + self.error
 
 
@@ -74,7 +73,6 @@ class CloudStore(SqliteStore):
         self.is_refused = False
 
     def list_due_tasks(self, *arguments: Any, **more: Any) -> Page[Task]:
-        """List what is due, unless reads are refused."""
         self._require(not self.is_refused)
         return super().list_due_tasks(*arguments, **more)
 
@@ -83,13 +81,11 @@ class CloudStore(SqliteStore):
             raise StoreUnavailable("Firestore", "PERMISSION_DENIED: Missing or insufficient permissions.")
 
     def load(self, task_id: str) -> VersionedTask | None:
-        """Load a task, with the time."""
         self._require(not self.is_refused)
         found = super().load(task_id)
         return None if found is None else replace(found, read_at=self._true.now())
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Commit, unless writes are refused."""
         self._require(not (self.is_read_only or self.is_refused))
         return super().commit(commit)
 
@@ -177,13 +173,11 @@ class World:
         return words & numbers
 
     def points(self) -> list[Point]:
-        """Return everything that was counted."""
         return [point for points in self._series["words"].points.values() for point in points]
 
     # ── Cloud Tasks ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, message: QueueMessage) -> None:
-        """Create a dispatch, as a `Dispatcher`."""
         if self.is_queue_down:
             raise QueueUnavailable("The queue", "UNAVAILABLE")
         now = self.clock.now()
@@ -217,7 +211,6 @@ class World:
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
     ) -> int:
-        """Send a request to a function; return the status."""
         if not self.has_invoker_role:
             return 403
         if function == "execute" and self.executor_status != 200:
@@ -262,7 +255,6 @@ class _Collector(logging.Handler):
         self._read = read
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Read a line."""
         self._read(self.format(record))
 
 

@@ -150,7 +150,6 @@ class History:
         return trouble if fault in {"interrupted", "refused", "lost"} else lambda _: None
 
     def _act(self) -> None:
-        """Do one thing that an operator does."""
         self.serial += 1
         actions: list[tuple[int, Callable[[], object]]] = [
             (4, lambda: self.run("deploy.sh")),
@@ -261,7 +260,6 @@ class History:
         self._check_end()
 
     def _follow(self, ran: Result) -> None:
-        """Do what a script says."""
         said = ran.err + ran.out
         if "Try again in" in said:
             days = re.search(r"Try again in (\d+) (minutes|days)", said)
@@ -311,7 +309,6 @@ class History:
             raise Broken(self._tell(f"the doctor finds {bad}"))
 
     def _tear_down(self) -> None:
-        """Remove everything, in as many runs as it takes."""
         for _ in range(3):
             self.run("teardown.sh", "--yes", "--with-data")
             if "secret/cloudsched-dispatch" not in self.cloud.state:

@@ -17,7 +17,6 @@ ACCEPTANCE = (
 
 
 def run_acceptance(cloud: FakeCloud, call: Call) -> None:
-    """Answer one of these commands."""
     words = " ".join(call.words)
     if words == "version":
         cloud.say("528.0.0")

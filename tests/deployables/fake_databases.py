@@ -19,7 +19,6 @@ FUNCTIONS = ("execute", "sweep", "api", "links")
 
 
 def run_firestore(cloud: FakeCloud, call: Call) -> None:
-    """Answer a command about a database."""
     if call.words == ["firestore", "backups", "list"]:  # of all databases
         cloud.say(json.dumps(cloud.state.get("backups", [])))
         return
@@ -109,7 +108,6 @@ def _change_database(cloud: FakeCloud, call: Call, key: str) -> None:
 
 
 def _schedule(cloud: FakeCloud, call: Call, database: State) -> None:
-    """List, create or change the schedules of a database's backups."""
     schedules = database["schedules"]
     if call.words[3] == "list":
         if call.flags["format"] == "json":
@@ -141,7 +139,6 @@ def _poll(cloud: FakeCloud, composites: list[State], fields: State) -> None:
 
 
 def _index(cloud: FakeCloud, call: Call, database: str) -> None:
-    """Request an index or a TTL policy."""
     if cloud.contended:
         cloud.contended -= 1
         fail("ABORTED: Aborted due to cross-transaction contention. Please retry.")
@@ -225,7 +222,6 @@ def add_app(state: State) -> State:
 
 
 def get_app(state: State) -> State:
-    """Return what the app has, as it is now."""
     own = (f"rules/projects/{PROJECT}/releases/cloud.firestore", f"rules/projects/{PROJECT}/rulesets/app")
     keys = ("database/(default)", *(key_of(each, "(default)") for each in ("collections", "indexes", "fields")), *own)
     return deepcopy({key: state[key] for key in keys})

@@ -99,7 +99,6 @@ class FakeCloud(ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, args=(_NEVER,), daemon=True).start()
 
     def forget(self) -> None:
-        """Clear the recorded calls, changes and states."""
         self.calls, self.changes, self._history = [], 0, []
 
     @property
@@ -133,7 +132,6 @@ class FakeCloud(ThreadingTCPServer):
             return met[:2] if met else (0, "".join(self._output))
 
     def say(self, line: str) -> None:
-        """Add a line to the command's output."""
         self._output.append(line + "\n")
 
     def change(self, change: Callable[[], object]) -> None:
@@ -186,7 +184,6 @@ class FakeCloud(ThreadingTCPServer):
         }
 
     def _resource(self, call: Call, verb: str, key: str) -> None:
-        """Create, describe, change or delete a named resource."""
         found = self.state.get(key)
         if verb == "create":
             self._create(call, key)
@@ -224,7 +221,6 @@ class FakeCloud(ThreadingTCPServer):
             self.state.pop(each)
 
     def _create(self, call: Call, key: str) -> None:
-        """Create a named resource."""
         if key in self.state:
             fail(f"ALREADY_EXISTS: {key} already exists")
         if self.delays.has_passed(f"deleted {key}", TAKEN_FOR):
@@ -236,7 +232,6 @@ class FakeCloud(ThreadingTCPServer):
             fail(QUEUE_TAKEN)
 
     def _deploy(self, call: Call) -> None:
-        """Create or update a Cloud Run service, from source or from an image."""
         name = call.words[2]
         require_quota(self.quota, call)
         if "source" in call.flags:
@@ -280,7 +275,6 @@ class FakeCloud(ThreadingTCPServer):
                 )
 
     def _policy(self, call: Call, verb: str, key: str) -> None:
-        """Read or change an IAM policy."""
         if key not in self.state and not key.startswith("project/"):
             fail(f"NOT_FOUND: {key} was not found")
         if key.startswith("queue/") and not self.delays.has_passed(key, self.delays.ready_after):
@@ -312,7 +306,6 @@ class FakeCloud(ThreadingTCPServer):
             self.change(lambda: bindings.append(binding) if verb.startswith("add") else bindings.remove(binding))
 
     def _services(self, call: Call) -> None:
-        """List or enable services."""
         enabled = self.state.setdefault("services", [])
         if call.words[1] == "list":
             self.say("\n".join(enabled))
@@ -323,7 +316,6 @@ class FakeCloud(ThreadingTCPServer):
             self.change(lambda: enabled.extend(call.words[2:]))
 
     def _versions(self, call: Call) -> None:
-        """List, add, read or disable the versions of a secret."""
         name = call.flags.get("secret") or call.words[3]
         secret = self.state.get(f"secret/{name}")
         if secret is None:
@@ -383,7 +375,6 @@ class FakeCloud(ThreadingTCPServer):
         self.say(f"an-identity-token,{account},{audience}")
 
     def _rules(self, method: str, url: str, body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
-        """Store rulesets and releases."""
         path = url.partition("/v1/")[2]
         if method == "GET":
             return (200, self.state["rules/" + path]) if "rules/" + path in self.state else (404, {})

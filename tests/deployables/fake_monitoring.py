@@ -18,7 +18,6 @@ _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 
 
 def run_metrics(cloud: FakeCloud, call: Call) -> None:
-    """Create, describe, update or delete a log-based metric."""
     verb, name = call.words[2:]
     key = f"metric/{name}"
     found = cloud.state.get(key)

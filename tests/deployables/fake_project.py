@@ -159,7 +159,6 @@ class Cloud:
 
     @property
     def state(self) -> State:
-        """The project's resources."""
         return self.fake.state
 
     @property
@@ -210,10 +209,21 @@ class Cloud:
         assert result.code == 0, result.err + result.out
         return result
 
+    def fails(self, script: str, *arguments: str, deny: str = "") -> Result:
+        """Run a script and require it to end with an error."""
+        result = self.run(script, *arguments, deny=deny)
+        assert result.code == 1, result.err + result.out
+        return result
+
     def bindings(self) -> set[tuple[str, str, str, str]]:
-        """Return every IAM binding: resource, member, role, condition."""
         found = ((key, rows) for key, rows in self.state.items() if key.startswith("iam/"))
         return {(key.removeprefix("iam/"), *row) for key, rows in found for row in rows}
+
+    def revision(self, function: str) -> State:
+        """Return a function's latest revision."""
+        status = self.state[f"service/cloudsched-{function}"]["status"]
+        found: State = status["revisions"][status["latestReadyRevisionName"]]
+        return found
 
     def serving(self, function: str) -> dict[str, int]:
         """Return the percentage of requests that each revision of a function gets."""

@@ -40,13 +40,11 @@ class Call:
         self.indexes = [value for name, _, value in flags if name == "index"]
 
     def starts(self, words: str) -> bool:
-        """Return whether the command begins with these words."""
         wanted = words.split()
         return self.words[: len(wanted)] == wanted
 
 
 def fail(message: str) -> NoReturn:
-    """Fail with an error in gcloud's format."""
     raise Refusal(f"ERROR: (gcloud) {message}")
 
 
@@ -68,7 +66,6 @@ def format_resource(resource: Any, form: str) -> str:  # noqa: ANN401 - any JSON
 
 
 def describe_resource(key: str, resource: State, call: Call) -> list[str]:
-    """Return what describing a resource prints."""
     form = call.flags["format"]
     if (
         key.startswith("job/") and resource.get("state") == "ENABLED"
@@ -80,7 +77,6 @@ def describe_resource(key: str, resource: State, call: Call) -> list[str]:
 
 
 def list_queues(state: State, call: Call) -> str:
-    """Return a line for each queue."""
     return "\n".join(format_resource(state[key], call.flags["format"]) for key in state if key.startswith("queue/"))
 
 
@@ -98,7 +94,6 @@ KINDS = {
 
 
 def create_resource(state: State, call: Call, key: str) -> None:
-    """Create the resource."""
     kind, _, name = key.partition("/")
     if kind in {"queue", "job"}:
         state[key] = {"name": name, "state": "RUNNING" if kind == "queue" else "ENABLED"}
@@ -113,7 +108,6 @@ def create_resource(state: State, call: Call, key: str) -> None:
 
 
 def deploy_service(state: State, call: Call, name: str) -> None:
-    """Create or update a Cloud Run service from source."""
     service = state.setdefault("service/" + name, {"metadata": {}, "status": {"traffic": [], "revisions": {}}})
     url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
     service["metadata"].setdefault("annotations", {})["run.googleapis.com/urls"] = json.dumps([url])
@@ -201,7 +195,6 @@ def create_revision(service: State, name: str, told: State) -> None:
 
 
 def update_resource(resource: State, call: Call, key: str, verb: str) -> None:
-    """Update the resource."""
     flags, kind = call.flags, key.partition("/")[0]
     if kind == "queue":
         resource["rateLimits"] = {
@@ -263,7 +256,6 @@ def update_secrets(service: State, call: Call, key: str) -> None:
 
 
 def assign_traffic(status: State, flags: dict[str, str]) -> None:
-    """Assign requests to revisions."""
     if "to-latest" in flags:
         status["pinned"] = False
         status["traffic"] = [{"percent": 100, "revisionName": status["latestReadyRevisionName"]}]

@@ -14,7 +14,6 @@ from typing import Any
 
 
 def main(root: str) -> None:
-    """Read commands and print gcloud's error for each."""
     sys.path[:0] = [str(Path(root, "lib")), str(Path(root, "lib", "third_party"))]
     cli = importlib.import_module("googlecloudsdk.gcloud_main").CreateCLI([])
     filters = importlib.import_module("googlecloudsdk.core.resource.resource_filter")

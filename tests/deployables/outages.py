@@ -35,8 +35,6 @@ class Outage:
 
     part: str
     begin: Callable[[World], None]
-    roles: tuple[str, ...] = ()
-    """The roles without which this happens."""
 
 
 def _set(**values: Any) -> Callable[[World], None]:
@@ -86,16 +84,13 @@ def _run_away(world: World) -> None:
         world.app.create(owner="bob", title=f"again {number}", handler=f"handler-{number % HANDLERS}", schedule=every)
 
 
-SECRET: Final = ("roles/secretmanager.secretAccessor",)
-INVOKER: Final = ("roles/run.invoker",)
-ENQUEUER: Final = ("roles/cloudtasks.enqueuer", "roles/iam.serviceAccountUser")
 OUTAGES: Final = (
-    Outage("the executor does not start: Cloud Run answers 503", _set(executor_status=503), SECRET),
-    Outage("the invoker loses `roles/run.invoker`", _set(has_invoker_role=False), INVOKER),
-    Outage("the functions lose `roles/datastore.user`", _refuse_reads, ("roles/datastore.user",)),
+    Outage("the executor does not start: Cloud Run answers 503", _set(executor_status=503)),
+    Outage("the invoker loses `roles/run.invoker`", _set(has_invoker_role=False)),
+    Outage("the functions lose `roles/datastore.user`", _refuse_reads),
     Outage("the sweep is not called: its job is paused or gone", _set(is_sweep_scheduled=False)),
     Outage("the queue is paused", _pause_queue),
-    Outage("the queue takes no dispatches", _refuse_dispatches, ENQUEUER),
+    Outage("the queue takes no dispatches", _refuse_dispatches),
     Outage("the queue's rate is too low for what is due", _throttle),
     Outage("the store takes no writes", _refuse_writes),
     Outage("the functions' clock is a minute fast", _skew(60)),
@@ -126,7 +121,6 @@ def notice(outage: Outage, policies: Mapping[str, Any], metrics: Mapping[str, An
 
 
 def render(policies: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
-    """Return the table of the page."""
     lines = ["| what breaks | alert, and after how many minutes |", "|---|---|"]
     for outage in OUTAGES:
         found = notice(outage, policies, metrics)
@@ -139,7 +133,6 @@ def render(policies: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
 
 
 def put(text: str, table: str) -> str:
-    """Return the page with the table in its place."""
     return _PLACE.sub(lambda _: table, text)
 
 

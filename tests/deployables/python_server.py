@@ -111,7 +111,6 @@ def _answer(connection: socket.socket, process: pathlib.Path) -> typing.NoReturn
 
 
 def _run(code: types.CodeType, arguments: list[str]) -> None:
-    """Run code as the main module."""
     sys.argv = ["-c", *arguments[2:]] if arguments[0] == "-c" else arguments
     module = type(sys)("__main__")
     module.__file__ = sys.argv[0]

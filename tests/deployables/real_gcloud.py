@@ -25,11 +25,6 @@ class Gcloud:
     root: Path
     """Where it is installed."""
 
-    @property
-    def command(self) -> list[str]:
-        """The words that stand for ``gcloud``."""
-        return [str(self.python), str(self.root / "lib" / "gcloud.py")]
-
     def parse(self, commands: list[list[str]], folder: Path) -> list[str | None]:
         """Have gcloud's own parser check commands without running them; return its errors."""
         done = subprocess.run(  # noqa: S603 - gcloud's own Python

@@ -104,8 +104,7 @@ def edit(key: str, **changes: Any) -> Callable[[Cloud], None]:
 
 def mount(function: str, version: str) -> Callable[[Cloud], None]:
     def harm(cloud: Cloud) -> None:
-        status = cloud.state[f"service/cloudsched-{function}"]["status"]
-        revision = status["revisions"][status["latestReadyRevisionName"]]
+        revision = cloud.revision(function)
         revision["set-secrets"] = revision["set-secrets"].replace("dispatch:1", f"dispatch:{version}")
 
     return harm

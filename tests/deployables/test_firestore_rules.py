@@ -101,7 +101,6 @@ class Client:
             connection.close()
 
     def get(self, path: str) -> int:
-        """Read a document; return the status."""
         return self.ask("GET", f"/{path}")[0]
 
     def find(self, collection: str, order: str, *, parent: str = "", **equal: str) -> tuple[int, list[str]]:

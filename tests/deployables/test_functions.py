@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from tests.harness import ROOT, Function, free_port, function, request
+from tests.harness import Function, free_port, function, request
 
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
@@ -94,9 +93,3 @@ def test_sweep_responds_with_what_it_repaired(served: Served) -> None:
     url = served[1]["sweep"].url
     assert request(url, "POST", "/", b"").body["dispatched"] == 0
     assert request(url, "GET", "/").status == 405
-
-
-def test_the_deployed_functions_require_the_package() -> None:
-    """All logic is in the package."""
-    requirements = Path(ROOT / "functions" / "requirements.txt").read_text().splitlines()
-    assert any(line.startswith("cloudsched") for line in requirements)

@@ -65,9 +65,7 @@ def test_every_step_runs_and_nothing_is_left(tmp_path: Path) -> None:
 def test_a_name_in_use_is_refused_and_the_report_says_so(cloud: Cloud, tmp_path: Path) -> None:
     """Nothing is changed where a deployment of that name is."""
     report = tmp_path / "report.md"
-    ran = cloud.run("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}")
-    assert ran.code == 1
-    assert "Choose another --name" in ran.err
+    assert "Choose another --name" in cloud.fails("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}").err
     assert cloud.changes == 0
     assert [*read_lines(report)] == ["unused"]
     assert read_lines(report)["unused"][0] == "FAILED"
@@ -81,8 +79,7 @@ def test_a_hop_that_cloud_tasks_would_refuse_fails_and_takes_access_back(cloud: 
     cloud.fake.hop_days = 31
     report = tmp_path / "report.md"
     cloud.configure(DATABASE="'(default)'")
-    ran = cloud.run("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}")
-    assert ran.code == 1
+    ran = cloud.fails("accept.sh", PROJECT, "--name=cloudsched", f"--report={report}")
     assert "later than Cloud Tasks accepts" in ran.err
     assert read_lines(report)["hop"][0] == "FAILED"
     assert cloud.state[f"account/cloudsched-smoke@{PROJECT}.iam.gserviceaccount.com"]["disabled"]

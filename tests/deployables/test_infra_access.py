@@ -55,8 +55,7 @@ def issuer() -> Iterator[Issuer]:
 
 def get_environment(cloud: Cloud, function: str) -> dict[str, str]:
     """Return the environment of a function's latest revision: settings, mounted secrets, Cloud Run's variables."""
-    status = cloud.state[f"service/cloudsched-{function}"]["status"]
-    told = status["revisions"][status["latestReadyRevisionName"]]
+    told = cloud.revision(function)
     mounted = (pair.partition("=") for pair in told["set-secrets"].split(","))
     secrets = {
         name: cloud.state[f"secret/{where.partition(':')[0]}"]["versions"][where.partition(":")[2]]
@@ -76,7 +75,6 @@ class NoQueue:
 
 
 def get_response(cloud: Cloud, function: str = "api", **headers: str) -> Response:
-    """Return the function's response to a request with these headers."""
     settings = Settings.from_environment(get_environment(cloud, function))
     assert settings.is_deployed
     store = SqliteStore()
@@ -93,7 +91,6 @@ def get_response(cloud: Cloud, function: str = "api", **headers: str) -> Respons
 
 
 def get_status(cloud: Cloud, token: str, function: str = "api") -> int:
-    """Return the status of the response to a request with this token."""
     return get_response(cloud, function, Authorization=f"Bearer {token}").status_code
 
 
@@ -213,12 +210,19 @@ def test_only_cloud_scheduler_may_call_the_sweep(deployed: Cloud, issuer: Issuer
         assert get_status(deployed, strip_signature(stranger), "sweep") == 401
 
 
-def test_keys_that_do_not_exist_are_named(tmp_path: Path) -> None:
-    """Nothing is deployed without the secret that the configuration names."""
+@pytest.mark.parametrize(
+    ("missing", "complaint"),
+    [
+        ("secret/our-keys", "Secret our-keys does not exist"),
+        ("bucket/gs://our-results", "Bucket our-results does not exist"),
+    ],
+)
+def test_what_the_operator_has_to_create_is_named(tmp_path: Path, missing: str, complaint: str) -> None:
+    """No function is deployed without what the configuration names."""
     cloud = configure_everything(tmp_path)
-    del cloud.state["secret/our-keys"]
-    ran = cloud.run("deploy.sh")
-    assert (ran.code, "Secret our-keys does not exist" in ran.err, cloud.changes) == (1, True, 0)
+    del cloud.state[missing]
+    assert complaint in cloud.fails("deploy.sh").err
+    assert not any(key.startswith("service/") for key in cloud.state)
 
 
 def test_new_keys_are_deployed_by_an_upgrade(everything: Cloud, tmp_path: Path) -> None:
@@ -234,22 +238,12 @@ def test_new_keys_are_deployed_by_an_upgrade(everything: Cloud, tmp_path: Path) 
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_a_missing_bucket_is_named(tmp_path: Path) -> None:
-    """The operator creates the bucket: deploy.sh reports that it is missing before it deploys a function."""
-    cloud = configure_everything(tmp_path)
-    del cloud.state["bucket/gs://our-results"]
-    ran = cloud.run("deploy.sh")
-    assert (ran.code, "Bucket our-results does not exist" in ran.err) == (1, True)
-    assert not any(key.startswith("service/") for key in cloud.state)
-
-
 def test_a_smoke_account_of_the_operator_is_not_changed(tmp_path: Path) -> None:
     """An account named in the configuration may call the API; the script does not decide who may impersonate it."""
     theirs = f"prober@{PROJECT}.iam.gserviceaccount.com"
     cloud = Cloud(tmp_path, None, SMOKE_ACCOUNT=theirs)
     cloud.state.update({f"account/{theirs}": {"email": theirs}})
-    ran = cloud.run("deploy.sh")
-    assert (ran.code, "getAccessToken" in ran.err) == (1, True)
+    assert "getAccessToken" in cloud.fails("deploy.sh").err
     cloud.state[f"iam/account/{theirs}"] = [[f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""]]
     cloud.ok("deploy.sh", "--step=smoke")
     assert f"account/{SMOKE}" not in cloud.state
@@ -333,9 +327,7 @@ def test_an_organisation_that_forbids_any_public_service_is_told_so(cloud: Cloud
     """The error names both policies, and what to do."""
     cloud.fake.policies |= {"iam.allowedPolicyMemberDomains", "run.managed.requireInvokerIam"}
     cloud.configure(PUBLIC_LINKS="yes")
-    ran = cloud.run("deploy.sh")
-    assert ran.code == 1
-    assert "Ask for an exception for project" in ran.err
+    assert "Ask for an exception for project" in cloud.fails("deploy.sh").err
 
 
 def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:

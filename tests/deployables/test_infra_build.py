@@ -44,7 +44,6 @@ WHEEL = "cloudsched-0-py3-none-any.whl"
 
 
 def write(folder: Path, *names: str) -> None:
-    """Write small files; each holds its own name."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name, encoding="utf-8")

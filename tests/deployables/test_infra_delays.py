@@ -24,9 +24,7 @@ def test_what_never_becomes_ready_ends_with_googles_words(tmp_path: Path) -> Non
     """After the wait the run ends with the error itself, and nothing is made that the ledger does not know of."""
     cloud = Cloud(tmp_path)
     cloud.fake.delays.usable_after = 86_400
-    ran = cloud.run("deploy.sh")
-    assert ran.code == 1
-    assert "SERVICE_DISABLED" in ran.err
+    assert "SERVICE_DISABLED" in cloud.fails("deploy.sh").err
     assert not any(key.startswith(("secret/", "account/", "queue/")) for key in cloud.state)
 
 
@@ -35,8 +33,7 @@ def test_a_service_account_can_deploy_into_a_new_project(tmp_path: Path) -> None
     cloud = Cloud(tmp_path)
     cloud.fake.delays.operator = CI
     cloud.state[f"account/{CI}"] = {"email": CI}
-    ran = cloud.run("deploy.sh", "--check")
-    assert ran.code == 1
+    ran = cloud.fails("deploy.sh", "--check")
     assert f"gcloud services enable cloudresourcemanager.googleapis.com --project={PROJECT}" in ran.err
     cloud.ok("deploy.sh")
 
@@ -46,9 +43,7 @@ def test_a_queue_whose_name_is_still_taken_is_found(cloud: Cloud, *, has_ghosts:
     """After a teardown the same names are taken for days: a deployment says so, and what to do. Then it works."""
     cloud.fake.has_ghosts = has_ghosts
     cloud.ok("teardown.sh", "--yes", "--with-data")
-    ran = cloud.run("deploy.sh")
-    assert ran.code == 1
-    assert "Deploy under another NAME, or wait." in ran.err
+    assert "Deploy under another NAME, or wait." in cloud.fails("deploy.sh").err
     cloud.fake.delays.time += TAKEN_FOR
     cloud.ok("deploy.sh")
 
@@ -57,7 +52,6 @@ def test_a_further_queue_of_somebody_else_is_refused(tmp_path: Path) -> None:
     """Before anything is made: the ledger could not tell it from ours."""
     cloud = Cloud(tmp_path, IN_USE, QUEUES_PER_PRIORITY="2", EXECUTE_MAX_INSTANCES="40")
     cloud.state["queue/cloudsched-q2"] = {"name": "cloudsched-q2"}
-    ran = cloud.run("deploy.sh", "--step=queues")
-    assert ran.code == 1
+    ran = cloud.fails("deploy.sh", "--step=queues")
     assert "Queue cloudsched-q2 exists, but these scripts did not create it" in ran.err
     assert cloud.changes == 0

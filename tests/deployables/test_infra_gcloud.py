@@ -23,7 +23,6 @@ WORDS = r"(?:[a-z][a-z-]+ )"
 
 @pytest.fixture
 def gcloud() -> Gcloud:
-    """The real gcloud."""
     return find_gcloud()
 
 
@@ -99,11 +98,13 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
         found.extend(shlex.split(mend)[1:] for mend in re.findall(r"gcloud [^,]*", mends))
 
     spared = ("no ", "the sweep")
+    schedules = cloud.state["database/cloudsched"]["schedules"]
     for name, (harm, _, _) in HARMS.items():
         if not name.startswith(spared) and not name.endswith(("gone", "missing")):
             harm(cloud)
     look()
     HARMS["the sweep is silent"][0](cloud)
+    cloud.state["database/cloudsched"]["schedules"] = schedules
     cloud.state["job/cloudsched-sweep"].pop("state")
     look()
     return [*found, *(call[1:] for call in cloud.calls)]

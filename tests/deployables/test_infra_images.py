@@ -20,7 +20,6 @@ def find_images(cloud: Cloud) -> set[str]:
 
 
 def count_builds(cloud: Cloud) -> int:
-    """Return how many images were ever built."""
     return sum("@sha256:" in key for key in cloud.state)
 
 
@@ -36,8 +35,7 @@ def test_each_run_builds_once_and_all_functions_run_it(deployed: Cloud, cloud: C
     (second,) = find_images(cloud)
     assert second != first
     for function in FUNCTIONS:
-        status = cloud.state[f"service/cloudsched-{function}"]["status"]
-        told = status["revisions"][status["latestReadyRevisionName"]]
+        told = cloud.revision(function)
         assert get_env(told)["FUNCTION_TARGET"] == function
         assert told["base-image"].endswith("/runtimes/python312")
     assert {cloud.ledger[f"image.{function}"] for function in FUNCTIONS} == {second}

@@ -110,9 +110,7 @@ def test_policies_wait_until_their_metrics_are_known(tmp_path: Path) -> None:
     assert len(find(cloud, "alertPolicies")) == len(ALERTS)
     file = cloud.checkout / "infra/monitoring/alerts/late.json"
     file.write_text(file.read_text(encoding="utf-8").replace("-late", "-later"), encoding="utf-8")
-    result = cloud.run("deploy.sh", "--step=monitoring")
-    assert result.code == 1
-    assert "Cloud Monitoring did not update policy late: 404" in result.err
+    assert "Cloud Monitoring did not update policy late: 404" in cloud.fails("deploy.sh", "--step=monitoring").err
 
 
 def test_alerts_metrics_code_and_runbook_name_the_same() -> None:

@@ -32,8 +32,7 @@ def test_what_does_not_fit_is_refused_with_values_that_do(tmp_path: Path, quota:
     """Before anything is made; and with the lines that are printed, the deployment succeeds."""
     cloud = Cloud(tmp_path, IN_USE, MEMORY=memory, **LARGE)
     cloud.fake.quota["cpu_allocation"] = quota
-    ran = cloud.run("deploy.sh")
-    assert ran.code == 1
+    ran = cloud.fails("deploy.sh")
     assert f"{quota // 1000} vCPU and 40 GiB" in ran.err
     assert cloud.changes == 0
     cloud.configure(MEMORY=memory, **LARGE | read_lines(ran.err))

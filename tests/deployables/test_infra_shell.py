@@ -77,14 +77,6 @@ def test_shellcheck_finds_nothing() -> None:
     assert len(SCRIPTS) > len(COMMANDS) > 5
 
 
-@pytest.mark.parametrize("script", COMMANDS, ids=lambda file: file.name)
-def test_scripts_stop_at_the_first_error(script: Path) -> None:
-    """A failing command ends the script, and an unset variable where bash can tell it from an empty array."""
-    text = script.read_text(encoding="utf-8")
-    assert "\nset -eo pipefail\n" in text
-    assert "/lib/commands.sh" in text
-
-
 @pytest.mark.parametrize("script", COMMANDS, ids=lambda f: f.name)
 def test_scripts_explain_themselves(script: Path) -> None:
     """--help prints the comment at the top of the script and does nothing else."""

@@ -181,7 +181,6 @@ def at(number: float) -> datetime:
 
 DAY = 24 * 3600
 CREATE: Mapping[str, Callable[[App], object]] = {"create": lambda app: app.create(draft("a"))}
-FIRST = "2027-03-01T09:01:00[UTC]"
 REQUESTS: Mapping[str, Callable[[App], object]] = {
     "pause": lambda app: app.pause("a"),
     "resume": lambda app: app.resume("a"),

@@ -31,8 +31,6 @@ QUEUE_RAMP_BASE: Final = 2_000.0
 """Tasks a second of all queues together with which a ramp begins (Cloud Tasks)."""
 RAMP_GROWTH: Final = 1.5
 RAMP_PERIOD: Final = 300.0
-QUEUE_DISPATCHES_PER_SECOND: Final = 500.0
-"""What one queue dispatches at most (Cloud Tasks)."""
 QUEUE_API_CALLS_PER_SECOND: Final = 100_000.0
 """Six million API calls a minute and project (Cloud Tasks)."""
 
@@ -140,10 +138,3 @@ class Ramp:
             return False
         self.counts[second] += 1
         return True
-
-    def seconds_to(self, rate: float) -> float:
-        """Return how long after its start so many a second are allowed."""
-        at = self.started_at
-        while self.allowed(at) < rate:
-            at += RAMP_PERIOD
-        return at - self.started_at

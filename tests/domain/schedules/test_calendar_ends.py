@@ -32,18 +32,6 @@ def find_days(schedule: Schedule, first: date, last: date) -> list[date]:
     return [each.astimezone(zone).date() for each in schedule.between(start.astimezone(UTC), end.astimezone(UTC))]
 
 
-def test_what_comes_after_the_last_date_is_free() -> None:
-    """Every day runs from the day after the last date on, the year after as well."""
-    schedule = make_schedule("FREQ=DAILY", "skip", (date(2027, 12, 24), LAST))
-    assert find_days(schedule, date(2027, 12, 22), date(2028, 1, 2)) == [
-        date(2027, 12, 22),
-        date(2027, 12, 23),
-        date(2028, 1, 1),
-        date(2028, 1, 2),
-    ]
-    assert len(find_days(schedule, date(2028, 1, 1), date(2028, 12, 31))) == 366
-
-
 @pytest.mark.parametrize(
     ("on", "weekends", "day"),
     [
@@ -59,12 +47,6 @@ def test_a_move_crosses_the_end_of_the_dates(on: str, day: date, *, weekends: bo
     assert find_days(schedule, date(2027, 12, 1), date(2028, 1, 31)) == [day]
 
 
-def test_a_move_back_from_beyond_the_dates_finds_them() -> None:
-    """Saturday 1 January 2028 is on no date, but its weekend moves back over all dates to the last free day."""
-    schedule = make_schedule("FREQ=YEARLY;BYMONTH=1;BYMONTHDAY=1", "before", (date(2027, 12, 24), LAST), weekends=True)
-    assert find_days(schedule, date(2027, 12, 1), date(2028, 1, 31)) == [date(2027, 12, 23)]
-
-
 @pytest.mark.parametrize("number", [1, -1, 3])
 def test_a_month_without_a_business_day_is_left_out(number: int) -> None:
     """Nothing runs in a month that is closed, nor does its run slip into another; it is recorded with the reason."""
@@ -77,15 +59,6 @@ def test_a_month_without_a_business_day_is_left_out(number: int) -> None:
     assert at is not None
     assert at.date() == date(2027, 8, 1)
     assert schedule.calendar_note(at) == "Left out: closed (hd)."
-
-
-def test_business_days_beyond_the_dates_are_counted_without_them() -> None:
-    """New Year's Day is a date in 2027 and none in 2028: there only the weekend counts."""
-    schedule = make_schedule(
-        "FREQ=MONTHLY", "skip", (date(2027, 1, 1), date(2027, 1, 1)), weekends=True, business_day=1
-    )
-    assert find_days(schedule, date(2027, 1, 1), date(2027, 1, 31)) == [date(2027, 1, 4)]
-    assert find_days(schedule, date(2029, 1, 1), date(2029, 1, 31)) == [date(2029, 1, 1)]
 
 
 def test_the_end_of_the_dates_is_said_only_beyond_it() -> None:

@@ -169,35 +169,6 @@ def local_times(schedule: Schedule, start: datetime, count: int) -> list[str]:
     return [each.astimezone(zone).strftime("%Y-%m-%d %H:%M") for each in schedule.upcoming(start, count)]
 
 
-def test_the_third_working_day_of_the_month_counts_holidays() -> None:
-    """With 1 January a holiday and 2, 3 January a weekend, the third working day is the 6th."""
-    holidays = calendar("skip", ("2027-01-01", "2027-01-01", "New Year"))
-    schedule = with_calendars("FREQ=MONTHLY;BYMONTHDAY=1", WEEKENDS, holidays, business_day=3)
-    assert local_times(schedule, datetime(2026, 12, 1, tzinfo=UTC), 2) == ["2027-01-06 09:00", "2027-02-03 09:00"]
-
-
-def test_the_last_business_day_before_the_25th_is_found_over_a_long_weekend() -> None:
-    """The 24th is a Monday's holiday: the last business day before the 25th is the Friday before."""
-    holidays = calendar("before", ("2027-05-24", "2027-05-24", "Whit Monday"))
-    before = WEEKENDS.model_copy(update={"on": "before"})
-    schedule = with_calendars("FREQ=MONTHLY;BYMONTHDAY=24", before, holidays)
-    assert local_times(schedule, datetime(2027, 5, 1, tzinfo=UTC), 1) == ["2027-05-21 09:00"]
-
-
-def test_occurrences_that_meet_are_one() -> None:
-    """Friday's own occurrence, and Saturday's and Sunday's moved there at the same time, are one."""
-    before = WEEKENDS.model_copy(update={"on": "before"})
-    times = local_times(with_calendars("FREQ=DAILY", before), datetime(2027, 1, 7, 12, tzinfo=UTC), 2)
-    assert times == ["2027-01-08 09:00", "2027-01-11 09:00"]
-
-
-def test_a_move_across_a_clock_change_keeps_the_wall_time() -> None:
-    """Sunday's 09:00 is moved over the change to summer time to Monday's 09:00, which is an hour earlier in UTC."""
-    after = calendar("after", ("2027-03-27", "2027-03-28", "closed"))
-    schedule = with_calendars("FREQ=WEEKLY;BYDAY=SA", after)
-    assert schedule.upcoming(datetime(2027, 3, 26, tzinfo=UTC), 1) == [datetime(2027, 3, 29, 7, tzinfo=UTC)]
-
-
 @pytest.mark.parametrize(("on", "day"), [("after", "2027-03-29"), ("before", "2027-03-26")])
 def test_a_moved_occurrence_keeps_the_time_that_the_rule_says(on: Any, day: str) -> None:  # noqa: ANN401 - one of three
     """Sunday's 02:30 is in a gap, and would be 03:30 there: moved, it meets the other day's own 02:30."""

@@ -272,6 +272,12 @@ def test_no_text_crashes_the_parser(text: str) -> None:
     assert calls.count < 250_000
 
 
+def test_second_60_is_second_59() -> None:
+    """There are no leap seconds here; RFC 5545, section 3.3.12."""
+    schedule = Schedule(rrule="FREQ=DAILY;BYSECOND=60", dtstart="2027-01-01T09:00:00")
+    assert schedule.first() == datetime(2027, 1, 1, 9, 0, 59, tzinfo=UTC)
+
+
 def test_a_week_has_each_weekday_once() -> None:
     """A numbered weekday beside BYWEEKNO is refused, as RFC 5545 says."""
     with pytest.raises(InvalidSchedule, match="BYWEEKNO"):

@@ -141,12 +141,6 @@ def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft,
     assert draft(f"remind me {when}").draft_token is None
 
 
-@try_each("text", [f"call Anna {when} tomorrow" for when in UNKNOWABLE] + [f"call Anna {when}" for when in UNKNOWABLE])
-def test_a_time_that_is_not_known_is_no_other(draft: MakeDraft, text: str) -> None:
-    """Without "remind me", and beside a day: there is nothing to confirm."""
-    assert draft(text).draft_token is None
-
-
 @try_each(
     "text, title",
     [
@@ -163,26 +157,6 @@ def test_words_that_name_no_time_need_none(draft: MakeDraft, text: str, title: s
     assert drafted.task is not None
     assert (drafted.task["title"], drafted.questions) == (title, ())
     assert "No time was given, so it runs in 5 minutes." in drafted.assumptions
-
-
-def test_a_place_beside_a_title_is_asked_about(draft: MakeDraft) -> None:
-    """Each answer leads to a draft with the place in its title, at that zone's time."""
-    (question,) = draft("meet Bob in London tomorrow at 9am", context={"handler": "remind"}).questions
-    found = []
-    for answer in question.answers:
-        again = draft(str(answer.text), context={"handler": "remind"})
-        assert again.draft_token is not None
-        assert again.task is not None
-        assert again.task["title"] == "Meet Bob in London"
-        found.append(again.next[0].local.isoformat())
-    assert found == ["2027-01-02T09:00:00+01:00", "2027-01-02T09:00:00+00:00"]
-
-
-def test_the_words_at_fault_are_told(draft: MakeDraft) -> None:
-    """For people in the reason, for programs on their own."""
-    (missing,) = draft("walk every Monday banana at 9:00").missing
-    assert missing.words == "banana"
-    assert missing.reason.startswith("This is not understood at 'banana': ")
 
 
 def test_a_draft_that_says_now_runs_when_it_is_confirmed(sim: Simulation, draft: MakeDraft) -> None:
@@ -225,20 +199,19 @@ def test_what_cannot_be_is_refused_with_its_reason(draft: MakeDraft, text: str, 
     assert drafted.missing[0].reason
 
 
-@pytest.mark.parametrize(("minutes", "code"), [(120, None), (121, "too-often")])
-def test_how_often_may_be_set(minutes: int, code: str | None) -> None:
-    """Just as often as is allowed passes, more often is refused."""
-    access = Access(open=True, least_interval=timedelta(minutes=minutes))
-    with Simulation(make_app(), access=access) as sim:
-        drafted = sim.app.draft("remind me to drink every 2 hours", timezone="UTC", owner="ada")
-    assert [each.code for each in drafted.missing] == ([code] if code else [])
-
-
-@pytest.mark.parametrize(("minutes", "code"), [(10, None), (11, "too-soon")])
-def test_how_soon_may_be_set(minutes: int, code: str | None) -> None:
-    """Just as soon as is allowed passes, sooner is refused."""
-    with Simulation(make_app(), draft_least_lead=timedelta(minutes=minutes)) as sim:
-        drafted = sim.app.draft("remind me to drink in 10 minutes", timezone="UTC", owner="ada")
+@pytest.mark.parametrize(
+    ("text", "settings", "code"),
+    [
+        ("every 2 hours", {"access": Access(open=True, least_interval=timedelta(minutes=120))}, None),
+        ("every 2 hours", {"access": Access(open=True, least_interval=timedelta(minutes=121))}, "too-often"),
+        ("in 10 minutes", {"draft_least_lead": timedelta(minutes=10)}, None),
+        ("in 10 minutes", {"draft_least_lead": timedelta(minutes=11)}, "too-soon"),
+    ],
+)
+def test_how_often_and_how_soon_may_be_set(text: str, settings: dict[str, Any], code: str | None) -> None:
+    """Just as much as is allowed passes, more is refused."""
+    with Simulation(make_app(), **settings) as sim:
+        drafted = sim.app.draft(f"remind me to drink {text}", timezone="UTC", owner="ada")
     assert [each.code for each in drafted.missing] == ([code] if code else [])
 
 

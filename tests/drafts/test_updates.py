@@ -73,32 +73,6 @@ def test_a_change_is_refused_once_the_task_is_another(sim: Simulation, draft: Ma
     assert sim.app.confirm(fresh, owner="ada").revision == first.revision
 
 
-def test_a_title_may_change(sim: Simulation, draft: MakeDraft) -> None:
-    """Only the title does."""
-    (task_id,) = confirm(sim, draft, SALES)
-    drafted = draft("rename my report to Numbers")
-    assert (drafted.task_id, drafted.changes) == (task_id, {"title": "Numbers"})
-    assert sim.app.confirm(drafted, owner="ada").title == "Numbers"
-
-
-def test_what_no_draft_does_is_refused_with_what_does_it(sim: Simulation, draft: MakeDraft) -> None:
-    """Cancelling is an operation of its own; the task stays as it is."""
-    (task_id,) = confirm(sim, draft, SALES)
-    drafted = draft("cancel my report")
-    assert (drafted.decision, drafted.task_id) == ("refusal", task_id)
-    assert f"POST /v1/tasks/{task_id}/cancel" in drafted.missing[0].reason
-    assert sim.app.get(task_id).status == "ACTIVE"
-
-
-def test_words_that_change_nothing_that_exists_are_a_creation(sim: Simulation, draft: MakeDraft) -> None:
-    """To "change the filter" is work to do, if there is no such task, or nothing to read as its new time."""
-    confirm(sim, draft, SALES)
-    drafted = draft("change the filter every Monday at 9:00", context={"handler": "remind"})
-    assert drafted.decision == "creation"
-    assert drafted.task is not None
-    assert drafted.task["title"] == "Change the filter"
-
-
 STRETCH = "remind me to stretch every weekday at 9:00"
 ORDERS = (
     "Cancel my reminder",
@@ -195,20 +169,4 @@ def test_as_many_runs_are_skipped_as_are_said(sim: Simulation, draft: MakeDraft,
     (task_id,) = confirm(sim, draft, SALES)
     before = sim.app.upcoming(task_id, 6)
     assert [each.utc for each in draft(text).next[:2]] == before[count : count + 2]
-    sim.app.delete(task_id)
-
-
-@try_each(
-    "text, time",
-    [
-        ("change the report to 9:30 instead of 9:00", "09:30"),
-        ("move my report to 17 rather than 9", "17:00"),
-        ("make my report 10:30 rather than 9", "10:30"),
-        ("change the report from 9:00 to 10:30", "10:30"),
-    ],
-)
-def test_one_time_in_the_place_of_another(sim: Simulation, draft: MakeDraft, text: str, time: str) -> None:
-    """It is the first of the two, whichever word stands between them."""
-    (task_id,) = confirm(sim, draft, SALES)
-    assert draft(text).description == f"every Monday at {time}, Europe/Paris"
     sim.app.delete(task_id)

@@ -13,7 +13,6 @@ from tests.language import template_phrases
 from tests.language.breadth_phrases import BREADTH
 from tests.language.collected_phrases import CASES, judge, parse_now
 from tests.language.german_phrases import GERMAN_PHRASES
-from tests.language.later_phrases import LATER
 from tests.language.own_phrases import OWN, Own
 from tests.language.walk import NOW, ZONE
 
@@ -66,7 +65,7 @@ def check(own: Own, locale: str = "en") -> None:
     assert list_local_times(reading, len(own.expected) + ends) == own.expected
 
 
-@try_each("own", OWN + LATER + BREADTH)
+@try_each("own", OWN + BREADTH)
 def test_a_phrase_of_our_own(own: Own) -> None:
     """The phrase names what a plain walk over the calendar names; ambiguity is asked back, nonsense refused."""
     check(own)

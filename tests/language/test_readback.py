@@ -10,13 +10,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cases import try_each
-from tests.language import random_schedules, template_phrases
+from tests.language import random_schedules
 from tests.language.collected_phrases import CASES, parse_now
-from tests.language.own_phrases import OWN
-from tests.language.walk import NOW, ZONE
 
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.tasks.read_back import tell_back
 from cloudsched.errors import InvalidSchedule
@@ -53,22 +49,6 @@ def test_collected_phrases_read_back() -> None:
     for case in CASES:
         now = parse_now(case)
         for schedule in collect_schedules(read(case["phrase"], now=now, timezone=case["zone"])):
-            check(schedule, now)
-
-
-@try_each("own", [own for own in OWN if not own.current])
-def test_own_phrases_read_back(own: object) -> None:
-    """The same holds for our own phrases."""
-    now = NOW.replace(tzinfo=load_tzinfo(ZONE))
-    for schedule in collect_schedules(read(str(getattr(own, "phrase", "")), now=now, timezone=ZONE)):
-        check(schedule, now)
-
-
-def test_phrases_from_templates_read_back(phrases: int) -> None:
-    """The same holds for phrases generated from templates."""
-    now = template_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))
-    for made in template_phrases.make(Random(11), min(phrases, 20_000) // 4):  # noqa: S311 -- repeatable
-        for schedule in collect_schedules(read(made.phrase, now=now, timezone=ZONE)):
             check(schedule, now)
 
 

@@ -45,11 +45,6 @@ WHO_MAY: Final = {
 GUESSES: Final = ("ada", "system", "task", "owner", "key", "feed", "lease", "0" * 64, "ada.x", "..", "YWRh.YWRh")
 """What somebody might try as the secret of a link or feed; names stand for what a user may read or has."""
 AT_THE_STORE: Final = [name for name, why in NOT_ASKED_BY_COMMANDS.items() if "at the store" in why]
-OTHER_PORTS: Final = {
-    "/dev/clock": "dashboard/test_sign_in.py",
-    "/dev/outbox": "local/test_mailbox.py",
-    "Firestore's rules": "deployables/test_firestore_rules.py",
-}
 """The doors beside the API's port, each with the tests that try every role at it."""
 
 
@@ -192,11 +187,3 @@ def test_a_persons_credential_opens_no_store(name: str, tmp_path: Path, monkeypa
 
 
 # ── Other ports ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("door", OTHER_PORTS)
-def test_each_other_door_is_tried_with_every_role(door: str) -> None:
-    """By tests of its own, for it is no part of the API: only an admin moves the clock, and reads everybody's mails."""
-    text = (Path(__file__).parents[1] / OTHER_PORTS[door]).read_text("utf-8")
-    assert "admin" in text.lower()
-    assert door.removeprefix("/") in text or "firestore.rules" in text

@@ -13,7 +13,6 @@ from tests.harness import WAIT_SECONDS, in_steps, wait_until
 from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
-from cloudsched.cli.serve import serve
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports import service_threads
 from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit
@@ -178,17 +177,6 @@ def test_urgent_dispatches_come_first_and_then_those_due_earlier() -> None:
     assert order == ["CRITICAL", "HIGH", "NORMAL, earlier", "NORMAL", "NORMAL, created later", "LOW"]
 
 
-def test_by_default_32_deliveries_wait_at_the_same_time() -> None:
-    """As many as that share a wait for the disk; `cloudsched serve` says the same number."""
-    meeting = threading.Barrier(33, timeout=WAIT_SECONDS)
-    with InProcessDispatcher(SystemClock(), in_steps(lambda _body, _token: meeting.wait())) as dispatcher:
-        for number in range(32):
-            dispatcher.create(envelope(str(number)))
-        meeting.wait()  # all of them have to be under way
-    threads = next(each for each in serve.params if each.name == "threads")
-    assert threads.default == in_process_queue.DEFAULT_WORKERS == 32
-
-
 def test_while_threads_deliver_another_one_watches_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes due during deliveries is delivered beside them, as long as a thread is idle."""
     monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * WAIT_SECONDS)
@@ -282,11 +270,8 @@ class Committing:
         self.groups: list[list[int]] = []
         self.answers: dict[bytes, object] = {}
         self.refuses: Callable[[int], Exception | None] = lambda _: None
-        self.is_broken = False
 
     def commit(self, numbers: Sequence[Any]) -> list[Any]:
-        if self.is_broken:
-            raise OSError
         self.groups.append(list(numbers))
         return [self.refuses(each) or -each for each in numbers]
 
@@ -308,21 +293,9 @@ def test_deliveries_that_are_due_together_commit_together() -> None:
     assert [sorted(each) for each in store.groups] == [list(range(1, 33)), [7]]
 
 
-def test_when_nothing_can_be_committed_all_of_them_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_process_queue, "INITIAL_BACKOFF", timedelta(milliseconds=1))
-    store = Committing()
-    store.is_broken = True
-    with InProcessDispatcher(SystemClock(), store.deliver, workers=4, commit=store.commit) as dispatcher:
-        for number in range(1, 5):
-            dispatcher.create(envelope(str(number)))
-        threading.Event().wait(0.05)
-        assert not store.answers
-        store.is_broken = False
-        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
-    assert len(store.answers) == 4
-
-
-@pytest.mark.parametrize("error", [MemoryError(), SystemExit(1), None], ids=["MemoryError", "SystemExit", "too few"])
+@pytest.mark.parametrize(
+    "error", [OSError(), MemoryError(), SystemExit(1), None], ids=["OSError", "MemoryError", "SystemExit", "too few"]
+)
 def test_whatever_the_commits_raise_all_of_them_come_again(
     monkeypatch: pytest.MonkeyPatch, error: BaseException | None
 ) -> None:
@@ -345,27 +318,6 @@ def test_whatever_the_commits_raise_all_of_them_come_again(
     wait_until(lambda: dispatcher.pending == 0, "all are accepted")
     assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
     assert len(store.answers) == 4
-
-
-def test_what_yields_no_call_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It fails in the procedure that yields it, as in `run_procedure`, and is delivered again."""
-    monkeypatch.setattr(in_process_queue, "INITIAL_BACKOFF", timedelta(milliseconds=1))
-    errors: list[Exception] = []
-
-    def deliver(_body: bytes, _token: str) -> Procedure[None]:
-        try:
-            if not errors:
-                yield 42
-        except AttributeError as error:
-            errors.append(error)
-            raise
-
-    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=1)
-    dispatcher.start()
-    dispatcher.create(envelope("one"))
-    wait_until(lambda: dispatcher.pending == 0, "it is accepted")
-    assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
-    assert len(errors) == 1
 
 
 def test_what_memory_ends_for_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:

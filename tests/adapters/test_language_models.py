@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply
 
-from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD, CircuitBreakerProxy
 from cloudsched.adapters.language_models import require_safe_url
 from cloudsched.engine.ports.model import metered
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
@@ -184,16 +183,6 @@ def test_what_a_chat_says_besides_an_answer(kind: str, content: dict[str, Any]) 
         with pytest.raises(UnusableAnswer) as error:
             ask(server)
     assert error.value.kind == kind
-
-
-def test_the_circuit_opens(server: ModelServer) -> None:
-    """A model that fails again and again is not asked for a while."""
-    server.answer({}, 400)
-    guarded = CircuitBreakerProxy(server.model(), ModelUnavailable, "The model").port
-    for _ in range(FAILURE_THRESHOLD + 3):
-        with pytest.raises(ModelUnavailable):
-            guarded.complete("Do it.", {}, SCHEMA)
-    assert len(server.requests) == FAILURE_THRESHOLD
 
 
 @pytest.mark.parametrize("url", ["http://example.com/v1", "ftp://example.com", "example.com", "http://10.0.0.1/v1"])

@@ -85,28 +85,21 @@ def test_a_wrong_password_keeps_the_mail_waiting(tmp_path: Path) -> None:
         assert "sesame" not in f"{caught.value} {target!r}"
 
 
+@pytest.mark.parametrize("place", ["recipient", "data"])
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
         ("450 4.2.1 busy", DeliveryDelayed),
-        ("421 closing", DeliveryDelayed),
-        ("550 5.7.1 spam", DeliveryRefused),
         ("550 5.1.1 no such user", DeliveryRefused),
     ],
 )
-def test_what_a_refused_recipient_means(server: MailServer, answer: str, kind: type[Exception]) -> None:
-    """4xx is tried later, 5xx ends with the reason."""
-    server.answers["ada@example.com"] = answer
+def test_what_a_refusal_means(server: MailServer, place: str, answer: str, kind: type[Exception]) -> None:
+    """Of the recipient or the text: 4xx is tried later, 5xx ends with the reason."""
+    if place == "data":
+        server.data_answer = answer
+    else:
+        server.answers["ada@example.com"] = answer
     with pytest.raises(kind, match=answer[4:]) as caught:
-        sender_to(server).send(make_message(), ADA)
-    assert type(caught.value) is kind
-
-
-@pytest.mark.parametrize(("answer", "kind"), [("451 later", DeliveryDelayed), ("554 no", DeliveryRefused)])
-def test_what_a_refused_text_means(server: MailServer, answer: str, kind: type[Exception]) -> None:
-    """The answer to DATA is read like the others."""
-    server.data_answer = answer
-    with pytest.raises(kind) as caught:
         sender_to(server).send(make_message(), ADA)
     assert type(caught.value) is kind
 

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests import greeting_app
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.production import (
     INDEX_FILE,
@@ -24,19 +23,14 @@ from tests.adapters.firestore.production import (
     ProductionRules,
 )
 from tests.conftest import MakeTask
-from tests.harness import LocalClient
 from tests.record_kinds import list_record_kinds
-from werkzeug.wrappers import Request
 
-from cloudsched import Settings
-from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.firestore import listener as listeners
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.listener import FirestoreListener
 from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import backoff
-from cloudsched.config.access import Access
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -56,16 +50,10 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import Commit, InboxStore, Listener, Store, VersionedLock
-from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.pull.overview import WorkerPresence
 from cloudsched.engine.tasks.shard_sweeps import SweepNote
 from cloudsched.engine.tasks.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
-from cloudsched.web.api.openapi import build_document
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
-from cloudsched.web.functions import serve_api
-from cloudsched.worker.store_source import StoreSource
 
 RECORDS = (
     Feed,
@@ -293,15 +281,6 @@ def test_every_index_is_needed(
         assert any(map(fewer.why_refused, rules.queries)), f"no query needs {index}"
 
 
-def test_a_missing_index_is_found(rules: ProductionRules) -> None:
-    """The stand-in refuses as production does, and the refusal says which index is missing."""
-    needed = next(each for each in rules.indexes.composites if dict(each.fields).keys() == {"handler", "createdAt"})
-    rules.indexes = rules.indexes.without(needed)
-    with closing(FirestoreStore(**DATABASE)) as store, pytest.raises(Exception, match="requires an index"):  # type: ignore[arg-type]
-        store.list_tasks(TaskQuery(handler="greet"), limit=1)
-    assert rules.refusals
-
-
 def test_nothing_else_is_indexed(rules: ProductionRules) -> None:
     """Every collection that has documents exempts its fields: a map could need more entries than Firestore allows."""
     for collection in (
@@ -318,70 +297,4 @@ def test_nothing_else_is_indexed(rules: ProductionRules) -> None:
         assert not rules.indexes.single_field_indexes(collection, "payload.anything")
 
 
-class NoQueue:
-    """A queue that takes everything."""
-
-    def create(self, message: object) -> None:
-        """Forget it."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-PARAMETERS = {
-    "owner": "ada",
-    "status": "PAUSED",
-    "handler": "greet",
-    "label": "team=payments",
-    "category": "REPORT",
-    "dueFrom": "2027-01-01T09:00:00Z",
-    "dueUntil": "2027-01-02T09:00:00Z",
-    "orderBy": "nextExecutionTime",
-    "from": "2027-01-01T09:00:00Z",
-    "until": "2027-01-02T09:00:00Z",
-    "pageSize": "5",
-    "trouble": "FAILED",
-    "troubleUntil": None,
-    **dict.fromkeys(("search", "calls", "error", "errorType", "minDuration", "minLateness")),
-    "pageToken": None,
-}
 """Values of the parameters of the lists of the API; the others are tried at the ports."""
-
-
-def every_parameter_set(names: list[str]) -> Iterator[dict[str, str]]:
-    """Yield every combination of the parameters that have a value."""
-    given = [(name, value) for name in names if (value := PARAMETERS[name]) is not None]
-    for size in range(len(given) + 1):
-        yield from map(dict, itertools.combinations(given, size))
-
-
-@pytest.mark.parametrize("role", ["admin", "user"])
-def test_every_request_of_the_api_is_served_with_the_indexes(rules: ProductionRules, role: str) -> None:
-    """Every parameter of every list, in every combination; a creation that quotas count; the sweep; a worker."""
-    key, kept = create_key("k", Role(role), "ada" if role == "user" else None)
-    access = Access(api_keys=(str(kept),), max_active_tasks=5, max_creations=5)
-    settings = Settings(
-        firestore_emulator="localhost:1", secret="x" * 40, executor_url="http://localhost:1", access=access
-    )
-    app = greeting_app.app
-    with app.override(settings, dispatcher=NoQueue(), clock=ManualClock(NOW)):
-        client = LocalClient(Request.application(lambda request: serve_api(app, request)))
-        headers = {"X-API-Key": key}
-        paths = build_document()["paths"]
-        for path, operations in paths.items():
-            parameters = operations.get("get", {}).get("parameters", ())
-            names = [each["name"] for each in parameters if each["in"] == "query" and each["name"] in PARAMETERS]
-            for query in every_parameter_set(names):
-                response = client.get(path.replace("{", "").replace("}", ""), query_string=query, headers=headers)
-                assert response.status_code < 500, (path, query, response.text)
-        lists = ("/v1/tasks", "/v1/executions", "/v1/occurrences")
-        listed = {each["name"] for path in lists for each in paths[path]["get"]["parameters"]}
-        assert listed == set(PARAMETERS)
-        body = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
-        assert client.post("/v1/tasks", json=body, headers=headers).status_code == 201
-        app.container.sweeper.sweep()
-        for owner in (None, "ada"):
-            worker = WorkerFilter(queue="gpu", skills=("a", "b"), owner=owner)
-            assert not StoreSource(app, worker, "").claim(3)
-    assert rules.refusals == []
-    assert len(rules.queries) > 60

@@ -70,14 +70,3 @@ def test_callers_that_fail_together_retry_at_different_times(stepped_time: Stepp
 
         channel.retry(fail_once, {grpc.StatusCode.ABORTED}, Backoff(DEADLINE))
     assert len(set(stepped_time.pauses)) == 20
-
-
-def test_other_codes_are_not_retried(stepped_time: SteppedTime) -> None:
-    """An error that a retry cannot fix is raised at once."""
-
-    def fail(_: float) -> None:
-        raise Failure
-
-    with pytest.raises(Failure):
-        channel.retry(fail, {grpc.StatusCode.UNAVAILABLE}, Backoff(DEADLINE))
-    assert not stepped_time.pauses

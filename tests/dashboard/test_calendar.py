@@ -243,31 +243,6 @@ def test_what_nobody_has_begun_is_late_and_not_due() -> None:
     assert [row["status"].word for row in page["table"]] == ["Skipped", "Late", "Due"]
 
 
-class CountingApi:
-    """Answers full pages for ever, and counts them."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def get(self, path: str, **_: object) -> Json:
-        self.calls += 1
-        name = path.rpartition("/")[2]
-        record = {**ended("2027-03-22T10:00:00Z"), **occurrence("2027-03-28T10:00:00Z")}
-        return {name: [record] * 500, "nextPageToken": "more"}
-
-    def find(self, path: str, **__: object) -> Json:
-        self.calls += 1
-        return {"days": []} if path.endswith("counts") else {}
-
-
-def test_a_look_asks_for_a_bounded_number_of_pages() -> None:
-    """However much there is: at most 500 of each, in a page, and two requests for counts."""
-    api = CountingApi()
-    found = calendar_view.fetch(api, look(week="2027-03-22"))  # type: ignore[arg-type]  # all that fetch uses
-    assert len(found["ran"]) == len(found["due"]) == 500
-    assert api.calls == 4
-
-
 def test_the_week_shows_past_and_future(ui: str) -> None:
     """Of the demo's week: what failed and ran, and on Sunday what is due, an hour later by the clock change."""
     week = {"week": "2027-03-22", "tz": "Europe/Paris"}

@@ -12,7 +12,7 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dashboard.conftest import PARIS, look
-from tests.dashboard.test_calendar import CountingApi, answer, occurrence
+from tests.dashboard.test_calendar import answer, ended, occurrence
 
 from cloudsched.dashboard import calendar_view
 from cloudsched.dashboard.calendar_chart import Bin, make_span
@@ -83,6 +83,23 @@ def test_addresses_lead_to_days_and_to_the_months_around() -> None:
     assert ("month", "2027-01") in page["kept"]
     week = calendar_view.build(answer(), look(week="2027-03-22"))
     assert {name: href for name, href, _ in week["spans"]}["Month"] == "?month=2027-03"
+
+
+class CountingApi:
+    """Answers full pages for ever, and counts them."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def get(self, path: str, **_: object) -> dict[str, Any]:
+        self.calls += 1
+        name = path.rpartition("/")[2]
+        record = {**ended("2027-03-22T10:00:00Z"), **occurrence("2027-03-28T10:00:00Z")}
+        return {name: [record] * 500, "nextPageToken": "more"}
+
+    def find(self, path: str, **__: object) -> dict[str, Any]:
+        self.calls += 1
+        return {"days": []} if path.endswith("counts") else {}
 
 
 def test_a_month_asks_for_a_bounded_number_of_pages() -> None:

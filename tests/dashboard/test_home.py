@@ -265,12 +265,3 @@ def test_what_was_not_asked_of_the_future_is_hatched() -> None:
     assert 'fill="url(#hatch)"' in cut["strip"]
     assert "what comes after that is hatched" in cut["stripText"]
     assert "hatch" not in home_view.build(answer(due={"occurrences": [soon]}), visit())["strip"]
-
-
-def test_who_may_only_look_is_offered_no_verb() -> None:
-    """What needs somebody is shown to them all the same."""
-    bad = task("bad", consecutiveFailures=1, allowedVerbs=[])
-    paused = task("stuck", status="PAUSED", consecutiveFailures=1, allowedVerbs=[])
-    failed = needing("FAILED", [bad], records={"bad": execution("bad")}, startable=[])
-    needs = [*list_needs(failed), *list_needs(needing("PAUSED", [paused]))]
-    assert [(need.retry_question, need.resume_question) for need in needs] == [(None, "")] * 2

@@ -106,14 +106,6 @@ def test_a_failure_is_readable(ui: str) -> None:
     assert re.search(r"<details>\s*<summary>Traceback</summary>", text)
 
 
-def test_home_names_tasks_by_their_titles(ui: str) -> None:
-    """Ids stand in addresses; people read titles."""
-    text = get(f"{ui}/").text
-    assert ">Sync catalogue &lt;script&gt;" in text
-    assert ">Monthly close<" in text
-    assert ">sync<" not in text
-
-
 def test_a_task_may_be_called_new(stack: Stack, ui: str) -> None:
     """The form for a new task has an address that no task has."""
     schedule = {"at": "2099-01-01T00:00:00Z"}

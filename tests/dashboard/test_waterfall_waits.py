@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import NOW, find_execution, get
+from tests.dashboard.conftest import NOW
 
 from cloudsched.dashboard.execution_view import FOLDED, find_payload, show_content
 from cloudsched.dashboard.waterfall import WAITS, draw_axis, draw_ground, draw_row, make_waterfall
@@ -172,10 +172,3 @@ def test_big_results_are_folded_and_can_be_fetched() -> None:
     assert (small.is_folded, small.download) == (False, "")
     assert (big.is_folded, big.download, big.size) == (True, "x.json", "100.0 kB")
     assert FOLDED < len(big.text) < 30_000
-
-
-def test_a_page_says_what_its_handler_got(ui: str) -> None:
-    """The payload of the task's own, since nobody has edited it."""
-    page = get(f"{ui}/tasks/weekday-report/executions/{find_execution(ui, 'weekday-report')}")
-    assert "What its handler got" in page.text
-    assert "Its task&#39;s payload." in page.text

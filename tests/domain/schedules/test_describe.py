@@ -167,6 +167,12 @@ def test_on_which_day_weeks_begin_is_said_where_it_changes_the_days() -> None:
     assert said > 200
 
 
+def test_without_a_start_the_day_on_which_weeks_begin_may_matter() -> None:
+    """The start is not known yet, so that is said."""
+    schedule = Schedule(rrule="FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=SU")
+    assert schedule.describe().startswith("every 2 weeks on Tuesday and Sunday (weeks begin on Sunday), UTC")
+
+
 @try_each(
     "fields, text, leaves_out",
     [

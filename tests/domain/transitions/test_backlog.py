@@ -187,6 +187,28 @@ def test_every_occurrence_that_came_due_ends_with_exactly_one_record(
     assert all(record.status.is_final for record in world.records.values())
 
 
+def test_an_occurrence_beyond_an_earlier_end_is_recorded_once_though_the_task_starts_again() -> None:
+    """An earlier end skips it, a cancel ends those that were kept, and without an end it is not planned again."""
+    world = Deployment()
+    world.advance(HOUR)
+    world.edit(until=(world.now - MINUTE).isoformat())
+    world.apply(lifecycle.cancel(world.task, world.now))
+    assert world.statuses() == {0: "CANCELLED", 1: "SKIPPED"}
+    world.edit(until=None)
+    assert world.task.next_execution_time == world.now + HOUR
+
+
+def test_an_occurrence_beyond_an_earlier_end_is_recorded_once_though_the_schedule_changes() -> None:
+    """The end goes back and forth, and the new schedule has that occurrence as well."""
+    world = Deployment(schedule=MINUTELY, catchUp="all")
+    world.advance(HOUR)
+    for end in (world.now - MINUTE, START - HOUR):
+        world.edit(until=end.isoformat())
+    world.edit(until=None)
+    world.edit(schedule=HOURLY)
+    assert world.task.next_execution_time == world.now + HOUR
+
+
 def overdue(hours: float = 3, **fields: Any) -> Deployment:
     """Return a deployment in which nothing was delivered for some hours; its first occurrence is an hour away."""
     world = Deployment(**{"schedule": {**HOURLY, "dtstart": "2027-01-01T01:00:00"}, **fields})

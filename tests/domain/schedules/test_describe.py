@@ -11,6 +11,7 @@ from tests.cases import try_each
 
 from cloudsched.domain.schedules.describe import describe
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.errors import InvalidSchedule
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
@@ -171,6 +172,27 @@ def test_without_a_start_the_day_on_which_weeks_begin_may_matter() -> None:
     """The start is not known yet, so that is said."""
     schedule = Schedule(rrule="FREQ=WEEKLY;INTERVAL=2;BYDAY=TU,SU;WKST=SU")
     assert schedule.describe().startswith("every 2 weeks on Tuesday and Sunday (weeks begin on Sunday), UTC")
+
+
+def test_different_positions_have_different_texts() -> None:
+    """Whatever BYSETPOS picks from a week or a day: schedules with the same text have the same occurrences."""
+    by_text: dict[str, set[tuple[datetime, ...]]] = {}
+    weeks = itertools.product(
+        ("", ";BYDAY=TU", ";BYDAY=MO,SU", ";BYDAY=MO,TU,WE,TH,FR", ";BYDAY=SA,SU,MO"), (";WKST=MO", ";WKST=SU")
+    )
+    days = [f"FREQ=DAILY{days}" for days in ("", ";BYDAY=MO,SU", ";BYDAY=MO,TU,WE,TH,FR")]
+    periods = [*(f"FREQ=WEEKLY{days}{start}" for days, start in weeks), *days]
+    times = ("", ";BYHOUR=9", ";BYHOUR=9,17", ";BYHOUR=7,9,17")
+    positions = ("", ";BYSETPOS=1", ";BYSETPOS=-1", ";BYSETPOS=2", ";BYSETPOS=-2", ";BYSETPOS=1,-1")
+    for parts in itertools.product(periods, times, positions):
+        try:
+            schedule = Schedule(rrule="".join(parts), **START)
+            found = tuple(schedule.upcoming(datetime(2027, 1, 1, tzinfo=UTC), 12))
+        except InvalidSchedule:  # there is nothing to pick
+            continue
+        by_text.setdefault(schedule.describe(), set()).add(found)
+    assert len(by_text) > 60
+    assert {text: found for text, found in by_text.items() if len(found) > 1} == {}
 
 
 @try_each(

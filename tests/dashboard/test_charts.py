@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from cloudsched.dashboard.life_chart import (
     Bar,
     Lived,
-    count_bins,
     count_due,
     draw_lateness,
     draw_life,
@@ -40,7 +39,8 @@ def test_a_strip_counts_each_once(minutes: list[int], bins: int) -> None:
     """Whatever lies in the span is in exactly one bar, and nothing else is."""
     start, end = at(-720), at(720)
     instants = [at(each) for each in minutes]
-    assert sum(count_bins(instants, start, end, bins)) == sum(start <= each < end for each in instants)
+    bars = make_bars(instants, [], start, end, bins=bins)
+    assert sum(bar.good for bar in bars) == sum(start <= each < end for each in instants)
 
 
 @given(MINUTES, MINUTES)

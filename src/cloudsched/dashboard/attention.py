@@ -177,25 +177,21 @@ def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) 
 def _build_failed(answer: Json, visit: Visit) -> Iterator[Need]:
     """Yield a row for each handler whose tasks failed last: the task, or their number and the latest."""
     for group in _group_failed(answer["tasks"].get("FAILED", ()))[:_SHOWN]:
+        latest, handler = group[0], group[0]["handler"]
         if len(group) == 1:
-            yield _build_failed_task(group[0], answer, visit)
-        else:
-            yield _build_failed_tasks(group, answer, visit)
-
-
-def _build_failed_tasks(group: Sequence[Json], answer: Json, visit: Visit) -> Need:
-    latest, handler = group[0], group[0]["handler"]
-    record = answer["records"].get(latest["id"])
-    error = "" if record is None else f": {build_execution(record, visit)['outcome']}"
-    return Need(
-        key=f"handler {handler}",
-        status=show_status("FAILED"),
-        title=f"{len(group):,} tasks of {handler}",
-        href=f"runs?{urlencode({'handler': handler, 'status': 'FAILED', 'within': 'any'})}",
-        what="failed last, the latest to begin",
-        at=latest.get("failingSince"),
-        detail=f"{latest['title']}{error}",
-    )
+            yield _build_failed_task(latest, answer, visit)
+            continue
+        record = answer["records"].get(latest["id"])
+        error = "" if record is None else f": {build_execution(record, visit)['outcome']}"
+        yield Need(
+            key=f"handler {handler}",
+            status=show_status("FAILED"),
+            title=f"{len(group):,} tasks of {handler}",
+            href=f"runs?{urlencode({'handler': handler, 'status': 'FAILED', 'within': 'any'})}",
+            what="failed last, the latest to begin",
+            at=latest.get("failingSince"),
+            detail=f"{latest['title']}{error}",
+        )
 
 
 def _build_failed_task(task: Json, answer: Json, visit: Visit) -> Need:

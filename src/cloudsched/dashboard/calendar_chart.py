@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from cloudsched.dashboard.chart_axis import (
-    Move,
-    draw_picture,
-    draw_vertical,
-    element,
-    group,
-    make_moves,
-    percent,
-)
+from cloudsched.dashboard.chart_axis import Move, draw_picture, draw_vertical, element, group, make_moves, percent
 from cloudsched.dashboard.times import DAY, WallDay
 
 if TYPE_CHECKING:
@@ -110,7 +102,12 @@ TIERS: Final = (440, 690, 820, 1080)
 
 A label that has room in one of these has it in all wider ones, because labels keep their size.
 """
-_NARROW, _CAPITAL, _BROAD, _OTHER, _WIDEST = 4.8, 8.8, 12.0, 7.8, 13.0
+_WIDTHS: Final = {
+    **dict.fromkeys("iljtfrI.,:;'|!()[] -", 4.8),
+    **dict.fromkeys("mwMW@%&\N{HORIZONTAL ELLIPSIS}", 12.0),
+    **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ", 8.8),
+}
+_OTHER, _WIDEST = 7.8, 13.0
 """The largest widths of 12-pixel letters in the usual fonts, since text cannot be measured here."""
 _SHIFT, _MARK, _APART = 9, 6, 6
 """In pixels: from the middle of a mark to its label, to its own edge, and the least space between two labels."""
@@ -173,17 +170,7 @@ class Placed:
 
 def measure(label: str) -> float:
     """Return the largest possible width of a label, in pixels."""
-    return sum(map(_measure_letter, label))
-
-
-def _measure_letter(letter: str) -> float:
-    if letter in "iljtfrI.,:;'|!()[] -":
-        return _NARROW
-    if letter in "mwMW@%&\N{HORIZONTAL ELLIPSIS}":
-        return _BROAD
-    if not letter.isascii():
-        return _WIDEST
-    return _CAPITAL if letter.isupper() else _OTHER
+    return sum(_WIDTHS.get(letter, _OTHER if letter.isascii() else _WIDEST) for letter in label)
 
 
 def place_marks(marks: Sequence[Mark], now: float | None, lanes: int) -> tuple[list[Placed], tuple[int, ...]]:
@@ -354,18 +341,9 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
         shape = element("svg", cross, x=percent(mark.at), y=y, overflow="visible")
     else:
         shape = element("circle", cls="o" if mark.is_future else "f-past", cx=percent(mark.at), cy=y, r=4.5)
-    label = (
-        element(
-            "text",
-            mark.label,
-            x=percent(mark.at),
-            dx=-9 if placed.is_left else 9,
-            y=y + 4,
-            text_anchor="end" if placed.is_left else "start",
-        )
-        if placed.has_label
-        else group()
-    )
+    side, shift = ("end", -_SHIFT) if placed.is_left else ("start", _SHIFT)
+    text = mark.label if placed.has_label else ""
+    label = element("text", text, x=percent(mark.at), dx=shift, y=y + 4, text_anchor=side) if text else group()
     names = (("p", not mark.is_future), ("fail", mark.is_bad), (f"w{placed.tier}", placed.tier))
     css = " ".join(name for name, is_so in names if is_so)
     order = {} if is_first else {"tabindex": "-1"}
@@ -374,17 +352,10 @@ def _draw_mark(placed: Placed, *, is_first: bool) -> Markup:
 
 def draw_hours() -> Markup:
     """Return the axis over the rows: the wall-clock hours."""
-    texts = [
-        element(
-            "text",
-            f"{hour:02}",
-            x=percent(hour / 24),
-            y=18,
-            cls="alt" if hour % 6 else "",
-            text_anchor="middle" if hour else "start",
-        )
-        for hour in _HOURS
-    ]
+    texts = []
+    for hour in _HOURS:
+        css, side = "alt" if hour % 6 else "", "middle" if hour else "start"
+        texts.append(element("text", f"{hour:02}", x=percent(hour / 24), y=18, cls=css, text_anchor=side))
     return draw_picture(26, *texts)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import calendar
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -115,8 +116,7 @@ class DayTotals:
 
 def add_totals(days: Sequence[DayTotals]) -> DayTotals:
     """Return the totals of several days together."""
-    names = ("ran", "failed", "due", "late", "skipped")
-    found = Bin(**{name: sum(getattr(each.found, name) for each in days) for name in names})
+    found = Bin(**{each.name: sum(getattr(day.found, each.name) for day in days) for each in fields(Bin)})
     is_past_listed = all(each.is_past_listed for each in days)
     known = [(each.failed, each.others) for each in days if each.is_past_listed or each.ended is not None]
     is_counted = len(known) == len(days)
@@ -125,15 +125,7 @@ def add_totals(days: Sequence[DayTotals]) -> DayTotals:
 
 
 _HEIGHT, _TALL, _LINE, _LEAST = 12, 6, 7, 0.04
-WEEKDAYS: Final = (
-    ("Mo", "Monday"),
-    ("Tu", "Tuesday"),
-    ("We", "Wednesday"),
-    ("Th", "Thursday"),
-    ("Fr", "Friday"),
-    ("Sa", "Saturday"),
-    ("Su", "Sunday"),
-)
+WEEKDAYS: Final = tuple((name[:2], name) for name in calendar.day_name)
 
 
 def build_month(
@@ -172,16 +164,14 @@ def draw_density(totals: DayTotals, most: int) -> Markup:
         parts.append(element("rect", **shown, x="0", y=0, width=percent(others), height=_TALL))
     if due:
         left = min(others, 1 - _LEAST)
-        parts.append(
-            element("rect", cls="o", x=percent(left), y=0.5, width=percent(min(due, 1 - left)), height=_TALL - 1)
-        )
+        width = percent(min(due, 1 - left))
+        parts.append(element("rect", cls="o", x=percent(left), y=0.5, width=width, height=_TALL - 1))
     if not totals.is_future_listed:
         left = min(others + due, 1 - _LEAST)
         parts.append(element("rect", fill="url(#full)", x=percent(left), y=0, width=percent(1 - left), height=_TALL))
     if failed:
-        parts.append(
-            element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=_HEIGHT - _LINE - 1)
-        )
+        tall = _HEIGHT - _LINE - 1
+        parts.append(element("rect", cls="f-fail", x="0", y=_LINE + 1, width=percent(failed), height=tall))
     return draw_picture(_HEIGHT, *parts)
 
 

@@ -248,6 +248,8 @@ def build(answer: Json, visit: Visit) -> Json:
     rows, tail = ([], "") if is_month else _build_rows(days, facts, chosen, visit)
     addresses = {each.day: write_address(visit, "day", each.day) for each in days}
     totals = {day: each.totals for day, each in facts.items()}
+    is_whole = totals[chosen.day].is_past_listed and totals[chosen.day].is_future_listed
+    kept = "in all" if is_whole else "of those that are drawn"
     return {
         "sentence": write_sentence(days, [*totals.values()], visit),
         "notes": list(write_notes(answer, visit)),
@@ -257,7 +259,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "monthName": f"{span.first:%B %Y}",
         "weekdays": WEEKDAYS,
         "tableName": f"{chosen.day:%A} {chosen.day.day} {chosen.day:%B}",
-        "tableNote": _write_note(len(listed), totals[chosen.day], write_hours(chosen.length)),
+        "tableNote": f"{write_hours(chosen.length)}, {len(listed):,} {kept}",
         "table": table[:_LISTED],
         "moreRows": len(table) - _LISTED,
         "spans": [(kind.capitalize(), write_address(visit, kind, chosen.day), kind == span.kind) for kind in KINDS],
@@ -272,11 +274,6 @@ def _choose_day(days: Sequence[WallDay], visit: Visit) -> WallDay:
     """Return the day whose table is shown: today, one with a clock change, or the first."""
     today = visit.now.astimezone(visit.zone).date()
     return next((each for each in days if each.day == today), next((each for each in days if each.spans), days[0]))
-
-
-def _write_note(count: int, totals: DayTotals, span: str) -> str:
-    is_whole = totals.is_past_listed and totals.is_future_listed
-    return f"{span}, {count:,} {'in all' if is_whole else 'of those that are drawn'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,17 +348,11 @@ def _build_rows(
     is_week = len(days) > 1
     today = visit.now.astimezone(visit.zone).date()
     parts, bar = (24, "hour") if is_week else (96, "quarter of an hour")
-    bins = {
-        each.day: count_bins(
-            [
-                (each.place(item.at), item.kind)
-                for item in facts[each.day].entries
-                if item.task_id in facts[each.day].busy
-            ],
-            parts,
-        )
-        for each in days
-    }
+    bins = {}
+    for each in days:
+        fact = facts[each.day]
+        places = [(each.place(item.at), item.kind) for item in fact.entries if item.task_id in fact.busy]
+        bins[each.day] = count_bins(places, parts)
     heights = (max(one.ran + one.skipped + one.late, one.failed, one.due) for row in bins.values() for one in row)
     most = max(heights, default=1) or 1
     rows = []

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.chart_axis import draw_picture, draw_vertical, element, group, percent
@@ -200,13 +200,12 @@ def find_ticks(start: datetime, end: datetime, zone: zoneinfo.ZoneInfo) -> Itera
     tick += step * max(0, (earliest - midnight) // step)
     while tick <= until:
         if tick >= earliest:
-            text = f"{tick.day} {tick:%b}" if (tick.hour, tick.minute, tick.second) == (0, 0, 0) else f"{tick:%H:%M}"
-            yield tick.replace(tzinfo=zone), _with_seconds(text, tick, step)
+            if step < timedelta(minutes=1):
+                text = f"{tick:%H:%M:%S}"
+            else:
+                text = f"{tick:%H:%M}" if (tick.hour, tick.minute) != (0, 0) else f"{tick.day} {tick:%b}"
+            yield tick.replace(tzinfo=zone), text
         tick += step
-
-
-def _with_seconds(text: str, tick: datetime, step: timedelta) -> str:
-    return f"{tick:%H:%M:%S}" if step < timedelta(minutes=1) else text
 
 
 def _find_month_ticks(
@@ -240,35 +239,26 @@ class Bar:
     due: int = 0
 
 
-def count_bins(instants: Iterable[datetime], start: datetime, end: datetime, bins: int) -> list[int]:
-    """Return the number of instants in each of the equal parts of a span. Those outside it are not counted."""
-    counts = [0] * bins
-    for at in instants:
-        if start <= at < end:
-            counts[min(bins - 1, int((at - start) / (end - start) * bins))] += 1
-    return counts
-
-
 def make_bars(
     good: Iterable[datetime], bad: Iterable[datetime], start: datetime, end: datetime, *, bins: int
 ) -> list[Bar]:
     """Return equal bars of a span, with the past runs in each."""
-    counts = [count_bins(each, start, end, bins) for each in (good, bad)]
-    width = (end - start) / bins
+    ran, failed = sorted(good), sorted(bad)
+    edges = [start + (end - start) * index / bins for index in range(bins + 1)]
     return [
-        Bar(start + width * index, start + width * (index + 1), *(each[index] for each in counts))
-        for index in range(bins)
+        Bar(first, last, _count_between(ran, first, last), _count_between(failed, first, last))
+        for first, last in pairwise(edges)
     ]
 
 
 def count_due(bars: Iterable[Bar], due: Iterable[datetime]) -> list[Bar]:
     """Return the bars with the due runs in each."""
     left = sorted(due)
-    counted = []
-    for each in bars:
-        begin, stop = bisect_left(left, each.start), bisect_left(left, each.end)
-        counted.append(replace(each, due=stop - begin))
-    return counted
+    return [replace(each, due=_count_between(left, each.start, each.end)) for each in bars]
+
+
+def _count_between(ordered: Sequence[datetime], start: datetime, end: datetime) -> int:
+    return bisect_left(ordered, end) - bisect_left(ordered, start)
 
 
 def draw_strip(
@@ -321,7 +311,11 @@ def draw_lateness(
     shown = [(at, late) for at, late in starts if start <= at <= now]
     most = max((late for _, late in shown), default=timedelta(0))
     base = _LATE_TOP + _LATE_TALL
-    marks = list(_draw_stems(shown, most, start, end - start))
+    marks = []
+    for at, late in shown:
+        tall = 2.0 + (_LATE_TALL - 2) * (late / most if most else 0)
+        x = percent((at - start) / (end - start))
+        marks.append(element("rect", cls="f-past", x=x, width=2, y=base - tall, height=tall))
     marks.append(element("line", cls="base", x1=0, x2="50%", y1=base, y2=base))
     if most:
         at = next(at for at, late in shown if late == most)
@@ -332,15 +326,6 @@ def draw_lateness(
         marks.append(element("text", label, x=percent(place), dx=shift, y=_LATE_TOP - 2, text_anchor=side))
     marks.append(element("line", cls="nowl", x1="50%", x2="50%", y1=0, y2=base + 6))
     return draw_picture(base + 8, *marks)
-
-
-def _draw_stems(
-    shown: Iterable[tuple[datetime, timedelta]], most: timedelta, start: datetime, span: timedelta
-) -> Iterator[Markup]:
-    for at, late in shown:
-        tall = 2.0 + (_LATE_TALL - 2) * (late / most if most else 0)
-        x = percent((at - start) / span)
-        yield element("rect", cls="f-past", x=x, width=2, y=_LATE_TOP + _LATE_TALL - tall, height=tall)
 
 
 MARKS: Final = 12

@@ -126,7 +126,8 @@ def _build_budget(budget: Json) -> Json:
 
 
 def _write_sentence(answer: Json, *, is_partial: bool) -> str:
-    total, name = answer["total"], _name_month(answer["month"])
+    total, first = answer["total"], date.fromisoformat(f"{answer['month']}-01")
+    name = f"{first:%B %Y}"
     if not answer["usage"]:
         return f"{name}: nothing was used."
     whose = write_count(len({each["owner"] for each in answer["usage"]}), "owner", "owners")
@@ -140,9 +141,9 @@ def _write_sentence(answer: Json, *, is_partial: bool) -> str:
 
 
 def _write_notes(answer: Json, visit: Visit) -> list[str]:
-    notes = (
-        [] if answer["isComplete"] else ["More has changed than one look reads: reload the page to sum up the rest."]
-    )
+    notes = []
+    if not answer["isComplete"]:
+        notes.append("More has changed than one look reads: reload the page to sum up the rest.")
     if visit.owner is not None:
         notes.append(f"You see what was used for {visit.owner}.")
     return notes
@@ -155,10 +156,6 @@ def _find_months(month: str, visit: Visit) -> list[tuple[str, str]]:
     if month < present:
         found.append(("After →", f"{first + timedelta(days=31):%Y-%m}"))
     return [(name, visit.with_query(month=None if each == present else each, page=None)) for name, each in found]
-
-
-def _name_month(month: str) -> str:
-    return f"{date.fromisoformat(f'{month}-01'):%B %Y}"
 
 
 def _now(visit: Visit) -> str:

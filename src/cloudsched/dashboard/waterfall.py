@@ -51,6 +51,11 @@ class Stretch:
         """Return its length in time."""
         return self.end - self.start
 
+    def place(self, at: datetime) -> float:
+        """Return an instant's place as a fraction of the axis's width. One outside lies at its end."""
+        part = (at - self.start) / self.duration if self.duration else 0.0
+        return self.left + self.width * min(1.0, max(0.0, part))
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -66,9 +71,7 @@ class Scale:
     def place(self, at: datetime) -> float:
         """Return an instant's place as a fraction of the width. One outside the axis lies at its end."""
         index = max(0, bisect_right(self.stretches, at, key=lambda stretch: stretch.start) - 1)
-        stretch = self.stretches[index]
-        part = (at - stretch.start) / stretch.duration if stretch.duration else 0.0
-        return stretch.left + stretch.width * min(1.0, max(0.0, part))
+        return self.stretches[index].place(at)
 
     def find_instant(self, place: float) -> datetime:
         """Return the instant at a place: the reverse of `place`."""
@@ -302,22 +305,19 @@ def _divide(
     ran = [(bar.start, bar.end) for bar in handler]
     ran += [each for step in steps if step["kind"] == "STEP" for each in _list_tries(step, now)]
     following = [*(begin for begin, _, _ in tries[1:]), end][: len(tries)]
+    retried += [
+        (last, max(last, then))
+        for (_, last, each), then in zip(tries, following, strict=True)
+        if each["status"] != "SUCCEEDED"
+    ]
+    locked = [
+        (parse_instant(each["lockWaitedSince"]), begin) for begin, _, each in tries if each.get("lockWaitedSince")
+    ]
     waits: dict[str, list[Interval]] = {
         "ran": merge(ran),
         "calls": merge(_interval(step, now) for step in steps if step["kind"] == "CALL"),
-        "lock": merge(
-            (parse_instant(each["lockWaitedSince"]), begin) for begin, _, each in tries if each.get("lockWaitedSince")
-        ),
-        "retry": merge(
-            [
-                *retried,
-                *(
-                    (last, max(last, then))
-                    for (_, last, each), then in zip(tries, following, strict=True)
-                    if each["status"] != "SUCCEEDED"
-                ),
-            ]
-        ),
+        "lock": merge(locked),
+        "retry": merge(retried),
         "wait": suspended,
     }
     cuts = sorted({start, end, *(at for spans in waits.values() for span in spans for at in span if start < at < end)})
@@ -388,18 +388,14 @@ _FILLS: Final = {"wait": "url(#hatch)", "calls": "url(#hatch)", "lock": "url(#ga
 
 def draw_ground(waterfall: Waterfall, zone: zoneinfo.ZoneInfo) -> tuple[Markup, Markup]:
     """Return the common ground of all rows: the gaps below their bars, and now above them."""
-    ticks = group(*_draw_tick_lines(waterfall.scale, zone))
-    ground = group(*_draw_gaps(waterfall.scale, _HEIGHT), ticks)
+    ticks = [
+        draw_vertical("ax", stretch.place(at), 0, _HEIGHT)
+        for stretch in waterfall.scale.stretches
+        if not stretch.is_gap and stretch.width > _LEAST_LABELLED
+        for at, _ in find_ticks(stretch.start, stretch.end, zone)
+    ]
+    ground = group(*_draw_gaps(waterfall.scale, _HEIGHT), *ticks)
     return ground, _draw_now(waterfall, _HEIGHT) if waterfall.has_now else group()
-
-
-def _draw_tick_lines(scale: Scale, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
-    for stretch in scale.stretches:
-        if stretch.is_gap or stretch.width <= _LEAST_LABELLED:
-            continue
-        for at, _ in find_ticks(stretch.start, stretch.end, zone):
-            place = stretch.left + stretch.width * ((at - stretch.start) / stretch.duration)
-            yield draw_vertical("ax", place, 0, _HEIGHT)
 
 
 def draw_row(row: WaterfallRow, scale: Scale, ground: tuple[Markup, Markup]) -> Markup:
@@ -455,7 +451,7 @@ def _draw_ticks(stretch: Stretch, zone: zoneinfo.ZoneInfo) -> Iterator[Markup]:
     free = stretch.left * _LEAST_WIDTH + _BEGINNING
     end = (stretch.left + stretch.width) * _LEAST_WIDTH
     for at, label in find_ticks(stretch.start, stretch.end, zone):
-        place = stretch.left + stretch.width * ((at - stretch.start) / stretch.duration)
+        place = stretch.place(at)
         yield draw_vertical("ax", place, 36, _AXIS)
         if free <= place * _LEAST_WIDTH <= end - _TICK_LABEL:
             free = place * _LEAST_WIDTH + _TICK_LABEL
@@ -510,17 +506,9 @@ def _step_row(step: Json, now: datetime) -> WaterfallRow:
         finish = begin + sum((end - start for start, end in tries), timedelta(0))
     else:
         bars = [Bar(begin, finish, "run" if is_waiting else _bar_kind(step["status"]))]
-    name = step.get("name") or step["kind"].lower()
-    return WaterfallRow(
-        step["number"],
-        step["kind"].lower(),
-        name,
-        step["status"],
-        tuple(bars),
-        finish - begin,
-        tries=step.get("attempts", 0),
-        waited=waited,
-    )
+    kind, took, tried = step["kind"].lower(), finish - begin, step.get("attempts", 0)
+    name = step.get("name") or kind
+    return WaterfallRow(step["number"], kind, name, step["status"], tuple(bars), took, tries=tried, waited=waited)
 
 
 def _fold(rows: Iterator[WaterfallRow]) -> Iterator[WaterfallRow]:

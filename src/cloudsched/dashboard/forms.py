@@ -144,11 +144,11 @@ class Field:
 def make_fields(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str]) -> tuple[Field, ...]:
     """Return the fields of a payload's slot."""
     if slot.name + AS_JSON in texts:
-        return (_make_json(slot, slot.name + AS_JSON, texts, errors, "JSON"),)
+        return (_make_json(slot.name + AS_JSON, slot.label, slot.name, texts, errors, "JSON"),)
     if slot.kind == GROUP:
         return (_make_group(slot, texts, errors),)
     if slot.kind == JSON_TEXT:
-        return (_make_json(slot, slot.name, texts, errors, _write_hint(slot)),)
+        return (_make_json(slot.name, slot.label, slot.name, texts, errors, _write_hint(slot)),)
     text, error = texts.get(slot.name, ""), errors.get(slot.name, "")
     is_choice = slot.kind in {CHOICE, YES_NO}
     field = Field(
@@ -188,21 +188,17 @@ def _make_group(slot: Slot, texts: Mapping[str, str], errors: Mapping[str, str])
     others = slot.name + OTHERS
     if slot.takes_more or others in texts:
         label = f"Other fields of {slot.label[0].lower()}{slot.label[1:]}"
-        extra = Field(
-            others, field_id(others), label, "area", texts.get(others, ""), others, "a JSON object",
-            errors.get(others, ""), rows=_AREAS[JSON_TEXT], is_code=True,
-        )  # fmt: skip
-        fields = (*fields, extra)
+        fields = (*fields, _make_json(others, label, others, texts, errors, "a JSON object"))
     hint = slot.hint if slot.is_required else f"{slot.hint} May be left out as a whole.".strip()
     return Field(slot.name, field_id(slot.name), slot.label, "group", path=slot.name, hint=hint, fields=fields)
 
 
-def _make_json(slot: Slot, name: str, texts: Mapping[str, str], errors: Mapping[str, str], hint: str) -> Field:
-    text = texts.get(name, "")
+def _make_json(
+    name: str, label: str, path: str, texts: Mapping[str, str], errors: Mapping[str, str], hint: str
+) -> Field:
+    text, error = texts.get(name, ""), errors.get(name, "")
     rows = min(20, max(_AREAS[JSON_TEXT], text.count("\n") + 2))
-    return Field(
-        name, field_id(name), slot.label, "area", text, slot.name, hint, errors.get(name, ""), rows=rows, is_code=True
-    )
+    return Field(name, field_id(name), label, "area", text, path, hint, error, rows=rows, is_code=True)
 
 
 def _write_hint(slot: Slot) -> str:

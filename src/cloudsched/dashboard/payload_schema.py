@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 Schema = dict[str, Any]
@@ -30,6 +30,12 @@ _LIMITS: Final = {
     "minItems": "at least {} of them",
     "maxItems": "at most {} of them",
     "pattern": "matching {}",
+}
+_FORMAT_WORDS: Final = {
+    "date-time": "an instant with its offset, such as 2027-03-28T09:00:00+02:00",
+    "duration": "a duration, such as PT15M",
+    "email": "an e-mail address",
+    "uri": "an address that begins with https://",
 }
 
 
@@ -90,7 +96,7 @@ class _Reader:
                 return Slot(name, key, label, LINES, hint, item=item, **common)
         if kind in PLAIN:
             words = {TEXT: "text", LONG: "text", CHOICE: ""}.get(kind, kind)
-            hint = _join(description, words if kind != YES_NO else "", *_limits(schema), _describe_format(schema))
+            hint = _join(description, words if kind != YES_NO else "", *_limits(schema))
             return Slot(name, key, label, kind, hint, options=options, **common)
         return Slot(name, key, label, JSON_TEXT, _join(description, "JSON"), **common)
 
@@ -102,17 +108,7 @@ class _Reader:
             if isinstance(part, dict)
         )
         takes_more = bool(schema.get("additionalProperties")) or bool(schema.get("patternProperties"))
-        return Slot(
-            group.name,
-            group.key,
-            group.label,
-            GROUP,
-            group.hint,
-            group.is_required,
-            slots=slots,
-            takes_more=takes_more,
-            default=group.default,
-        )
+        return replace(group, slots=slots, takes_more=takes_more)
 
     def _resolve(self, schema: Schema, seen: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:
         """Return a schema with its references followed and null dropped, and the references so far."""
@@ -152,18 +148,9 @@ def _find_kind(schema: Schema) -> tuple[str, tuple[Any, ...]]:
     return kinds.get(str(type_), JSON_TEXT), ()
 
 
-def _describe_format(schema: Schema) -> str:
-    formats = {
-        "date-time": "an instant with its offset, such as 2027-03-28T09:00:00+02:00",
-        "duration": "a duration, such as PT15M",
-        "email": "an e-mail address",
-        "uri": "an address that begins with https://",
-    }
-    return formats.get(str(schema.get("format")), "")
-
-
 def _limits(schema: Schema) -> list[str]:
-    return [text.format(schema[name]) for name, text in _LIMITS.items() if name in schema]
+    limits = [text.format(schema[name]) for name, text in _LIMITS.items() if name in schema]
+    return [*limits, _FORMAT_WORDS.get(str(schema.get("format")), "")]
 
 
 def _join(description: str, kind: str, *more: str) -> str:
@@ -231,9 +218,10 @@ def read_value(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) -> 
     if not text.strip() and not (slot.is_required and slot.kind in {TEXT, "long"} and slot.name in texts):
         return [] if slot.is_required and slot.kind == LINES else ABSENT
     if slot.kind == LINES and slot.item is not None:
-        found = [_read_plain(slot.item, line.strip(), errors, slot.name) for line in text.split("\n") if line.strip()]
-        return ABSENT if slot.name in errors else found
-    found = _read_plain(slot, text, errors)
+        lines = [line.strip() for line in text.split("\n") if line.strip()]
+        found: Any = [_read_plain(slot.item, line, errors, slot.name) for line in lines]
+    else:
+        found = _read_plain(slot, text, errors)
     return ABSENT if slot.name in errors else found
 
 
@@ -243,19 +231,14 @@ def _read_group(slot: Slot, texts: Mapping[str, str], errors: dict[str, str]) ->
     if others is not ABSENT and not isinstance(others, dict):
         errors[others_name] = "is no JSON object"
     found = {} if not isinstance(others, dict) else dict(others)
-    wanted = slot.is_required or _has_text(slot, texts)
-    if not wanted:
+    has_text = any(name.startswith(f"{slot.name}.") and text.strip() for name, text in texts.items())
+    if not slot.is_required and not has_text:  # it may be left out, and nothing below it was filled in
         return found or ABSENT
     for part in slot.slots:
         value = read_value(part, texts, errors)
         if value is not ABSENT:
             found[part.key] = value
     return found
-
-
-def _has_text(slot: Slot, texts: Mapping[str, str]) -> bool:
-    """Return whether anything was filled in below an object that may be left out."""
-    return any(name.startswith(f"{slot.name}.") and text.strip() for name, text in texts.items())
 
 
 def _read_plain(slot: Slot, text: str, errors: dict[str, str], name: str = "") -> Any:  # noqa: ANN401 - any JSON

@@ -33,20 +33,6 @@ CATCH_UPS: Final = complete_table(
         CatchUpMode.NONE: "run none that was missed",
     },
 )
-_FIRST: Final[tuple[str, ...]] = ("title", "schedule", "timezone")
-MORE: Final[tuple[str, ...]] = (
-    "owner",
-    "description",
-    "labels",
-    "category",
-    "deliveryChannels",
-    "priority",
-    "lockKey",
-    "overlap",
-    "catchUp",
-    "retries",
-)
-NAMES: Final[tuple[str, ...]] = (*_FIRST, *MORE)
 _OF_FOLLOWERS: Final = frozenset({"followsOwner", "startZone"})
 """The fields of a schedule with the zone that it follows. Another zone in the form replaces them."""
 _LABELS: Final = {
@@ -64,6 +50,9 @@ _LABELS: Final = {
     "catchUp": "If some were missed",
     "retries": "Retries",
 }
+NAMES: Final = tuple(_LABELS)
+MORE: Final = NAMES[3:]
+"""The options that a form shows only if they are asked for."""
 _CONTROLS: Final = {"description": "area", "labels": "area", "deliveryChannels": "checks"}
 _HINTS: Final = {
     "timezone": "such as Europe/Paris; owner: wherever the task's owner is",

@@ -135,29 +135,6 @@ class SimulatedChannel:
         return name
 
 
-class SimulatedChannels(Mapping[str, SimulatedChannel]):
-    """All channels, by name: nothing has to be set up."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._channels = {name: SimulatedChannel(name, clock) for name in SENDER_NAMES}
-
-    def __getitem__(self, channel: str) -> SimulatedChannel:
-        """Return a channel."""
-        return self._channels[channel]
-
-    def __iter__(self) -> Iterator[str]:
-        """Return the names."""
-        return iter(self._channels)
-
-    def __len__(self) -> int:
-        """Return their number."""
-        return len(self._channels)
-
-    def find_sent(self, channel: str, to: str | None) -> list[SentMessage]:
-        """Return the messages that a channel has taken: all, or those for an owner or an address."""
-        return [each for each in self[channel].sent if to is None or to in {each.owner, each.address}]
-
-
 class SimulatedRecipients(PeopleRecipients):
     """The stored people, as in production. It notes the owner of each address for the channels' sent messages."""
 
@@ -165,7 +142,7 @@ class SimulatedRecipients(PeopleRecipients):
         self,
         records: RecordStore,
         clock: Clock,
-        channels: SimulatedChannels,
+        channels: Mapping[str, SimulatedChannel],
         make_unsubscribe: Callable[[str, Category], str | None],
         ping_hosts: Collection[str] = (),
     ) -> None:
@@ -190,7 +167,7 @@ class SimulatedRecipients(PeopleRecipients):
         return super().switch(owner, url, is_users=is_users)
 
 
-_PAGE: Final = 100
+_MOST_BUDGETS: Final = 10_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -212,7 +189,7 @@ class BudgetLooks:
     def find_next(self, now: datetime) -> datetime | None:
         """Return the instant of the next check. None if it could find nothing, as when there is no budget."""
         try:
-            budgets = list(self._list_budgets())
+            budgets = self._store.records.list_all(Budget, limit=_MOST_BUDGETS)
             if not budgets:
                 return None
             if self._store.search.find_last_change(None) != self._seen:
@@ -233,15 +210,6 @@ class BudgetLooks:
                 self._seen, self._month = seen, _month(now)
         except CloudschedError:
             self._seen = None
-
-    def _list_budgets(self) -> Iterator[Budget]:
-        after = ""
-        while True:
-            page = self._store.records.list_all(Budget, limit=_PAGE, after=after)
-            yield from page
-            if len(page) < _PAGE:
-                return
-            after = page[-1].id
 
 
 def _month(at: datetime) -> str:
@@ -383,7 +351,7 @@ class Simulation:
         self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
         self._swept_at = start
         self._budget_looks = BudgetLooks(self._inner)
-        self._channels = SimulatedChannels(self.clock)
+        self._channels = {name: SimulatedChannel(name, self.clock) for name in SENDER_NAMES}
         settings = {"replays_each_step": replay, "access": Access(open=not settings.get("is_deployed")), **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
@@ -455,9 +423,7 @@ class Simulation:
             raise ValueError(
                 f"{until} is in the past: the simulation is at {self.now}, and its clock only moves forward."
             )
-        self._work()
-        while (event := self._next_event()) is not None and event[0] <= until:
-            self._run_events_at(*event)
+        self._run_until(until)
         self.clock.move_to(until)
 
     def run_until_idle(self, limit: timedelta = timedelta(days=1)) -> bool:
@@ -466,11 +432,7 @@ class Simulation:
         A recurring task always has something left. `advance` shows its runs in a week or a year.
         """
         _require_duration("run_until_idle", limit)
-        until = self.now + limit
-        self._work()
-        while (event := self._next_event()) is not None and event[0] <= until:
-            self._run_events_at(*event)
-        return event is None
+        return self._run_until(self.now + limit)
 
     def add_worker(
         self, queue: str, *skills: str, handlers: Iterable[str] | None = None, owner: str | None = None
@@ -489,7 +451,11 @@ class Simulation:
             ValueError: `queue` or a skill is not a valid name.
         """
         for skill in (None, *skills):
-            _require_valid_queue(queue, skill)
+            try:
+                Pull(queue=queue, skill=skill)
+            except ValidationError as error:
+                which = f"The queue {queue!r}" if error.errors()[0]["loc"] == ("queue",) else f"The skill {skill!r}"
+                raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
         names = [each.name for each in self.app.container.registry] if handlers is None else handlers
         self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
 
@@ -562,7 +528,14 @@ class Simulation:
 
     def sent(self, channel: str, *, to: str | None = None) -> list[SentMessage]:
         """Return the messages that a channel has sent, in order: all, or those for an owner or an address."""
-        return self._channels.find_sent(channel, to)
+        return [each for each in self._channels[channel].sent if to is None or to in {each.owner, each.address}]
+
+    def _run_until(self, until: datetime) -> bool:
+        """Run everything that is due up to an instant. Return whether nothing is left after it."""
+        self._work()
+        while (event := self._next_event()) is not None and event[0] <= until:
+            self._run_events_at(*event)
+        return event is None
 
     def _next_event(self) -> tuple[datetime, bool, bool] | None:
         """Return the next instant of events, and whether the sweep and a check of budgets run then. None for never."""
@@ -603,14 +576,6 @@ def _require_duration(method: str, value: object) -> None:
         raise TypeError(f"{method} takes a timedelta, such as timedelta(seconds=60); {value!r} is of type {kind}.")
     if value < timedelta(0):
         raise ValueError(f"{method} was given {value!r}; the clock only moves forward.")
-
-
-def _require_valid_queue(queue: str, skill: str | None) -> None:
-    try:
-        Pull(queue=queue, skill=skill)
-    except ValidationError as error:
-        which = f"The queue {queue!r}" if error.errors()[0]["loc"] == ("queue",) else f"The skill {skill!r}"
-        raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
 
 
 def _iter_pages(page_after: Callable[[str | None], Page[T]]) -> Iterator[T]:

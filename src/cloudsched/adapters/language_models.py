@@ -211,9 +211,8 @@ _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 def vertex_url(project: str, location: str) -> str:
     """Return where a project's models are on Vertex AI."""
     host = "aiplatform.googleapis.com" if location == "global" else f"{location}-aiplatform.googleapis.com"
-    return (
-        f"https://{host}/v1/projects/{quote(project, safe='')}/locations/{quote(location, safe='')}/publishers/google"
-    )
+    place = f"projects/{quote(project, safe='')}/locations/{quote(location, safe='')}"
+    return f"https://{host}/v1/{place}/publishers/google"
 
 
 def make_google_session() -> requests.Session:
@@ -253,7 +252,9 @@ class GeminiModel:
             },
             self._headers,
         )
-        self._count(answer.get("usageMetadata"))
+        usage = answer.get("usageMetadata")
+        written = sum(_to_count(_get(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
+        record_usage(self._prices.count(_get(usage, "promptTokenCount"), written))
         blocked = _get(answer, "promptFeedback", "blockReason")
         if blocked is not None:
             raise UnusableAnswer("refused", f"it was blocked ({blocked})")
@@ -263,15 +264,9 @@ class GeminiModel:
             raise UnusableAnswer("truncated", "it was cut off")
         if reason != "STOP":
             raise UnusableAnswer("refused", f"it ended early ({reason})")
-        parts = _get(candidate, "content", "parts")
-        texts = (
-            [part.get("text") for part in parts if isinstance(part, dict) and not part.get("thought")] if parts else []
-        )
+        parts = _get(candidate, "content", "parts") or ()
+        texts = [part.get("text") for part in parts if isinstance(part, dict) and not part.get("thought")]
         return parse_answer("".join(each for each in texts if isinstance(each, str)))
-
-    def _count(self, usage: object) -> None:
-        written = sum(_to_count(_get(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
-        record_usage(self._prices.count(_get(usage, "promptTokenCount"), written))
 
 
 def _get(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON

@@ -62,6 +62,7 @@ _PATTERNS: Final = tuple(
     (re.compile(rf"(?<![^\W\d])(?:{words})(?![^\W_])", re.IGNORECASE), facts) for words, facts in _WORDS
 )
 _FIRST_YEAR: Final = 1900
+_NOON: Final = 12
 
 
 def find_unfounded(
@@ -90,10 +91,11 @@ def find_unfounded(
     grounds |= {(kind, value) for kind in ("month", "number") for value in find_names(kind, said)}
     grounds |= {("weekday", day) for day in _find_ranges(said)} | _find_converted(canonical, said)
     grounds |= {("zone", timezone.casefold())}
-    hours = [value for kind, value in grounds if kind == "number" and isinstance(value, int) and value < 12]  # noqa: PLR2004
+    numbers = {value for kind, value in grounds if kind == "number" and isinstance(value, int)}
     if ("half", "pm") in grounds:
-        grounds |= {("number", hour + 12) for hour in hours}
-    evening = {("half", "pm")} if any(kind == "number" and _is_evening(value) for kind, value in grounds) else set()
+        numbers |= {number + 12 for number in numbers if number < _NOON}
+        grounds |= {("number", number) for number in numbers}
+    evening = {("half", "pm")} if any(_NOON <= number <= 2 * _NOON for number in numbers) else set()
     declared = {
         fact
         for text in assumptions
@@ -121,10 +123,6 @@ def says_repeated(text: str) -> bool:
         for language in LANGUAGES.values()
         for matches in classify(tokenise(text, language), language)
     )
-
-
-def _is_evening(value: str | int) -> bool:
-    return isinstance(value, int) and 12 <= value <= 24  # noqa: PLR2004 - hours of the 24-hour clock
 
 
 def _is_date(fact: Fact) -> bool:

@@ -163,12 +163,6 @@ _REPAIR: Final = (
 )
 
 
-def _note_refusal(own: Proposal, refusal: str) -> Proposal:
-    """Return the grammar's answer, with the reason why no model was asked."""
-    reason = f"It was read without the model: {refusal[0].lower()}{refusal[1:]}"
-    return replace(own, missing=(*own.missing, MissingField(field="text", code="budget-used-up", reason=reason)))
-
-
 class _CountedModel:
     """Counts the requests to a model, whatever their results."""
 
@@ -194,7 +188,12 @@ class ModelReader:
         if own.is_understood and not situation.request.conversation:
             return own
         if (refusal := situation.find_refusal()) is not None:
-            return own if own.is_understood else _note_refusal(own, refusal)
+            if own.is_understood:
+                return own
+            reason = f"It was read without the model: {refusal[0].lower()}{refusal[1:]}"
+            return replace(
+                own, missing=(*own.missing, MissingField(field="text", code="budget-used-up", reason=reason))
+            )
         tasks = situation.tasks[:MAX_TASKS]
         model = _CountedModel(self._model)
         with metered() as meter:

@@ -59,7 +59,10 @@ def change_field(task: Task, handler: Handler | None, name: str, value: str) -> 
         return _change_category(task, value)
     if known in _WAYS:
         channels = take_delivery(f"it by {value}").channels
-        return change_channels(task, channels, "set") if channels else Changes({}, (_no_way(value),))
+        if channels:
+            return change_channels(task, channels, "set")
+        reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
+        return Changes({}, (MissingField(field="deliveryChannels", code="invalid", reason=reason),))
     own = None if handler is None else find_field(handler, name)
     return None if own is None else change_payload(task, handler, {own: value})
 
@@ -115,11 +118,6 @@ def _change_category(task: Task, value: str) -> Changes:
         reason = f"{value!r} is none of {', '.join(each.value for each in Category)}."
         return Changes({}, (MissingField(field="category", code="invalid", reason=reason),))
     return Changes({} if task.category == category else {"category": category.value})
-
-
-def _no_way(value: str) -> MissingField:
-    reason = f"{value!r} is no way of delivery. Say e-mail, push, inbox or webhook."
-    return MissingField(field="deliveryChannels", code="invalid", reason=reason)
 
 
 _ANY_CASE: Final = re.IGNORECASE | re.DOTALL

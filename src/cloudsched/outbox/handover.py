@@ -40,7 +40,6 @@ from cloudsched.outbox.rows import CLAIM, Action, Entry, Rows, State
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.client import Client
-    from cloudsched.domain.schedules.schedule import Schedule
 
     Result = tuple[Entry, State, datetime, str]
 
@@ -176,15 +175,6 @@ def _fields(entry: Entry) -> dict[str, str]:
     return {"action": "outbox", "taskId": entry.task_id, "row": entry.id}
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedTask:
-    """A task that was checked as far as possible, with its times counted from now."""
-
-    draft: TaskDraft
-    """It has an id, by which it can be handed over again."""
-    now: datetime
-
-
 class Target(Protocol):
     """Takes tasks.
 
@@ -197,8 +187,12 @@ class Target(Protocol):
         """Return the present instant."""
         ...
 
-    def prepare(self, draft: TaskDraft | None, fields: dict[str, Any]) -> PreparedTask:
-        """Check a task, from a draft or from its fields by their Python names. Raises InvalidInput."""
+    def prepare(self, draft: TaskDraft | None, fields: dict[str, Any], now: datetime) -> TaskDraft:
+        """Check a task, from a draft or from its fields by their Python names. Raises InvalidInput.
+
+        Returns:
+            The task with its times counted from `now`, and with an id, by which it can be handed over again.
+        """
         ...
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:
@@ -220,13 +214,10 @@ class AppTarget:
         """Return the present instant of the app's clock."""
         return self._app.container.clock.now()
 
-    def prepare(self, draft: TaskDraft | None, fields: dict[str, Any]) -> PreparedTask:
+    def prepare(self, draft: TaskDraft | None, fields: dict[str, Any], now: datetime) -> TaskDraft:
         """Check a task with its handler. The store is read only for words in the zone of their owner."""
-        now = self.now()
         draft = self._app.to_draft(fields) if draft is None else draft
-        checked = self._app.check(draft)
-        lead = self._app.container.settings.minimum_lead
-        return _complete(draft, checked, now, lead)
+        return _complete(draft, self._app.check(draft), now, self._app.container.settings.minimum_lead)
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:
         """Create the task as of when it was written. The task remembers the row."""
@@ -253,9 +244,8 @@ class ClientTarget:
         """Return the present instant."""
         return (SystemClock() if self._app is None else self._app.container.clock).now()
 
-    def prepare(self, draft: TaskDraft | None, fields: dict[str, Any]) -> PreparedTask:
+    def prepare(self, draft: TaskDraft | None, fields: dict[str, Any], now: datetime) -> TaskDraft:
         """Check a task's form. Words are read as by an API with default settings."""
-        now = self.now()
         if draft is None:
             try:
                 content = with_schedule(to_draft_content(fields), now=now, default_time=Settings().default_time)
@@ -295,16 +285,13 @@ _NEAR = timedelta(minutes=1)
 """The time before its instant within which a task starts at once: an API with a minimum lead would refuse it."""
 
 
-def _complete(draft: TaskDraft, checked: TaskDraft, now: datetime, lead: timedelta) -> PreparedTask:
+def _complete(draft: TaskDraft, checked: TaskDraft, now: datetime, lead: timedelta) -> TaskDraft:
     """Return a draft with an id and with its times counted from now. Raises InvalidInput if it would never run."""
     schedule, update = draft.schedule, {"id": checked.id or str(uuid.uuid4())}
-    anchored = None if schedule is None else _anchor(schedule, now, lead)
+    anchored = schedule
+    if schedule is not None and not (schedule.is_now or schedule.follows_owner):
+        anchored = anchor_schedule(schedule, now, lead)
     complete = draft.model_copy(update=update if anchored is None else {**update, "schedule": anchored})
     if anchored is None or not (anchored.calendars or anchored.follows_owner):
         new_task(checked.model_copy(update={"schedule": anchored}), now, lead)
-    return PreparedTask(complete, now)
-
-
-def _anchor(schedule: Schedule, now: datetime, lead: timedelta) -> Schedule:
-    """Return a schedule with its start. One that runs at once, or where its owner is then, stays as it is."""
-    return schedule if schedule.is_now or schedule.follows_owner else anchor_schedule(schedule, now, lead)
+    return complete

@@ -175,9 +175,9 @@ class Outbox:
         """Return the row that creates a task. Raises InvalidInput."""
         if draft is not None and fields:
             raise InvalidInput(next(iter(fields)), "is given beside a draft", "Give a draft or fields.")
-        prepared = self._checks.prepare(draft, fields)
-        content = json.dumps(to_content(prepared.draft), ensure_ascii=True)
-        return new_row(Action.CREATE, str(prepared.draft.id), content, prepared.now)
+        now = self._checks.now()
+        prepared = self._checks.prepare(draft, fields, now)
+        return new_row(Action.CREATE, str(prepared.id), json.dumps(to_content(prepared), ensure_ascii=True), now)
 
     def _cancellation(self, task_id: str) -> dict[str, Any]:
         """Return the row that cancels a task. Raises InvalidInput if no task can have that id."""

@@ -57,7 +57,7 @@ def test_smtp_elsewhere_is_encrypted_before_the_password_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond this machine, smtp:// means STARTTLS, before login and mail."""
-    monkeypatch.setattr(SmtpServer, "is_local", property(lambda _: False))
+    monkeypatch.setattr("cloudsched.adapters.delivery.smtp.is_loopback", lambda _: False)
     shown, trusted = make_tls(tmp_path)
     with serve_mail(starttls=shown, requires_login=True) as server:
         target = SmtpServer.from_url(f"smtp://{LOGIN}@localhost:{server.port}")
@@ -69,7 +69,7 @@ def test_nothing_is_sent_in_the_clear_if_starttls_is_not_offered(
     server: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody on the way who removes the offer of STARTTLS gets neither password nor mail."""
-    monkeypatch.setattr(SmtpServer, "is_local", property(lambda _: False))
+    monkeypatch.setattr("cloudsched.adapters.delivery.smtp.is_loopback", lambda _: False)
     with pytest.raises(DeliveryDelayed, match="does not offer"):
         sender_to(server).send(make_message(), ADA)
     assert server.received == []

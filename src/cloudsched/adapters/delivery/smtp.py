@@ -202,11 +202,6 @@ class SmtpServer:
             password=unquote(parts.password) if parts.password is not None else None,
         )
 
-    @property
-    def is_local(self) -> bool:
-        """Return whether it is on this machine, so that nobody can listen on the way."""
-        return is_loopback(self.host)
-
 
 class SmtpSender:
     """Sends each message as an e-mail of its own, over a connection of its own.
@@ -236,13 +231,8 @@ class SmtpSender:
 
     def send(self, message: Message, recipient: Recipient) -> str:
         """Hand a message to the server, and return its Message-ID."""
-        mail = write_mail(
-            message,
-            recipient,
-            self._from,
-            template=self._template(),
-            idempotency_header=self._idempotency_header,
-        )
+        template, header = self._template(), self._idempotency_header
+        mail = write_mail(message, recipient, self._from, template=template, idempotency_header=header)
         try:
             connection = self._connect()
         except smtplib.SMTPAuthenticationError as error:
@@ -269,7 +259,7 @@ class SmtpSender:
             connection = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT_SECONDS)
         try:
             connection.ehlo_or_helo_if_needed()
-            if not server.is_tls and not server.is_local:
+            if not server.is_tls and not is_loopback(server.host):  # nobody listens on the way to this machine
                 connection.starttls(context=context)
             if server.user is not None and server.password is not None:
                 connection.login(server.user, server.password)

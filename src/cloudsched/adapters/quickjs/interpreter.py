@@ -72,7 +72,7 @@ class QuickJs:
         """Compile a script in a process of its own."""
         with self._start_process() as process:
             try:
-                parse_round(process.exchange(encode_check(source)), source, self._limits)
+                parse_round(process.exchange(_encode_line({"source": source, "tools": None})), source, self._limits)
             except ScriptFailed as error:
                 where = "" if error.line is None else f"line {error.line}: "
                 hint = "It has to be the body of an async function, in JavaScript."
@@ -292,11 +292,6 @@ class Limits:
         return ScriptFailed("It corrupted the code that runs it.")
 
 
-def encode_check(source: str) -> bytes:
-    """Return the message that compiles a script without running it."""
-    return _encode_line({"source": source, "tools": None})
-
-
 def encode_input(script_input: ScriptInput, now: datetime, limits: Limits) -> bytes:
     """Return the message that starts a script."""
     message = {
@@ -348,7 +343,9 @@ def _parse_exception(name: str, message: str, stack: str, source: str, limits: L
         return limits.make_error("memory")
     if (name, message) == ("", "null"):  # QuickJS throws null if no memory is left for an error; a script may too
         return limits.make_error("null")
-    return ScriptFailed(message[:_MAX_TEXT_LENGTH], name[:_MAX_TEXT_LENGTH], _locate_in_script(stack, source))
+    line = _parse_line_number(stack)
+    shown = None if line is None else min(line, _count_lines(source))  # the last one if it lies in the glue
+    return ScriptFailed(message[:_MAX_TEXT_LENGTH], name[:_MAX_TEXT_LENGTH], shown)
 
 
 def _parse_request(value: object) -> ScriptRequest:
@@ -369,12 +366,6 @@ def _parse_text(value: object) -> str:
 
 def _raise_protocol_error() -> NoReturn:
     raise ScriptFailed("It corrupted its process, which sent an invalid message.")
-
-
-def _locate_in_script(stack: str, source: str) -> int | None:
-    """Return the line of the script that an error comes from, the last one if it lies beyond."""
-    line = _parse_line_number(stack)
-    return None if line is None else min(line, _count_lines(source))
 
 
 def _parse_line_number(stack: str) -> int | None:

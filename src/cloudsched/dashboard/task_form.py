@@ -236,14 +236,17 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
         untouched = {name: theirs for name, mine, theirs in conflicts if mine is None}
         return Again({**answer, "conflicts": conflicts, "texts": {**answer["texts"], **untouched}}, 412)
     slot = _find_slot(answer["handlers"], task["handler"])
-    content = _read_edit(answer, slot, errors)
+    content = read_changes(answer["texts"], task, errors, answer["now"]["schedule"])
+    if _payload_of(answer["texts"]) != _payload_of(answer["now"]):
+        payload = read_value(slot, answer["texts"], errors)
+        content[_PAYLOAD] = {} if payload is ABSENT else payload
     try:
-        answer |= {"errors": errors, "preview": _check_change(api, answer["task"], content, errors)}
+        answer |= {"errors": errors, "preview": _check_change(api, task, content, errors)}
         if errors:
             return Again(answer, 400)
         if texts.get("verb") != "save":
             checked = api.patch(task_path(task_id), content, query={"validateOnly": "true"})
-            return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked, answer["task"])})
+            return Again({**answer, "isChecked": True, "preview": preview_saved(api, checked, task)})
         if content:
             api.patch(task_path(task_id), content, etag=etag)
     except PreconditionFailed as error:  # changed between these two requests: as if it had been changed before
@@ -251,15 +254,6 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
     except CloudschedError as error:
         return _refuse(answer, error, slot, NAMES)
     return Done(f"tasks/{task_id}", "edit" if content else "same")
-
-
-def _read_edit(answer: Json, slot: Slot, errors: dict[str, str]) -> Json:
-    texts = answer["texts"]
-    content = read_changes(texts, answer["task"], errors, answer["now"]["schedule"])
-    if _payload_of(texts) != _payload_of(answer["now"]):
-        payload = read_value(slot, texts, errors)
-        content[_PAYLOAD] = {} if payload is ABSENT else payload
-    return content
 
 
 def _refuse(answer: Json, error: CloudschedError, slot: Slot, options: tuple[str, ...] = ()) -> Again:
@@ -331,7 +325,7 @@ def _find_conflicts(texts: Mapping[str, str], now: Mapping[str, str], base: str)
     for name in dict.fromkeys([*now, *opened]):
         theirs, before = now.get(name, ""), opened.get(name, _digest(""))
         if _digest(theirs) != before:
-            mine = texts.get(name, "") if name in texts else None
+            mine = texts.get(name)
             found.append((name, None if mine is None or _digest(mine) == before else mine, theirs))
     return found
 

@@ -84,8 +84,7 @@ def write_options(task: Json) -> dict[str, str]:
 
 def read_new(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
     """Return the options of a new task as the API takes them. Empty ones are left out."""
-    filled = {name: texts[name] for name in MORE if texts.get(name, "").strip()}
-    content = _read(filled, errors)
+    content = _read({name: texts[name] for name in MORE if texts.get(name, "").strip()}, errors)
     if texts.get("title", "").strip():
         content["title"] = texts["title"].strip()
     if texts.get("schedule", "").strip():
@@ -156,8 +155,6 @@ def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str], s
         if name in texts and _normal(texts[name]) != _normal(now[name])
     }
     content = _read(changed, errors)
-    if "title" in changed:
-        content["title"] = changed["title"]
     zone = texts.get("timezone", now["timezone"]).strip()
     if texts.get("schedule", "").strip() and _normal(texts["schedule"]) != _normal(schedule):
         content |= read_schedule(texts["schedule"], zone, errors)
@@ -182,23 +179,21 @@ def read_schedule(text: str, zone: str, errors: dict[str, str]) -> Json:
 def _read(texts: Mapping[str, str], errors: dict[str, str]) -> Json:
     content: Json = {}
     for name, text in texts.items():
-        if name == "title":
-            continue
-        if name == "labels":
-            content["labels"] = [each.strip() for each in text.replace(",", "\n").splitlines() if each.strip()]
-        elif name == "deliveryChannels":
-            content["deliveryChannels"] = text.split()
-        elif name == "catchUp":
-            content["catchUp"] = {"mode": text}
-        elif name == "lockKey":
-            content["lockKey"] = text or None
-        elif name == "retries":
-            if text.isascii() and text.isdigit() and len(text) < 4:  # noqa: PLR2004 - more is no number of retries
+        match name:
+            case "labels":
+                content[name] = [each.strip() for each in text.replace(",", "\n").splitlines() if each.strip()]
+            case "deliveryChannels":
+                content[name] = text.split()
+            case "catchUp":
+                content[name] = {"mode": text}
+            case "lockKey":
+                content[name] = text or None
+            case "retries" if text.isascii() and text.isdigit() and len(text) < 4:  # noqa: PLR2004 - more is no number
                 content["retry"] = {"maxRetries": int(text)}
-            else:
-                errors["retries"] = f"{text!r} is no whole number"
-        else:
-            content[name] = text
+            case "retries":
+                errors[name] = f"{text!r} is no whole number"
+            case _:
+                content[name] = text
     return content
 
 

@@ -288,6 +288,8 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
     second = _read_one(replace(situation, load_tasks=lambda: [task]), parts[1])
     if second is None or second.task is None:
         return None
+    asked = [_reword(each, after=f" and {parts[1]}") for each in first.questions]
+    asked += [_reword(each, f"{parts[0]} and ") for each in second.questions]
     return replace(
         second,
         task=first.task,
@@ -295,10 +297,7 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
         schedule=second.schedule or first.schedule,
         changes={**first.changes, **second.changes},
         assumptions=(*first.assumptions, *second.assumptions),
-        questions=(
-            *(_reword(each, after=f" and {parts[1]}") for each in first.questions),
-            *(_reword(each, f"{parts[0]} and ") for each in second.questions),
-        ),
+        questions=tuple(asked),
         missing=(*first.missing, *second.missing),
     )
 

@@ -277,8 +277,7 @@ def start_now(draft: TaskDraft, now: datetime) -> TaskDraft | None:
     at = schedule.first()
     if at is None or at > now + _NEAR:
         return None
-    at_once = type(schedule).after(timedelta(0), schedule.timezone)
-    return draft.model_copy(update={"schedule": at_once})
+    return draft.model_copy(update={"schedule": type(schedule).after(timedelta(0), schedule.timezone)})
 
 
 _NEAR = timedelta(minutes=1)

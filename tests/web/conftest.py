@@ -15,7 +15,6 @@ from werkzeug.wrappers import Request
 from cloudsched import App
 from cloudsched.client import task_operations
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 
@@ -46,8 +45,8 @@ def roles(app: App) -> Iterator[RoleHarness]:
 
 @pytest.fixture
 def world(simulate: Callable[..., Simulation]) -> ApiWorld:
-    """An API for the callers of `KEYS`, and for a worker of Ada's alone."""
-    keys, access = make_keys({**KEYS, "adas-worker": (Role.WORKER, "ada")})
+    """An API for the callers of `KEYS`."""
+    keys, access = make_keys(KEYS)
     return ApiWorld(simulate(access=access), keys)
 
 

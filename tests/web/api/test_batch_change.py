@@ -126,18 +126,6 @@ def test_a_change_has_the_rights_of_its_caller_and_no_others(roles: RoleHarness)
     assert change(roles, "admin", "resume", owner="ada")["changed"] == 1
 
 
-def test_a_user_cannot_make_or_edit_such_a_task_themselves(roles: RoleHarness) -> None:
-    """Neither by its handler's name, nor by an edit of a change that they have started; that of an admin is hidden."""
-    body = {**YEARLY, "handler": BATCH_CHANGE_HANDLER, "payload": {"action": "delete", "filter": {"owner": "bob"}}}
-    assert roles.ask("ada", "POST", "/v1/tasks", body).status_code == 400
-    asked = {"action": "pause", "filter": {"handler": "work"}}
-    mine, other = (roles.ask(who, "POST", PATH, asked).get_json()["id"] for who in ("ada", "admin"))
-    assert roles.ask("ada", "PATCH", f"/v1/tasks/{mine}", {"payload": body["payload"]}).status_code == 400
-    for verb in ("trigger", "cancel"):
-        assert roles.ask("ada", "POST", f"/v1/tasks/{other}/{verb}").status_code == 404
-    assert roles.ask("admin", "GET", f"/v1/tasks/{other}").get_json()["owner"] == "system"
-
-
 def test_even_a_forged_payload_reaches_only_its_owner_s_tasks(roles: RoleHarness) -> None:
     """Its rights come from the task's owner, and not from what it says."""
     roles.task("bob", **YEARLY, id="of-bob")
@@ -175,17 +163,6 @@ def test_a_filter_that_no_index_has_is_refused(roles: RoleHarness, body: dict[st
         assert answer.status_code == 400, answer.text
         assert says in answer.text
     assert roles.ask("admin", "GET", "/v1/tasks").get_json()["tasks"] == []
-
-
-def test_a_filter_that_matches_nothing_changes_nothing(roles: RoleHarness) -> None:
-    """It counts none, runs, and ends well."""
-    roles.task("ada", **YEARLY, id="a")
-    nothing = {"handler": "no-such"}
-    assert count(roles, "admin", "delete", **nothing) == 0
-    assert change(roles, "admin", "delete", **nothing) == {"changed": 0, "skipped": 0, "refused": 0, "refusals": []}
-    assert count(roles, "admin", "pause", status="PAUSED") == 0
-    assert change(roles, "admin", "pause", status="PAUSED")["skipped"] == 0
-    assert statuses(roles) == {"a": "ACTIVE"}
 
 
 def test_a_user_has_few_of_them_at_a_time(roles: RoleHarness) -> None:

@@ -116,27 +116,6 @@ def test_an_owner_cannot_claim_a_call_made_by_code(world: ApiWorld, fields: dict
 
 
 @pytest.mark.parametrize("fields", BY_OWNER.values(), ids=BY_OWNER)
-def test_an_owner_may_claim_a_task_of_their_own(world: ApiWorld, fields: dict[str, Any]) -> None:
-    """Their own children and the calls of their scripts are theirs to run."""
-    top = create(world, **fields)
-    (claim,) = claim_all(world, "ada")
-    said = {"leaseToken": claim["leaseToken"], "content": "mine"}
-    assert world.ask("ada", f"{run_path(claim)}/complete", said).status_code == 200
-    world.sim.advance(timedelta(minutes=5))
-    (execution,) = world.sim.executions(top)
-    assert "mine" in str(execution.content)
-
-
-@pytest.mark.parametrize("fields", [*BY_CODE.values(), *BY_OWNER.values()], ids=[*BY_CODE, *BY_OWNER])
-def test_an_owner_may_cancel_the_whole_from_the_top(world: ApiWorld, fields: dict[str, Any]) -> None:
-    """The calls below go with it."""
-    top = create(world, **fields)
-    call = lowest_call(world, top)
-    assert world.ask("ada", f"/v1/tasks/{top}/cancel").status_code == 200
-    assert world.sim.app.get(call).status == "CANCELLED"
-
-
-@pytest.mark.parametrize("fields", BY_OWNER.values(), ids=BY_OWNER)
 def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields: dict[str, Any]) -> None:
     """An owner claims a call, edits the task to a handler that makes the same call, and completes it: no code sees it.
 
@@ -167,15 +146,3 @@ def test_a_retry_does_not_give_an_owner_s_results_to_code(world: ApiWorld) -> No
     world.sim.advance(timedelta(days=1))
     (execution,) = world.sim.executions(top)
     assert (execution.status, execution.handler, execution.attempt_count) == ("FAILED", CHILDREN_HANDLER, 2)
-
-
-def test_code_calls_do_not_keep_their_owner_from_the_work_behind_them(
-    world: ApiWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many calls of code wait ahead, they are not among the offers that a user's claim examines."""
-    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 2)
-    for _ in range(4):
-        create(world, handler="flow")
-    mine = create(world, handler="work")
-    claims = world.ask("ada", "/v1/queues/gpu/claim", {"limit": 1}).get_json()["claims"]
-    assert [each["task"]["id"] for each in claims] == [mine]

@@ -102,14 +102,6 @@ def test_a_delivery_is_in_no_list_and_no_quota(roles: RoleHarness) -> None:
     assert roles.ask("ada", "POST", "/v1/tasks", body(schedule=later)).status_code == 201
 
 
-def test_users_do_not_use_the_operators_channels(roles: RoleHarness) -> None:
-    """A server may."""
-    fields = {"owner": "ada", "deliveryChannels": ["OPERATOR"]}
-    refused = roles.ask("ada", "POST", "/v1/tasks", body(**fields))
-    assert (refused.status_code, refused.get_json()["field"]) == (400, "deliveryChannels")
-    assert roles.ask("admin", "POST", "/v1/tasks", body(**fields)).status_code == 201
-
-
 def list_deliveries(roles: RoleHarness, task: Task, name: str = "ada") -> Any:  # noqa: ANN401 - JSON
     (execution,) = roles.sim.executions(task.id)
     return roles.ask(name, "GET", f"/v1/tasks/{task.id}/executions/{execution.id}/deliveries").get_json()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.authorities import as_user
 from tests.web.callers import SECOND, ApiWorld, run_path
 
-from cloudsched import App, Context, Execution, Schedule, Settings, Task
+from cloudsched import App, Execution, Settings, Task
 from cloudsched.engine.pull.overview import WorkerPresence, count_listeners
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
@@ -24,7 +22,7 @@ def told() -> list[str]:
 
 @pytest.fixture
 def app(told: list[str]) -> App:
-    """Handlers for workers: one for servers, with a hook, and one that users may name; and one that calls neither."""
+    """Handlers for workers: one for servers, with a hook, and one that users may name."""
     app = App(Settings())
 
     def hook(_: Task, execution: Execution) -> None:
@@ -37,10 +35,6 @@ def app(told: list[str]) -> App:
     @app.handler("paint", access="users", pull="gpu", user_queues=["press"])
     def paint(payload: dict[str, Any]) -> str:
         return f"{payload}"
-
-    @app.handler("decide", access="users")
-    def decide(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
-        return ctx.call("paint", {})
 
     return app
 
@@ -167,12 +161,6 @@ def test_servers_work_does_not_keep_a_user_from_their_own(
     assert world.sim.counts.reads - before <= 10, "five offers, a task, a lock's place, and the worker's note"
 
 
-def test_a_worker_limited_to_an_owner_is_the_operator_s(world: ApiWorld) -> None:
-    """It runs what servers asked for on behalf of that owner: its key is no user's."""
-    create(world, "root", handler="check_credit", pull="gpu")
-    assert len(claim_all(world, "adas-worker")) == 1
-
-
 def test_an_explanation_counts_no_user_for_a_server_s_work(world: ApiWorld) -> None:
     """Whoever looks why it waits learns that nobody listens who may claim it."""
     theirs, mine = create(world, "root"), create(world, "ada", pull="press")
@@ -181,11 +169,3 @@ def test_an_explanation_counts_no_user_for_a_server_s_work(world: ApiWorld) -> N
     container = world.sim.app.container
     found = [count_listeners(container.store, world.sim.app.get(each), world.sim.now) for each in (theirs, mine)]
     assert found == [0, 1]
-
-
-def test_the_app_s_own_code_may_define_for_a_user(world: ApiWorld) -> None:
-    """Code that says so creates a task as its owner could: then they may claim it."""
-    draft = {"owner": "ada", "title": "T", "handler": "paint", "schedule": Schedule.once(world.sim.now + SECOND)}
-    as_user(world.sim.app).put(world.sim.app.to_draft(draft))
-    world.sim.advance(timedelta(seconds=2))
-    assert len(claim_all(world, "ada")) == 1

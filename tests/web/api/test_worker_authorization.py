@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.authorities import as_user
-from tests.web.api.test_invalid_input import read_problem
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
 from tests.web.callers import RoleHarness, run_path
 from werkzeug.test import TestResponse
@@ -145,16 +144,6 @@ def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> No
     (claim,) = worker_roles.claims("admin", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
     assert "payload" in worker_roles.post("admin", f"{run_path(claim)}/complete", said).get_json()
-
-
-def test_a_lease_is_no_right_to_another_s_run(worker_roles: WorkerRoleHarness) -> None:
-    """One task's token ends no other task's run."""
-    first, second, _ = worker_roles.claims("gpu", "gpu")
-    answer = worker_roles.post("gpu", f"{run_path(first)}/complete", {"leaseToken": second["leaseToken"]})
-    assert read_problem(answer, 409)["type"].endswith("/lease-lost")
-    assert (
-        worker_roles.post("gpu", f"{run_path(first)}/complete", {"leaseToken": first["leaseToken"]}).status_code == 200
-    )
 
 
 def test_a_key_is_made_for_queues_and_an_owner() -> None:

@@ -115,42 +115,6 @@ def test_tasks_that_name_the_same_lock_take_turns(
         assert len(hold_all(roles)) == (number == 0)
 
 
-REFUSED = {
-    "for the task": ({**PRESS, "lockScope": "global"}, "lockScope"),
-    "for a child": (
-        {"handler": None, "children": [{"handler": "work"}, {"handler": "work", **PRESS, "lockScope": "global"}]},
-        "children.1.lockScope",
-    ),
-}
-
-
-@pytest.mark.parametrize(("fields", "field"), REFUSED.values(), ids=REFUSED)
-def test_a_user_may_not_use_the_global_scope(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
-    """On create, in a batch, on an edit and when a task is created again: refused, whether or not the key is in use."""
-    mine = create(roles, "ada", id="mine", **PRESS)
-    body = {"title": "T", "handler": "work", **fields}
-    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [body]}).get_json()["results"][0]["problem"]
-    answers = [
-        roles.ask("ada", "POST", "/v1/tasks", body),
-        roles.ask("ada", "POST", "/v1/tasks", {**body, "id": "mine"}),
-        patch(roles, "ada", mine, **{"pull": None, **fields}),
-    ]
-    problems = [batch, *(answer.get_json() for answer in answers)]
-    assert [(each["status"], each["field"]) for each in problems] == [(400, field)] * 4
-    assert roles.ask("ada", "GET", f"/v1/tasks/{mine['id']}").get_json()["lockScope"] == "owner"
-
-
-def test_the_scope_is_stored_with_the_key(roles: RoleHarness) -> None:
-    """A task shows the scope of its key; without a key there is no scope."""
-    assert create(roles, "ada", **PRESS)["lockScope"] == "owner"
-    assert create(roles, "admin", **PRESS)["lockScope"] == "global"
-    children = create(roles, "ada", handler=None, children=[{"handler": "work", **PRESS}, {"handler": "work"}])
-    assert [each.get("lockScope") for each in children["children"]] == ["owner", None]
-    assert "lockScope" not in create(roles, "ada", lockScope="owner")
-    batch = roles.ask("ada", "POST", "/v1/tasks/batchCreate", {"tasks": [{"title": "T", "handler": "work", **PRESS}]})
-    assert batch.get_json()["results"][0]["task"]["lockScope"] == "owner"
-
-
 def test_an_edit_keeps_the_scope_of_a_key_that_it_does_not_name(roles: RoleHarness) -> None:
     """An admin who edits a title does not change the scope of a user's key; a key that an admin names is global."""
     mine = create(roles, "ada", **PRESS)

@@ -112,15 +112,6 @@ def test_the_token_verifies_its_own_address(
             assert api.mail() == []
 
 
-def test_a_token_without_an_address_changes_nothing_else(api: Api) -> None:
-    """Who signs in by telephone has contacts, and no mail; what is left out is not filled in."""
-    made = api.put({}, {"name": "Ada"})
-    assert (made.status_code, "email" in made.get_json()) == (201, False)
-    again = api.put(VERIFIED, {"name": "Ada"})
-    assert (again.status_code, "email" in again.get_json()) == (200, False)
-    assert api.mail() == []
-
-
 def test_an_address_that_is_verified_later_counts_when_it_is_set_again(api: Api) -> None:
     """The token of that time says so; and it stays when a later token says nothing."""
     api.put({"email": ADA, "email_verified": False}, contact(ADA))
@@ -129,18 +120,6 @@ def test_an_address_that_is_verified_later_counts_when_it_is_set_again(api: Api)
     assert api.mail() == [ADA]
     assert api.put({}, {**contact(ADA), "name": "A"}).get_json()["email"]["verified"] is True
     assert api.mail() == [ADA]
-
-
-def test_another_address_is_another_matter(api: Api) -> None:
-    """It gets nothing until it is shown to be theirs, nor does the first one then."""
-    api.put(VERIFIED, contact(ADA))
-    assert api.put(VERIFIED, contact(EVE)).get_json()["email"]["verified"] is False
-    assert api.mail() == []
-    assert api.put({}, contact(ADA)).get_json()["email"]["verified"] is False
-    assert api.mail() == []
-    moved = {"email": "ada@example.org", "email_verified": True}
-    assert api.put(moved, contact("ada@example.org")).get_json()["email"]["verified"] is True
-    assert api.mail() == ["ada@example.org"]
 
 
 def test_a_server_says_whose_an_address_is(api: Api) -> None:

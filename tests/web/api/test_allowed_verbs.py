@@ -22,7 +22,6 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.documents.task import Backfill, Event, Parent, Task, TaskStatus
 from cloudsched.domain.transitions.allowed_verbs import Verb
-from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
@@ -206,25 +205,6 @@ def test_execution_is_offered_for_retry_if_and_only_if_api_retries_it(world: Wor
             assert shown == [answer["allowedVerbs"]]
             if sent.status_code == 200:
                 task_id = world.copy(pattern, fields, (record,))
-
-
-@pytest.mark.parametrize("open_bytes", [0, 300_000])
-@pytest.mark.parametrize("own_bytes", [0, 100_000, 260_000, 300_000])
-def test_execution_without_room_for_its_payload_is_not_offered(world: World, own_bytes: int, open_bytes: int) -> None:
-    """Its payload needs room beside those of the task's open runs: what finds none is neither offered nor retried."""
-    runs = (make_run(payload={"text": "x" * open_bytes}),) if open_bytes else ()
-    payload = {"text": "x" * own_bytes} if own_bytes else None
-    record = Execution(
-        id="e1", task_id="", owner="ada", scheduled_for=PAST, status=ExecutionStatus.FAILED, payload=payload
-    )
-    task_id = world.copy(world.create("users'"), {"runs": runs}, (record,))
-    alone = world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions/e1").get_json()["allowedVerbs"]
-    listed = world.ask("ada", "GET", f"/v1/tasks/{task_id}/executions").get_json()["executions"]
-    sent = world.ask("ada", "POST", f"/v1/tasks/{task_id}/retry", {"executionId": "e1"})
-    is_accepted = own_bytes + open_bytes < MAX_SPEC_BYTES - 1000
-    assert sent.status_code == (200 if is_accepted else 400), sent.text
-    assert alone == (["retry"] if is_accepted else [])
-    assert [each["allowedVerbs"] for each in listed if each["id"] == "e1"] == [alone]
 
 
 def test_execution_whose_steps_are_gone_is_not_offered(world: World) -> None:

@@ -112,20 +112,23 @@ def test_an_unchanged_feed_is_not_sent_again(call: Call, sim: Simulation, greeti
     assert call("GET", path, headers=tag).status_code == 200
 
 
-def test_a_feed_has_only_tasks_with_its_labels(call: Call, greeting: dict[str, Any]) -> None:
-    """With all of them, however many more they have."""
-    for title, labels in (("Both", ["a=1", "b=1", "c=1"]), ("One", ["a=1"]), ("None", [])):
-        call("POST", "/v1/tasks", {**greeting, "title": title, "schedule": WEEKDAYS, "labels": labels})
-    shown = read_events(call("GET", new_feed(call, labels=["b=1", "a=1"])).text)
-    assert {str(each["SUMMARY"]) for each in shown} == {"Both"}
-
-
-def test_a_feed_has_only_its_categories(call: Call, greeting: dict[str, Any]) -> None:
-    """And all of them if it names none."""
-    for category in ("REPORT", "REMINDER"):
-        call("POST", "/v1/tasks", {**greeting, "title": category, "category": category, "schedule": WEEKDAYS})
-    shown = {str(each["SUMMARY"]) for each in read_events(call("GET", new_feed(call, categories=["REPORT"])).text)}
-    assert shown == {"REPORT"}
+@pytest.mark.parametrize(
+    ("filters", "shown"),
+    [({"labels": ["b=1", "a=1"]}, {"Both"}), ({"categories": ["REPORT"]}, {"One"}), ({}, {"Both", "One", "None"})],
+    ids=str,
+)
+def test_a_feed_has_what_it_is_for(
+    call: Call, greeting: dict[str, Any], filters: dict[str, list[str]], shown: set[str]
+) -> None:
+    """Tasks with all of its labels, however many more they have, and with one of its categories."""
+    tasks: dict[str, dict[str, Any]] = {
+        "Both": {"labels": ["a=1", "b=1", "c=1"]},
+        "One": {"labels": ["a=1"], "category": "REPORT"},
+        "None": {},
+    }
+    for title, fields in tasks.items():
+        call("POST", "/v1/tasks", {**greeting, "title": title, "schedule": WEEKDAYS, **fields})
+    assert {str(each["SUMMARY"]) for each in read_events(call("GET", new_feed(call, **filters)).text)} == shown
 
 
 def test_a_feed_says_what_it_leaves_out(call: Call, greeting: dict[str, Any]) -> None:

@@ -139,23 +139,3 @@ def test_what_cannot_be_listed_is_refused(call: Call, query: str, says: str) -> 
     answer = call("GET", f"/v1/occurrences?{query}")
     assert answer.status_code == 400
     assert says in answer.text
-
-
-def test_a_label_leaves_the_others_out(make_task: MakeTask) -> None:
-    """Only tasks that have it; the tasks that were read count for the limit, whether they have it or not."""
-    store = SqliteStore(None)
-    for number in range(6):
-        labels = ("team=a",) if number % 2 else ()
-        at = NOW + timedelta(minutes=number)
-        store.commit(Commit(make_task(id=f"t{number}", at=at, labels=labels)))
-    query = OccurrenceQuery(NOW + timedelta(hours=1), None, label="team=a")
-    page = list_occurrences(store, query, 2)
-    assert [task.id for _, task in page.items] == ["t1", "t3"]
-    rest = list_occurrences(store, query, 2, page.next_page_token)
-    assert [task.id for _, task in rest.items] == ["t5"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(occurrences, "MAX_TASKS", 2)
-        patch.setattr(occurrences, "_PART", 2)
-        part = list_occurrences(store, query, 9)
-    assert [task.id for _, task in part.items] == ["t1"]
-    assert part.complete_until == NOW + timedelta(minutes=1)

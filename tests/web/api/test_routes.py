@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,15 +32,6 @@ def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, gr
     assert message["body"] == "hello Ada"
     assert call("DELETE", place).status_code == 204
     read_problem(call("GET", place), 404)
-
-
-def test_a_second_creation_with_the_same_id_edits(call: Call, greeting: dict[str, Any]) -> None:
-    """The same id and owner edit the task (200); the same words change nothing; another owner may not."""
-    first = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
-    again = call("POST", "/v1/tasks", {**greeting, "id": "t"})
-    assert (again.status_code, again.get_json()) == (200, first)
-    assert call("POST", "/v1/tasks", {**greeting, "id": "t", "title": "New"}).get_json()["revision"] == 2
-    assert read_problem(call("POST", "/v1/tasks", {**greeting, "id": "t", "owner": "bob"}))["field"] == "id"
 
 
 def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]) -> None:
@@ -97,34 +87,13 @@ def test_a_bad_query_is_named(call: Call, query: str, field: str) -> None:
     assert read_problem(call("GET", f"/v1/tasks?{query}"))["field"] == field
 
 
-def _token(content: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
-
-
 @pytest.mark.parametrize(
     "token",
-    [
-        "x",
-        "é",
-        "!!",
-        _token([]),
-        _token({"a": 1, "b": 2, "c": 3}),
-        _token(["0" * 16, "2027-01-01T00:00:00+00:00", "a"]),
-        _token([[]] * 3),
-        make_token(TaskQuery(owner="bob"), START, "a"),
-        base64.urlsafe_b64encode(b"[" * 50_000).decode(),
-    ],
+    ["é", make_token(TaskQuery(owner="bob"), START, "a"), base64.urlsafe_b64encode(b"[" * 50_000).decode()],
 )
 def test_a_made_up_page_token_is_refused(call: Call, token: str) -> None:
     """A token that was not issued for this list is a 400, whatever its content."""
     assert read_problem(call("GET", "/v1/tasks", query_string={"pageToken": token}))["field"] == "pageToken"
-
-
-def test_a_forged_page_token_does_no_harm(call: Call) -> None:
-    """A token is no secret: one made with the right fingerprint and nonsense in it is refused or answered, no more."""
-    mark = json.loads(base64.urlsafe_b64decode(make_token(TaskQuery(), START, "a") + "=="))[0]
-    for at, key in (("2027-01-01T00:00:00+00:00", "\ud800"), ("0001-01-01T00:00:00+14:00", "a"), (5, 5), ("x", "")):
-        assert call("GET", "/v1/tasks", query_string={"pageToken": _token([mark, at, key])}).status_code in {200, 400}
 
 
 @pytest.mark.parametrize(

@@ -149,14 +149,6 @@ def test_budgets_are_listed_to_who_may_see_them(ask: Any) -> None:  # noqa: ANN4
     assert ask("admin", "/v1/budgets?pageToken=x").status_code == 400
 
 
-@pytest.mark.parametrize("owner", ["%10", "a/b", "x" * 129, ""])
-def test_what_is_no_owner_is_refused(call: Callable[..., Any], owner: str) -> None:
-    """The answer is a problem of the request that names the parameter."""
-    answer = call("GET", f"/v1/usage?owner={owner}")
-    assert answer.status_code == 400, answer.text
-    assert "owner" in answer.get_json()["detail"]
-
-
 def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 of a user's dearest took a quarter of a second. It says that there are more, and the next one goes on."""
     monkeypatch.setattr("cloudsched.engine.usage.report.MAX_TASKS_OF_REQUEST", 200)

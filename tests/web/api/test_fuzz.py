@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import quote
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -109,27 +108,3 @@ def test_no_patch_causes_a_server_error(
     else:
         assert call("GET", "/v1/tasks/t").get_json()["revision"] >= known["revision"]
     call("DELETE", "/v1/tasks/t")
-
-
-@FUZZ
-@given(
-    path=st.lists(
-        st.sampled_from(["v1", "tasks", "t", "executions", "inboxes", "messages", "upcoming"]) | st.text(max_size=6),
-        max_size=5,
-    ),
-    query=st.dictionaries(
-        st.sampled_from(["owner", "status", "handler", "dueFrom", "dueUntil", "pageSize", "pageToken", "count", "x"]),
-        st.text(max_size=12) | SCALARS.map(str),
-        max_size=3,
-    ),
-    method=st.sampled_from(["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH", "BREW"]),
-)
-def test_no_path_or_query_causes_a_server_error(
-    call: Call, path: list[str], query: dict[str, str], method: str
-) -> None:
-    """Every path and method gets a response; a wrong method is answered with the allowed ones."""
-    clean = {name: value.encode("utf-8", "replace").decode() for name, value in query.items()}
-    answer = call(method, "http://localhost/" + quote("/".join(path)), query_string=clean)
-    assert answer.status_code < 500, answer.get_data(as_text=True)
-    if answer.status_code == 405:
-        assert answer.headers["Allow"]

@@ -139,12 +139,6 @@ def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation, gre
     assert call("PATCH", "/v1/tasks/t", over).get_json()["status"] == "COMPLETED"
 
 
-def test_a_missing_field_is_named(call: Call) -> None:
-    """The problem names the field, with the hint that it is required."""
-    found = read_problem(call("POST", "/v1/tasks", {"owner": "ada", "title": "T"}))
-    assert (found["field"], found["hint"]) == ("handler", "It is required.")
-
-
 NAMES = 80_000
 
 

@@ -20,8 +20,6 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.client.flow import error_from_problem
-from cloudsched.domain.documents.responses import Problem
 from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
@@ -162,14 +160,6 @@ def test_what_is_not_in_the_body_has_no_pointer(call: Call, greeting: dict[str, 
     assert pointers(call("POST", "/v1/tasks", b"[]").get_json()) == {"#"}
 
 
-def test_the_client_has_all_faults(call: Call, greeting: dict[str, Any]) -> None:
-    """`others` of an error are the further ones, each with its path."""
-    problem = call("POST", "/v1/tasks", {**greeting, "maxRuns": 0, "jitter": "x"}).get_json()
-    error = error_from_problem(Problem.model_validate(problem))
-    assert isinstance(error, InvalidInput)
-    assert {error.field, *(each.field for each in error.others)} == {"maxRuns", "jitter"}
-
-
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
@@ -233,14 +223,6 @@ def test_a_dead_local_part_is_an_outage(tmp_path: Path, greeting: dict[str, Any]
         assert f"The local Cloud Tasks at {address} cannot be reached" in answer.get_json()["detail"]
         assert "Is it running?" in answer.get_json()["detail"]
     app.close()
-
-
-def test_an_edit_is_not_a_creation(call: Call, greeting: dict[str, Any]) -> None:
-    """A new title leaves no message that says "Created."; a message about what has happened stays."""
-    task_id = call("POST", "/v1/tasks", {**greeting, "schedule": "every day at 9"}).get_json()["id"]
-    assert call("PATCH", f"/v1/tasks/{task_id}", {"title": "New"}).get_json()["message"] == "Edited."
-    paused = call("POST", f"/v1/tasks/{task_id}/pause").get_json()["message"]
-    assert call("PATCH", f"/v1/tasks/{task_id}", {"title": "Newer"}).get_json()["message"] == paused
 
 
 def test_a_task_of_the_system_takes_no_other_payload(call: Call) -> None:

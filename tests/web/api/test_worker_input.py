@@ -7,10 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tests.cases import try_each
-from tests.web.api.test_fuzz import ANYTHING, SCALARS
 from tests.web.api.test_invalid_input import DEEP, read_problem
 from tests.web.api.test_worker_operations import claim_from_queue
 from tests.web.callers import run_path
@@ -79,9 +76,6 @@ BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "put off for ever": ("release", {"after": 10**11}, "after"),
     "something more": ("release", {"because": "x"}, "because"),
 }
-FUZZ = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 
 
 @pytest.fixture
@@ -155,45 +149,3 @@ def test_long_texts_are_shortened_as_in_process(call: Call, claim: dict[str, Any
     assert call("POST", f"{run_path(again)}/complete", told).status_code == 200
     messages = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
     assert [(len(each["title"]), len(each["body"])) for each in messages] == [(MAX_TEXT, 5000)] * MAX_NOTICES
-
-
-@FUZZ
-@given(
-    verb=st.sampled_from(["heartbeat", "complete", "fail", "release"]),
-    body=st.fixed_dictionaries(
-        {},
-        optional={
-            "progress": ANYTHING | st.lists(st.fixed_dictionaries({"text": st.text()}, optional={"at": SCALARS})),
-            "status": st.sampled_from(["SUCCEEDED", "CANCELLED"]) | SCALARS,
-            "content": ANYTHING,
-            "message": SCALARS,
-            "notices": ANYTHING | st.lists(st.fixed_dictionaries({"title": SCALARS, "body": SCALARS}), max_size=2),
-            "error": st.fixed_dictionaries({"type": SCALARS, "message": SCALARS}, optional={"traceback": SCALARS}),
-            "isFinal": SCALARS,
-            "retryAfter": SCALARS,
-            "queries": SCALARS,
-            "tokens": SCALARS,
-            "reason": SCALARS,
-            "after": SCALARS,
-        },
-    ),
-)
-def test_no_report_causes_a_server_error(
-    call: Call, sim: Simulation, greeting: dict[str, Any], verb: str, body: dict[str, Any]
-) -> None:
-    """Each is taken, or a 4xx that names a field and changes nothing; afterwards the task can be read."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "pull": "gpu"})
-    call("POST", "/v1/tasks/t/trigger")
-    sim.advance(timedelta(seconds=1))
-    (claim,) = claim_from_queue(call)
-    before = sim.counts.commits
-    said = json.dumps({"leaseToken": claim["leaseToken"], **body}).encode()
-    answer = call("POST", f"{run_path(claim)}/{verb}", said)
-    assert answer.status_code < 500, answer.text
-    if answer.status_code >= 400:
-        assert answer.status_code == 400, answer.text
-        assert "field" in answer.get_json(force=True)
-        assert sim.counts.commits == before
-    for path in ("/v1/tasks/t", run_path(claim), "/v1/tasks/t/executions"):
-        assert call("GET", path).status_code == 200
-    assert call("DELETE", "/v1/tasks/t").status_code == 204

@@ -21,7 +21,6 @@ from cloudsched.errors import (
     AwaitedEvent,
     InvalidInput,
     InvalidPayload,
-    LimitExceeded,
     NotAllowed,
     NotAwaited,
     NotFound,
@@ -206,17 +205,6 @@ def test_a_tree_that_is_too_large_is_cut(
 
     assert draw_tree() == "└── … 1 more, see cloudsched tasks tree w --execution ID"
     assert draw_tree("--execution", execution.id) == "└── … 1 more"
-
-
-def test_exceeding_a_count_limit_has_its_own_problem_type(
-    client: Client, sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise LimitExceeded("Too many.")
-
-    monkeypatch.setattr(type(sim.app), "tree", refuse)
-    with pytest.raises(LimitExceeded, match="Too many"):
-        client.tree("w")
 
 
 def test_children_are_their_task_s_owner_s(call: Call, sim: Simulation) -> None:

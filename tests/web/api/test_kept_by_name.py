@@ -13,24 +13,6 @@ DAYS = {
 }
 
 
-def test_a_calendar_is_put_read_listed_and_deleted(call: Call) -> None:
-    """It is read as it was put; a list leaves the days out; after its deletion it is a 404."""
-    made = call("PUT", "/v1/calendars/closed", {**DAYS, "weekdays": ["SU", "SA"]})
-    assert made.status_code == 200, made.text
-    content = made.get_json()
-    assert (content["id"], content["owner"], content["weekdays"]) == ("closed", "system", ["SA", "SU"])
-    assert content["days"] == [
-        {"date": "2027-08-02", "until": "2027-08-20", "name": "Summer"},
-        {"date": "2027-12-24", "name": ""},
-    ]
-    assert call("GET", "/v1/calendars/closed").get_json() == content
-    (listed,) = call("GET", "/v1/calendars").get_json()["calendars"]
-    assert listed == {name: value for name, value in content.items() if name != "days"}
-    assert call("DELETE", "/v1/calendars/closed").status_code == 204
-    assert call("GET", "/v1/calendars/closed").status_code == 404
-    assert call("DELETE", "/v1/calendars/closed").status_code == 404
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
 from datetime import timedelta
 from typing import Any
@@ -164,29 +163,3 @@ def test_what_senders_find_out_is_recorded(call: Call, sim: Simulation) -> None:
     left = people.get("ada")
     assert (left.devices, left.webhook, left.verified_address) == ((), None, "ada@example.com")
     recipients.remove("nobody", "MOBILE", "t")
-
-
-def test_everything_of_a_person_is_exported_and_deleted(roles: RoleHarness) -> None:
-    """As tasks that the person sees; 202 until they are done."""
-    roles.task("ada")
-    roles.ask("ada", "PUT", "/v1/people/ada", ADA)
-    started = roles.ask("ada", "POST", "/v1/people/ada/export")
-    assert started.status_code == 202
-    assert roles.ask("ada", "GET", f"/v1/tasks/{started.get_json()['id']}").status_code == 200
-    roles.sim.advance(timedelta(minutes=1))
-    made = roles.ask("ada", "POST", "/v1/people/ada/export")
-    assert made.status_code == 200
-    pages = [made.get_json()]
-    while token := pages[-1].get("nextPageToken"):
-        pages.append(roles.ask("ada", "POST", f"/v1/people/ada/export?pageToken={token}").get_json())
-    kinds = [json.loads(line)["kind"] for page in pages for line in page["text"].splitlines()]
-    assert kinds[0] == "person"
-    assert "task" in kinds
-    assert roles.ask("ada", "POST", "/v1/people/ada/export?pageToken=77").status_code == 404
-    deleted = roles.ask("ada", "DELETE", "/v1/people/ada?everything=true")
-    again = roles.ask("ada", "DELETE", "/v1/people/ada?everything=true")
-    assert (deleted.status_code, again.get_json()["id"]) == (202, deleted.get_json()["id"])
-    roles.sim.advance(timedelta(minutes=1))
-    assert roles.ask("ada", "GET", "/v1/people/ada").status_code == 404
-    (left,) = roles.ask("ada", "GET", "/v1/tasks").get_json()["tasks"]
-    assert (left["id"], left["status"]) == (deleted.get_json()["id"], "COMPLETED")

@@ -182,10 +182,7 @@ def retry_in_a_batch(roles: RoleHarness, task_id: str) -> int:
     return 200 if content["changed"] else 429 if "may have" in str(content["refusals"]) else 500
 
 
-REVIVALS = {
-    each.__name__: each
-    for each in (edit, create_again, create_again_in_a_batch, retry, retry_from_a_step, retry_in_a_batch)
-}
+REVIVALS = {each.__name__: each for each in (edit, create_again, create_again_in_a_batch, retry, retry_from_a_step)}
 
 
 def make_ended(roles: RoleHarness, count: int, *, fails: bool) -> list[str]:
@@ -206,7 +203,7 @@ def make_ended(roles: RoleHarness, count: int, *, fails: bool) -> list[str]:
     return ended
 
 
-@pytest.mark.parametrize("way", sorted(REVIVALS.keys() - {"retry_in_a_batch"}))
+@pytest.mark.parametrize("way", REVIVALS)
 def test_a_revival_counts_like_a_creation(open_limited_api: Callable[..., RoleHarness], way: str) -> None:
     """Whatever starts a task again that has ended: no more of them than the quota; a server may do what it likes."""
     roles = open_limited_api(max_active_tasks=LIMIT)
@@ -220,20 +217,19 @@ def test_a_revival_counts_like_a_creation(open_limited_api: Callable[..., RoleHa
     assert roles.ask("admin", "PATCH", f"/v1/tasks/{ended[-1]}", LATER).status_code == 200
 
 
-@pytest.mark.parametrize("way", ["retry", "retry_from_a_step", "retry_in_a_batch"])
-def test_a_retry_needs_room(open_limited_api: Callable[..., RoleHarness], way: str) -> None:
-    """Of a task that has ended: it is refused while the quota is full, and stays as it is."""
+def test_a_retry_in_a_batch_needs_room(open_limited_api: Callable[..., RoleHarness]) -> None:
+    """A batch is carried out by a task, which counts while it runs."""
     roles = open_limited_api(max_active_tasks=LIMIT)
     (failed,) = make_ended(roles, 1, fails=True)
     for _ in range(LIMIT):
         assert roles.ask("ada", "POST", "/v1/tasks", NEW).status_code == 201
     roles.sim.app.pause(list_unfinished(roles.sim.app)[0].id)  # what is paused counts
     before = roles.sim.app.get(failed)
-    assert REVIVALS[way](roles, failed) == 429
+    assert retry_in_a_batch(roles, failed) == 429
     assert roles.sim.app.get(failed) == before
-    for task in list_unfinished(roles.sim.app)[:2]:  # a batch is carried out by a task, which counts while it runs
+    for task in list_unfinished(roles.sim.app)[:2]:
         roles.sim.app.cancel(task.id)
-    assert REVIVALS[way](roles, failed) == 200
+    assert retry_in_a_batch(roles, failed) == 200
 
 
 # ── What trees make ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -173,23 +173,6 @@ def test_a_repetition_tells_nothing_of_another_reading(sim: Simulation, call: Ca
     assert not any("It runs on" in each or "last day" in each for each in again["assumed"])
 
 
-@pytest.mark.parametrize("creation", CREATIONS[:3], ids=lambda each: each.__name__)
-def test_a_check_says_what_a_repetition_gets(
-    sim: Simulation, call: Call, creation: Callable[[dict[str, Any]], Send]
-) -> None:
-    """With ``validateOnly``: the task as it is, the edit that another creation is, or the refusal of a key."""
-    path, body, headers = creation({**TASK, "schedule": "in 2 seconds"})
-    task_id = call("POST", path, body, headers=headers).get_json()["id"]
-    sim.advance(HOUR)
-    stored = call("GET", f"/v1/tasks/{task_id}").get_json()
-    checked = call("POST", f"{path}?validateOnly=true", body, headers=headers).get_json()
-    del stored["allowedVerbs"], checked["readBack"]
-    assert checked == {**stored, "upcoming": []}
-    other = call("POST", f"{path}?validateOnly=true", {**body, "title": "Other"}, headers=headers)
-    assert (other.status_code, other.get_json().get("revision")) in {(200, 2), (422, None)}
-    assert call("POST", path, {**body, "title": "Other"}, headers=headers).status_code == other.status_code
-
-
 def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) -> None:
     """Also of the first one's words, once another creation has edited the task in between."""
     first, second = ({**TASK, "id": "t", "schedule": words} for words in ("in 1 hour", "in 3 hours"))
@@ -198,6 +181,7 @@ def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) ->
     sim.advance(HOUR)
     assert list_tasks(sim) == [("t", 0, TaskStatus.ACTIVE)]
     assert call("POST", "/v1/tasks", first).get_json()["nextExecutionTime"] == "2027-01-01T02:00:00Z"
+    assert call("POST", "/v1/tasks", {**first, "owner": "bob"}).get_json()["field"] == "id"
     sim.advance(HOUR)
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
 

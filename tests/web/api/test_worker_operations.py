@@ -1,4 +1,4 @@
-"""A worker over HTTP, in any language: it claims, sends heartbeats, and says how it ended."""
+"""What a worker over HTTP, in any language, is told: no record that is not its own, and no lease token but its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.api.test_invalid_input import read_problem
 from tests.web.callers import run_path
 from tests.web.conftest import Call
 from werkzeug.test import TestResponse
@@ -39,64 +38,6 @@ def claim_from_queue(call: Call, queue: str = "gpu", **wanted: object) -> list[d
     assert answer.headers["Cache-Control"] == "no-store"
     found: list[dict[str, Any]] = answer.get_json()["claims"]
     return found
-
-
-def test_a_claim_returns_only_what_it_asks_for(call: Call, offer: Callable[..., str]) -> None:
-    """By queue, skill, handler and number; the most urgent first."""
-    offer(id="any", priority="LOW")
-    offer(id="skilled", pull={"queue": "gpu", "skill": "cuda"})
-    offer(id="other", handler="anything")
-    offer(id="urgent", priority="HIGH")
-    assert claim_from_queue(call, "render") == []
-    assert claim_from_queue(call, handlers=[]) == []
-    assert [each["task"]["id"] for each in claim_from_queue(call, handlers=["anything"], limit=100)] == ["other"]
-    assert [each["task"]["id"] for each in claim_from_queue(call)] == ["urgent"]
-    assert [each["task"]["id"] for each in claim_from_queue(call, limit=100)] == ["any"]
-    assert [each["task"]["id"] for each in claim_from_queue(call, skills=["cuda", "cuda", "x"])] == ["skilled"]
-
-
-def test_a_lost_lease_cannot_end_a_run(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
-    """A worker whose lease has ended gets 409 lease-lost for every report; the next worker's result counts."""
-    place = offer(retry={"maxRetries": 1})
-    (slow,) = claim_from_queue(call)
-    sim.advance(SOON + timedelta(minutes=2))
-    assert call("GET", place).get_json()["offeredAt"]
-    (quick,) = claim_from_queue(call)
-    assert (quick["executionId"], quick["attempt"]) == (slow["executionId"], 2)
-    failed = {"error": {"type": "E", "message": "m"}}
-    for verb, more in (("heartbeat", {}), ("complete", {"content": 1}), ("fail", failed), ("release", {})):
-        lost = read_problem(call("POST", f"{run_path(slow)}/{verb}", {"leaseToken": slow["leaseToken"], **more}), 409)
-        assert lost["type"].endswith("/lease-lost")
-        assert slow["leaseToken"] not in str(lost)
-    assert call("GET", place).get_json()["isRunning"] is True
-    call("POST", f"{run_path(quick)}/complete", {"leaseToken": quick["leaseToken"], "content": 2})
-    record = call("GET", run_path(quick)).get_json()
-    assert (record["content"], [each["status"] for each in record["attempts"]]) == (2, ["TIMED_OUT", "SUCCEEDED"])
-
-
-def test_a_failure_is_tried_again_as_the_task_says(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
-    """By its policy, or when the worker says; until no attempt is left, or the worker says that none is worth it."""
-    place = offer(retry={"maxRetries": 2, "firstDelay": 60})
-    error = {"type": "GpuError", "message": "out of memory", "traceback": "line 1"}
-    for attempt, wait in ((1, None), (2, 600)):
-        (claim,) = claim_from_queue(call)
-        assert claim["attempt"] == attempt
-        more = {} if wait is None else {"retryAfter": wait}
-        task = call("POST", f"{run_path(claim)}/fail", {"leaseToken": claim["leaseToken"], "error": error, **more})
-        assert task.get_json()["status"] == "ACTIVE"
-        record = call("GET", run_path(claim)).get_json()
-        assert (record["status"], record["error"]) == ("RETRYING", error)
-        if wait:
-            sim.advance(timedelta(seconds=wait - 1))
-            assert claim_from_queue(call) == []
-        sim.advance(timedelta(minutes=3))
-    (last,) = claim_from_queue(call)
-    ended = call("POST", f"{run_path(last)}/fail", {"leaseToken": last["leaseToken"], "error": error})
-    assert ended.get_json()["status"] == "FAILED"
-    record = call("GET", run_path(last)).get_json()
-    assert record.pop("allowedVerbs") == ["retry"]
-    assert ended.get_json() == {**call("GET", place).get_json(), "failedExecution": record}
-    assert ended.headers["ETag"] == call("GET", place).headers["ETag"]
 
 
 def test_a_repeated_failure_report_does_not_return_a_later_record(

@@ -103,17 +103,6 @@ def test_next_respects_calendars(
     assert upcoming(run_command, words, "--calendar", option.format(ics)) == days
 
 
-@pytest.mark.parametrize("option", [(), ("--json",)])
-def test_next_says_where_a_calendars_dates_end(
-    run_command: Callable[..., CommandResult], ics: str, option: tuple[str, ...]
-) -> None:
-    """If it shows a day after the file's last date, and only then."""
-    for after, is_said in (("2027-07-11T12:00:00Z", False), ("2027-07-14T12:00:00Z", True)):
-        said = run_command("next", "every day at 9:30", "--calendar", ics, "--after", after, "-n", "1", *option)
-        assert said.code == 0, said.err
-        assert ("has no dates from 2027-07-15 on" in said.out) == is_said, said.out
-
-
 @pytest.mark.parametrize(
     ("words", "options", "problem"),
     [

@@ -14,15 +14,12 @@ from typing import Any
 import click
 import pytest
 from tests.cases import try_each
-from tests.cli.conftest import CommandResult, serve_api_of
+from tests.cli.conftest import CommandResult
 
 from cloudsched.cli import options
 from cloudsched.cli.examples import EXAMPLES
 from cloudsched.cli.main import ExitCode, cloudsched
-from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Role
 
 Tasks = Callable[..., CommandResult]
 
@@ -58,17 +55,6 @@ def test_each_kind_of_failure_has_its_exit_code(
     monkeypatch.setenv("CLOUDSCHED_STORE", "firestore")
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
     assert run_command("shards", "show").code == ExitCode.USAGE
-
-
-def test_a_closed_api_is_unauthorised(
-    run_command: Callable[..., CommandResult], simulate: Callable[..., Simulation]
-) -> None:
-    """Without a credential, with a wrong one, and with one that may not do it."""
-    key, kept = create_key("ada", Role.READER, "ada")
-    with serve_api_of(simulate(access=Access(api_keys=(str(kept),)))) as url:
-        for words in (("list",), ("--key", "wrong", "list"), ("--key", key, "create", "T", "--handler", "greet")):
-            said = run_command("tasks", "--url", url, *words)
-            assert said.code == ExitCode.UNAUTHORISED, said.err
 
 
 def test_errors_are_json_where_json_was_asked_for(tasks: Tasks) -> None:

@@ -154,16 +154,6 @@ def test_denied_requests_raise_the_matching_error(simulate: Callable[..., Simula
         assert full.retry_after is None
 
 
-def test_a_creation_is_repeated_and_made_once(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """A creation whose response was lost is repeated with the same key: there is one task, and it is returned."""
-    flaky.loses = True
-    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
-    task = client.create(**GREET)
-    assert [task.id] == [each.id for each in client.tasks()]
-    assert len({request.headers["Idempotency-Key"] for request in flaky.asked[:3]}) == 1
-    assert len(waits) <= 2
-
-
 def test_unsafe_requests_are_not_repeated(client: Client, flaky: Flaky, waits: list[float]) -> None:
     """A feed whose response was lost is not made again, because nothing names it. Reads are repeated, a few times."""
     client.create(**GREET, id="t", schedule=DAILY)

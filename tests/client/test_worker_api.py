@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from tests.client.harness import Flaky, catch_error
-from tests.client.test_responses import NOT_THE_API
+from tests.client.harness import Flaky
 from tests.instants import about
 from werkzeug.wrappers import Response
 
@@ -235,21 +234,6 @@ def test_an_unreadable_claim_is_released_and_the_others_returned(
     sim.advance(timedelta(minutes=1))
     (claim,) = client.claim("gpu")
     assert (claim.task.id, claim.attempt) == (task_id, 1)
-
-
-@pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])
-def test_a_response_not_from_the_api_is_none(client: Client, flaky: Flaky, task_id: str, verb: str) -> None:
-    """Whatever answers instead, the call fails and has had no effect; sent again to the API itself, it has."""
-    (claim,) = client.claim("gpu")
-    more = ["E", "m"] if verb == "fail" else []
-    for what, answer in NOT_THE_API.items():
-        flaky.fails = [answer]
-        error = catch_error(lambda: getattr(client, verb)(claim, *more))
-        assert type(error) is Unavailable, what
-        assert "the response is not the API's" in str(error), what
-        assert client.get(task_id).is_running, what
-    getattr(client, verb)(claim, *more)
-    assert client.get(task_id).is_running is (verb == "heartbeat")
 
 
 def test_a_repeated_release_takes_effect_once(client: Client, flaky: Flaky, waits: list[float], task_id: str) -> None:

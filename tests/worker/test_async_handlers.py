@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from tests.worker.harness import BRIEF, WorkerHarness
 
-from cloudsched import App, AsyncContext, Retry
+from cloudsched import App, AsyncContext
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.worker.source import LeaseKeeper
@@ -57,25 +57,3 @@ def test_a_blocked_loop_does_not_lose_the_lease(
     harness.offer("block")
     harness.work()
     assert [each.status for each in harness.summaries] == ["succeeded"]
-
-
-def test_failures_and_outcomes_are_reported(harness: WorkerHarness, app: App) -> None:
-    """With the traceback of the handler, as for plain ones."""
-
-    @app.handler("fail", retry=False)
-    async def fail() -> None:
-        await asyncio.sleep(0)
-        raise ValueError("no seat")
-
-    @app.handler("again", retry=1)
-    async def again(ctx: AsyncContext) -> Retry | str:
-        return Retry("once more") if ctx.attempt == 1 else "done"
-
-    harness.offer("fail")
-    harness.work()
-    (summary,) = harness.summaries
-    assert (summary.status, summary.reason) == ("failed", "ValueError: no seat")
-    assert "in fail" in summary.traceback
-    harness.offer("again")
-    harness.work()
-    assert "retrying" in [each.status for each in harness.summaries]

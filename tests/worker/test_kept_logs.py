@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.worker.harness import Gate, WorkerHarness
 
-from cloudsched import App, Context, RetryPolicy, Snooze, Task
+from cloudsched import App, Context, Task
 from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.errors import StoreUnavailable
@@ -40,36 +40,6 @@ def read(harness: WorkerHarness, task: Task) -> RunLog:
 
 def texts(found: RunLog) -> list[str]:
     return [each.text for each in found.lines]
-
-
-def test_every_attempt_s_lines_are_there(app: App, harness: WorkerHarness) -> None:
-    """From INFO on, in their order, with their attempts and the end of a traceback; those of retries are added."""
-
-    @app.handler("act", retry=RetryPolicy(max_retries=1))
-    def act(ctx: Context) -> str:
-        log.debug("not kept")
-        log.info("attempt %s", ctx.attempt)
-        if ctx.attempt == 1:
-            try:
-                int("out of paper")
-            except ValueError:
-                log.exception("printing failed")
-                raise
-        return "done"
-
-    task = harness.offer("act")
-    harness.work()
-    harness.sim.advance(timedelta(hours=1))
-    harness.work()
-    found = read(harness, task)
-    assert [(each.attempt, each.level, each.logger) for each in found.lines] == [
-        (1, "INFO", "tests.studio"),
-        (1, "ERROR", "tests.studio"),
-        (2, "INFO", "tests.studio"),
-    ]
-    assert texts(found)[1].startswith("printing failed\n")
-    assert texts(found)[1].endswith("with base 10: 'out of paper'")
-    assert found.left_out == 0
 
 
 def test_they_are_seen_while_it_runs(app: App, harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
@@ -111,25 +81,6 @@ def test_each_of_many_at_once_has_its_own(app: App, harness: WorkerHarness, gate
     assert [texts(read(harness, each)) for each in tasks] == [
         [f"task {number} begins", f"task {number} ends"] for number in range(3)
     ]
-
-
-def test_a_released_claim_s_lines_stay(app: App, harness: WorkerHarness) -> None:
-    """A run that was put off costs no attempt: both claims' lines are of attempt 1, and both are there."""
-    calls: list[int] = []
-
-    @app.handler("act")
-    def act(ctx: Context) -> object:
-        calls.append(ctx.attempt)
-        log.info("call %s", len(calls))
-        ctx.heartbeat()
-        return Snooze(timedelta(minutes=1), "later") if len(calls) == 1 else None
-
-    task = harness.offer("act")
-    harness.work()
-    harness.sim.advance(timedelta(minutes=2))
-    harness.work()
-    assert calls == [1, 1]
-    assert texts(read(harness, task)) == ["call 1", "call 2"]
 
 
 def test_a_stopped_worker_s_lines_stay(app: App, harness: WorkerHarness, gate: Gate) -> None:

@@ -128,34 +128,6 @@ def test_a_handler_chooses_when_to_run_again(harness: WorkerHarness, app: App) -
     assert [harness.record(task).content for task in (snoozed, failed)] == [1, 2]
 
 
-def test_attempts_are_limited_by_the_retry_policy(harness: WorkerHarness, app: App) -> None:
-    """A handler that always fails is tried as often as its policy allows, and then not again."""
-
-    @app.handler("act", retry=2)
-    def act() -> None:
-        raise RuntimeError("no")
-
-    task = harness.offer("act")
-    for _ in range(4):
-        harness.work()
-        harness.sim.advance(timedelta(minutes=10))
-    assert (harness.record(task).status, len(harness.record(task).attempts)) == ("FAILED", 3)
-    assert harness.statuses() == ["retrying", "retrying", "failed"]
-
-
-def test_a_result_that_cannot_be_stored_is_a_failure(harness: WorkerHarness, app: App) -> None:
-    """A result that JSON cannot express, or that is too large, fails the occurrence, and the worker continues."""
-
-    @app.handler("act")
-    def act(ctx: Context) -> object:
-        return {"strange": object(), "large": "x" * 600_000}[ctx.task.title]
-
-    tasks = [harness.offer("act", title=title) for title in ("strange", "large")]
-    harness.work()
-    assert [harness.record(task).status for task in tasks] == ["FAILED"] * 2
-    assert harness.statuses() == ["failed"] * 2
-
-
 def test_durable_handlers(harness: WorkerHarness, app: App) -> None:
     """At the store they work in full; through the API they fail with words on where to run them, at the first step."""
     calls: list[int] = []

@@ -83,31 +83,6 @@ def test_a_notification_triggers_a_poll(harness: WorkerHarness, app: App) -> Non
     assert bell.ring is None
 
 
-def test_a_worker_takes_only_tasks_whose_skill_it_has(harness: WorkerHarness, app: App) -> None:
-    """A worker claims a task that requires a skill only if it has that skill."""
-
-    @app.handler("act")
-    def act() -> None: ...
-
-    task = harness.offer("act", pull={"queue": "gpu", "skill": "cuda"})
-    harness.worker(harness.source("avx")).run(once=True)
-    assert harness.summaries == []
-    harness.worker(harness.source("avx", "cuda")).run(once=True)
-    assert harness.record(task).status == "SUCCEEDED"
-
-
-def test_once_returns_when_no_work_is_left(harness: WorkerHarness, app: App) -> None:
-    """All available tasks run, one after the other if there are too few slots; then `run` returns."""
-
-    @app.handler("act")
-    def act() -> None: ...
-
-    for _ in range(7):
-        harness.offer("act")
-    harness.worker(concurrency=3).run(once=True)
-    assert harness.statuses() == ["succeeded"] * 7
-
-
 class FailingSource:
     """A source that is unreachable as often as the test says."""
 

@@ -146,3 +146,11 @@ def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, gr
     assert [one.status for one in sim.executions("t")] == ["SUCCEEDED"]
     due = made.get_json()["nextExecutionTime"]
     assert [delivery.at for delivery in sim.queue.deliveries] == [datetime.fromisoformat(due)]
+
+
+def test_a_task_may_have_the_name_of_a_method(call: Call, greeting: dict[str, Any]) -> None:
+    """An id such as ``draft`` still names a task: only POST is the method's."""
+    assert call("POST", "/v1/tasks", {**greeting, "id": "draft"}).status_code == 201
+    assert call("GET", "/v1/tasks/draft").get_json()["id"] == "draft"
+    assert call("POST", "/v1/tasks/draft/pause").get_json()["status"] == "PAUSED"
+    assert call("DELETE", "/v1/tasks/draft").status_code == 204

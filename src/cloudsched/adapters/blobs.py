@@ -94,14 +94,7 @@ class BucketBlobs:
     ) -> None:
         """Open a session with the environment's credentials.
 
-        Args:
-            bucket: The name of an existing bucket.
-            session: A `requests.Session` to use instead.
-            address: The base URL of Cloud Storage.
-            timeout: The most seconds that a request may take, retries included.
-
-        Raises:
-            Misconfigured: There are no credentials.
+        Raises Misconfigured if there are none. `timeout` is for a whole request, retries included.
         """
         self._objects = f"{address}/storage/v1/b/{quote(bucket, safe='')}/o"
         self._upload = f"{address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"

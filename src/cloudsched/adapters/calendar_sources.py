@@ -25,24 +25,14 @@ _MAX_YEARS: Final = 60
 
 
 class CalendarSources:
-    """Fetches calendars for users, from public addresses only.
-
-    Args:
-        make_session: Makes a session for one fetch that reaches only what users may reach, takes a limited time in all,
-            and reads no more than `max_bytes` (`adapters.safe_http.make_session`).
-    """
+    """Fetches calendars for users, from public addresses only."""
 
     def __init__(self, make_session: Callable[..., requests.Session]) -> None:
         self._make_session = make_session
         self._free = BoundedSemaphore(MAX_FETCHES)
 
     def fetch(self, url: str, etag: str | None) -> tuple[str, str | None] | None:
-        """Return the text at a URL and its ETag, None if it still has the ETag that is known.
-
-        Raises:
-            InvalidInput: The URL leads where it may not, or to something too large.
-            Unavailable: The server did not answer, or not with a calendar, or too many others are asked now.
-        """
+        """Return the text at a URL and its ETag, None if it still has the ETag that is known."""
         if not self._free.acquire(blocking=False):
             raise Unavailable("The calendar's server", f"{MAX_FETCHES} calendars are being fetched; try again")
         try:
@@ -70,12 +60,7 @@ class CalendarSources:
 
     @staticmethod
     def list_holidays(source: HolidaySource, now: datetime) -> tuple[list[tuple[date, date, str]], HolidaySource]:
-        """Return a country's holidays, and their source with the package's version.
-
-        Raises:
-            InvalidInput: The package does not know the country or its part, or there are too many years.
-            MissingExtra: The package is not installed.
-        """
+        """Return a country's holidays, and their source with the package's version."""
         try:
             import holidays  # noqa: PLC0415 - an extra, and slow to import
         except ImportError as error:

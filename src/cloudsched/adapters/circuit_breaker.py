@@ -28,11 +28,7 @@ RECOVERY_TIMEOUT = timedelta(seconds=15)
 class CircuitBreakerProxy(Generic[P]):
     """Puts a port's adapter behind a circuit breaker.
 
-    Args:
-        port: The adapter. Each of its calls that raises `Unavailable` counts as a failure.
-        error: The error raised while the circuit is open: the port's own subclass of `Unavailable`.
-        service: The service's name in errors.
-        recovery: The time that the circuit stays open.
+    While the circuit is open, for `recovery`, calls raise `error`, the port's own subclass of `Unavailable`.
     """
 
     def __init__(

@@ -49,11 +49,7 @@ class ManualClock:
 
 
 class EmulatorClock:
-    """The clock of a local Cloud Tasks, read on every call, so that moving that clock moves this one.
-
-    Args:
-        address: ``host:port`` of the emulator.
-    """
+    """The clock of a local Cloud Tasks, read on every call, so that moving that clock moves this one."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -63,8 +59,7 @@ class EmulatorClock:
     def now(self) -> datetime:
         """Return the emulator's present instant.
 
-        Raises:
-            StoreUnavailable: It does not answer. Without the time the store is of no use either.
+        Without the time the store is of no use either, so the error is StoreUnavailable.
         """
         for is_last in (False, True):
             try:

@@ -90,14 +90,8 @@ class InProcessDispatcher:
     One thread at a time leads: it takes what is due, runs the steps of all deliveries, and commits for many of them
     together. It calls quick handlers itself, so their deliveries wake no other thread, and many wait for the disk only
     once. If a handler keeps it for longer than `QUICK_SECONDS`, another thread leads on, and the next calls of that
-    handler are made by other threads.
-
-    Args:
-        clock: Decides when a dispatch is due. It must advance at the speed of real time.
-        deliver: The executor: called with body and token, it returns the steps that process a dispatch. They return to
-            accept it, and raise to refuse it.
-        workers: The most handlers that are called at the same time.
-        commit: Makes several commits at once, and returns the result or the error of each. None makes them one by one.
+    handler are made by other threads. The clock must advance at the speed of real time. The steps that `deliver`
+    returns end to accept a dispatch, and raise to refuse it.
     """
 
     def __init__(
@@ -160,11 +154,7 @@ class InProcessDispatcher:
             thread.start()
 
     def create(self, message: QueueMessage) -> None:
-        """Queue a dispatch. Ignore it if its name is queued or remembered.
-
-        Raises:
-            QueueUnavailable: The queue was closed.
-        """
+        """Queue a dispatch. Ignore it if its name is queued or remembered."""
         with self._lock:
             if self._is_closed:
                 raise QueueUnavailable("The in-process queue", "it was closed")
@@ -183,11 +173,9 @@ class InProcessDispatcher:
         self.stop()
 
     def stop(self, timeout: timedelta | None = None) -> bool:
-        """Stop like `close`, but wait only so long for the deliveries in progress. None waits until they end.
+        """Stop like `close`, but wait only so long, and return whether all deliveries have ended.
 
-        Returns:
-            True if all of them have ended. The others go on in daemon threads. A delivery that calls this is one of
-            them: it is told at once.
+        The others go on in daemon threads. A delivery that calls this is one of them: it is told at once.
         """
         with self._lock:
             self._is_closed = True

@@ -56,8 +56,7 @@ class Prices:
 def parse_answer(text: object) -> Any:  # noqa: ANN401 - any JSON
     """Return the JSON of a model's text, without the fences that models add around it.
 
-    Raises:
-        UnusableAnswer: It is not JSON.
+    Raises UnusableAnswer if it is not JSON.
     """
     if not isinstance(text, str):
         raise UnusableAnswer("garbage", "it has no text")
@@ -86,14 +85,7 @@ _OK, _TOO_MANY, _SERVER_ERROR = 200, 429, 500
 
 
 class JsonTransport:
-    """Posts JSON.
-
-    Args:
-        service: The server's name in errors.
-        make_session: Makes the session, on the first call.
-        timeout: The most seconds that one request may take, from beginning to end.
-        sleep: Waits between two tries.
-    """
+    """Posts JSON."""
 
     def __init__(
         self,
@@ -108,12 +100,7 @@ class JsonTransport:
         self._sleep = sleep
 
     def post(self, url: str, content: object, headers: Mapping[str, str]) -> dict[str, Any]:
-        """Return the server's JSON object. A request that gets 429 or 5xx is sent once more.
-
-        Raises:
-            ModelUnavailable: It did not answer in time, or with another status than 200.
-            UnusableAnswer: It answered with something else than a JSON object.
-        """
+        """Return the server's JSON object. A request that gets 429 or 5xx is sent once more."""
         status, body, retry_after = self._send(url, content, headers)
         if status == _TOO_MANY or status >= _SERVER_ERROR:
             wait = _parse_wait(retry_after)
@@ -185,11 +172,7 @@ def make_session() -> requests.Session:
 
 
 def require_safe_url(url: str, *, has_key: bool) -> str:
-    """Return an address without a slash at its end.
-
-    Raises:
-        Misconfigured: A key would be sent without TLS to another machine.
-    """
+    """Return an address without a slash at its end, unless a key would be sent without TLS to another machine."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise Misconfigured(f"CLOUDSCHED_MODEL_URL is {url!r}; give an address such as https://host/v1.")

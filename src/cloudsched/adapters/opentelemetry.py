@@ -55,10 +55,7 @@ _FINAL_STATUSES = {status.lower(): status.value for status in ExecutionStatus if
 class OpenTelemetryTracer(Tracer):
     """Records each unit of work as a span.
 
-    Args:
-        provider: The provider that receives the spans, the program's global one if None.
-        export: Exports what is pending. None if background threads do, in a process that never sleeps.
-        monotonic: Tells seconds.
+    Without `export`, background threads do that, in a process that never sleeps.
     """
 
     def __init__(
@@ -101,12 +98,7 @@ class OpenTelemetryTracer(Tracer):
 
 
 class Meter(logging.Handler):
-    """Derives metrics from log records, since every change is logged.
-
-    Args:
-        provider: The provider that receives the metrics, the program's global one if None.
-        label_keys: The keys of tasks' labels that metrics have as attributes.
-    """
+    """Derives metrics from log records, since every change is logged."""
 
     def __init__(self, provider: MeterProvider | None = None, label_keys: Sequence[str] = ()) -> None:
         super().__init__(logging.INFO)

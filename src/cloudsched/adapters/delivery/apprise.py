@@ -20,15 +20,7 @@ _MAX_REMEMBERED: Final = 1_000
 
 
 class AppriseSender:
-    """Sends each message to all of the operator's channels.
-
-    Args:
-        urls: Their addresses, as Apprise writes them: ``slack://…``, ``tgram://…``.
-
-    Raises:
-        MissingExtra: Apprise is not installed.
-        Misconfigured: An address is none that Apprise knows.
-    """
+    """Sends each message to all of the operator's channels."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         try:

@@ -54,12 +54,7 @@ LimitSession: TypeAlias = "Callable[..., requests.Session]"
 
 
 class FcmSender:
-    """Sends each message as a push to one device.
-
-    Args:
-        project: The Firebase project that the devices' apps belong to.
-        limit: Limits a session's requests to `TIMEOUT_SECONDS` in all, and its answers to `MAX_ANSWER` bytes.
-    """
+    """Sends each message as a push to one device."""
 
     def __init__(self, project: str, limit: LimitSession) -> None:
         self._limit = limit

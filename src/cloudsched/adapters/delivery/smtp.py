@@ -53,11 +53,7 @@ class _Policy(EmailPolicy):
 
 
 def make_address(text: str, name: str = "") -> Address:
-    """Return an address whose domain is in ASCII, as mail servers expect it.
-
-    Raises:
-        DeliveryRefused: It is not the address of one mailbox.
-    """
+    """Return an address whose domain is in ASCII, as mail servers expect it. Raises DeliveryRefused if it is none."""
     if not _ADDRESS.fullmatch(text) or clean_line(text) != text:
         raise DeliveryRefused(f"{text[:100]!r} is not an e-mail address. Give one, such as ada@example.com.")
     local, _, domain = text.rpartition("@")
@@ -84,16 +80,7 @@ def write_mail(
 ) -> EmailMessage:
     """Return a message as an e-mail to one recipient, as text and as HTML.
 
-    Args:
-        message: The message.
-        recipient: Its recipient.
-        sender: The sender's address.
-        template: Makes the HTML. Without one, it is the body's paragraphs.
-        idempotency_header: The header with the key by which the provider drops repeats, such as
-            ``Resend-Idempotency-Key``.
-
-    Raises:
-        DeliveryRefused: It has no valid address, or its attachments are too large.
+    By the `idempotency_header`, such as ``Resend-Idempotency-Key``, the provider drops repeats.
     """
     to = make_address(recipient.address, recipient.name)
     mail = EmailMessage(_Policy(linesep="\r\n", cte_type="7bit", utf8=not to.username.isascii()))
@@ -182,8 +169,7 @@ class SmtpServer:
     def from_url(cls, url: str) -> SmtpServer:
         """Return the server that a URL names. User and password are percent-encoded.
 
-        Raises:
-            Misconfigured: It is not such a URL. The message does not show it, because it contains a password.
+        Errors do not show it, because it contains a password.
         """
         try:
             parts = urlsplit(url)
@@ -206,12 +192,7 @@ class SmtpServer:
 class SmtpSender:
     """Sends each message as an e-mail of its own, over a connection of its own.
 
-    Args:
-        server: The server to which mail is handed over.
-        sender: The address that mail is from: ``ada@example.com`` or ``Ada <ada@example.com>``.
-        template: Returns the template of a message's HTML. Without one, it is its escaped paragraphs.
-        idempotency_header: The header in which the provider expects an idempotency key, if it knows any.
-        tls: The certificates to trust. Without it, those that this machine trusts.
+    Without `template`, the HTML is the escaped paragraphs.
     """
 
     def __init__(

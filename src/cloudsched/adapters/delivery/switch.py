@@ -67,9 +67,6 @@ class SwitchCaller:
 
     An address with ``{overdue}`` in it is fetched with the seconds in that place. Any other one is posted a line of
     text. Redirects are not followed. No line of the log has an address: whoever knows it can silence the alarm.
-
-    Args:
-        make_session: Makes a session for one call, with its limits (`adapters.safe_http.make_session`).
     """
 
     def __init__(self, make_session: Callable[[], requests.Session]) -> None:

@@ -45,13 +45,7 @@ MakeSession: TypeAlias = "Callable[..., requests.Session]"
 class UserPosts:
     """Posts to URLs of users, for one purpose.
 
-    Args:
-        what: The name of the posts in errors, such as "The webhook".
-        example: A URL as it should be.
-        make_session: See `MakeSession`.
-        allows_http: True to take URLs without TLS, for development on one machine.
-        timeout: The most seconds that a whole request may take.
-        now: The system's clock, in seconds since 1970.
+    `what` names the posts in errors, and `allows_http` is for development on one machine.
     """
 
     def __init__(
@@ -72,11 +66,7 @@ class UserPosts:
         self._now = now
 
     def require_url(self, url: str) -> None:
-        """Check a URL.
-
-        Raises:
-            DeliveryRefused: It is none that may be posted to.
-        """
+        """Check a URL. Raises DeliveryRefused if it is none that may be posted to."""
         try:
             parts = urlsplit(url)
         except ValueError:
@@ -91,16 +81,7 @@ class UserPosts:
     ) -> tuple[int, bytes]:
         """Post once to a URL that `require_url` has passed. Return the status, and so many bytes of the answer.
 
-        Args:
-            url: The URL.
-            body: The body of the request.
-            headers: Its headers. The user agent is ours.
-            reads: The number of bytes of the answer to read.
-            refusals: The statuses beside 2xx that are returned: for any other, the delivery is to be tried again.
-
-        Raises:
-            DeliveryRefused: The address may not be reached.
-            DeliveryDelayed: Nobody answered, or not with one of these statuses.
+        Any status but 2xx and the `refusals` is to be tried again: DeliveryDelayed.
         """
         from requests import RequestException  # noqa: PLC0415 - imported when the first one is sent
 
@@ -130,9 +111,7 @@ class UserPosts:
 def parse_retry_after(text: str | None, now: float) -> timedelta | None:
     """Return the time to wait, at most a day, None for what is neither seconds nor a date.
 
-    Args:
-        text: The header, if there is one.
-        now: The system's clock, in seconds since 1970: dates are the other side's.
+    Dates are the other side's, so `now` is the system's clock.
     """
     if text is None:
         return None

@@ -73,8 +73,7 @@ class FirestoreEmulator:
     def start(self) -> str:
         """Start it on a free loopback port, wait until it responds, and return its address.
 
-        Raises:
-            StoreUnavailable: It exited or did not respond in time. The reason includes the end of its output.
+        If it fails to, the error includes the end of its output.
         """
         if self.address:
             return self.address
@@ -144,12 +143,7 @@ class FirestoreEmulator:
 
 
 def find_emulator(address: str | None = None, *, home: Path | None = None) -> FirestoreEmulator | EmulatorNotFound:
-    """Find an emulator that is running or can be started.
-
-    Args:
-        address: ``host:port`` of a running one: the value of FIRESTORE_EMULATOR_HOST.
-        home: The home folder that contains firebase-tools' downloads, the user's if None.
-    """
+    """Find an emulator that is running or can be started."""
     if address:
         return _find_at(address)
     gcloud = shutil.which("gcloud")

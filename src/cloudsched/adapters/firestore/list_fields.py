@@ -128,15 +128,7 @@ def read_version(document: Message) -> TaskVersion:
 
 
 def list_field_paths(before: Task, task: Task, written: Collection[str], version: TaskVersion, shard: int) -> list[str]:
-    """Return the paths of an update's mask.
-
-    Args:
-        before: The task as it was read.
-        task: The task.
-        written: The fields of it that are written.
-        version: The version as which it was read.
-        shard: Its shard.
-    """
+    """Return the paths of an update's mask. `version` is the one that was read."""
     keys = _list_keys()
     paths = [COMMIT_ID, *[keys[name] for name in written]]
     if task.delivery is not None:

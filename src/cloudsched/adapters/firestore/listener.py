@@ -68,15 +68,7 @@ def reconnect_delay(failures: int) -> timedelta:
 
 
 class FirestoreListener:
-    """A `Listener` to a Firestore database.
-
-    Args:
-        project: The Google Cloud project.
-        database: The database's id.
-        emulator: ``host:port`` of Google's Firestore emulator, None for the service itself.
-        deadline: The longest wait for the thread to end on leaving the context.
-        shards: The number of shards over which the store is spread.
-    """
+    """A `Listener` to a Firestore database."""
 
     def __init__(
         self,
@@ -95,11 +87,7 @@ class FirestoreListener:
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """Call `notify` about offers in these queues (and of that owner, if given) while the context lasts.
-
-        Raises:
-            Misconfigured: There are no credentials.
-        """
+        """Call `notify` about offers in these queues (and of that owner, if given) while the context lasts."""
         parent = f"{self._database}/documents"
         calls = ListenRpc(self._database, self._emulator, self._deadline)
         shards = Shards(calls, parent, self._shards)

@@ -61,10 +61,7 @@ def place_all(
 ) -> Walk:
     """Give every task and offer its shard of `count`, then let lists rely on it.
 
-    Raises:
-        InvalidInput: There have been more shards.
-        Misconfigured: An index that lists with shards need is missing, or is being built. Nothing relies on it.
-        StoreUnavailable: Firestore did not answer. Another walk continues where this one stopped.
+    Another walk continues where one that failed has stopped. Nothing relies on shards while an index is missing.
     """
     placement = shards.load_placement()
     if count < max(1, placement.count):

@@ -80,13 +80,7 @@ class Listing:
     """The only fields to read, all if None."""
 
     def to_query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
-        """Return the query for a part of the list.
-
-        Args:
-            limit: The most documents.
-            parent: The full name of the collection's parent.
-            after: The document to continue after: the value of the order's field (or its protobuf `Value`), and the id.
-        """
+        """Return the query for a part of the list. `after` has the value of the order's field, and the id."""
         filters: list[Filter] = [
             (field, EQUAL if isinstance(value, str | int) else _Operator.IN, value)
             for field, value in (self.equals or {}).items()
@@ -160,17 +154,7 @@ def build_query(
     fields: Sequence[str] = (),
     after: Message | None = None,
 ) -> Message:
-    """Return the query for the documents of a collection.
-
-    Args:
-        collection: The collection.
-        limit: The most documents.
-        filters: The conditions that all of them meet.
-        order: The fields that they are ordered by.
-        direction: The direction of all of these.
-        fields: The only fields to read, all if empty.
-        after: The value of the first of them, as a protobuf `Value`, to continue after.
-    """
+    """Return the query for the documents of a collection."""
     query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
     for field in fields:
         query.select.fields.add(field_path=field)

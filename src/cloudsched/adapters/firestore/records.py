@@ -146,17 +146,7 @@ _WRITE_OVERHEAD_BYTES = 200
 
 
 def require_write_fits(path: Sequence[str], write: Proto, document: Document, stored: int = 0) -> None:
-    """Check the write of a document.
-
-    Args:
-        path: The ids of its collections and documents.
-        write: The write.
-        document: The whole document.
-        stored: The most bytes that the document has, if the write changes only a part of it.
-
-    Raises:
-        InvalidInput: It is too large. `field` names its largest part.
-    """
+    """Check the write of a document. `stored` is the most bytes that it has, if the write changes only a part of it."""
     require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
 
 

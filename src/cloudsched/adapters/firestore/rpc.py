@@ -83,12 +83,8 @@ class FirestoreRpc:
     def commit(self, writes: Sequence[Message]) -> Message:
         """Write all or nothing. Return the response, with a result for each write, or None if a precondition failed.
 
-        A retried commit whose first try took effect fails its own precondition.
-
-        Raises:
-            StoreUnavailable: Firestore refused, or could not commit before the deadline: contention, overload, no
-                response. The commit may have taken effect or not.
-            InvalidInput: Firestore does not store such a document.
+        A retried commit whose first try took effect fails its own precondition. After StoreUnavailable, the commit may
+        have taken effect or not.
         """
         request = messages.CommitRequest(database=self._database, writes=writes)
         try:

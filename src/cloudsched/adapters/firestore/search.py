@@ -110,12 +110,7 @@ def to_sort_key(document: Message, listing: Listing) -> tuple[Message, str]:
 
 
 def to_document(kind: type[D], document: Message) -> D:
-    """Return a document as the model of its kind.
-
-    Raises:
-        DamagedDocument: It cannot be read.
-        UnsupportedDocument: It was written by a newer cloudsched.
-    """
+    """Return a document as the model of its kind."""
     key = document.name.rpartition("/")[2]
     try:
         data = decode(document.fields)

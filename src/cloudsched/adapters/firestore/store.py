@@ -110,18 +110,7 @@ class FirestoreStore:
         deadline: timedelta = DEADLINE,
         shards: int = 1,
     ) -> None:
-        """Open a channel to the database. Nothing is sent before the first call.
-
-        Args:
-            project: The Google Cloud project.
-            database: The database's id.
-            emulator: ``host:port`` of Google's Firestore emulator, None for the service itself.
-            deadline: The longest time of a call, retries included.
-            shards: The number of shards over which the store is spread. See `adapters.firestore.shards`.
-
-        Raises:
-            Misconfigured: There are no credentials.
-        """
+        """Open a channel to the database. Nothing is sent before the first call."""
         path = f"projects/{project}/databases/{database}"
         self._documents = f"{path}/documents"
         self._rpc = FirestoreRpc(path, emulator, deadline)

@@ -37,13 +37,7 @@ def encode_fields(fields: Message, data: Mapping[str, Any]) -> None:
 
 
 def encode_model(fields: Message, model: BaseModel, names: Collection[str] | None = None) -> None:
-    """Write what is stored of a model into the fields of a document or a map.
-
-    Args:
-        fields: The fields.
-        model: The model.
-        names: The only fields of it to write, all if None.
-    """
+    """Write what is stored of a model into the fields of a document or a map."""
     values = model.__dict__
     for name, key, default, pack in list_stored_fields(type(model)):
         if names is not None and name not in names:

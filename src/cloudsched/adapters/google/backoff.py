@@ -24,8 +24,7 @@ _SHORTEST_TRY = 0.05
 class Backoff:
     """The tries of one call, or of several calls that share a deadline.
 
-    Args:
-        deadline: The most seconds that all tries and pauses may take together.
+    `deadline` is in seconds, for all tries and pauses together.
     """
 
     def __init__(self, deadline: float) -> None:

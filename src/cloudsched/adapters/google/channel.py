@@ -48,16 +48,7 @@ class Service(NamedTuple):
 
 
 def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
-    """Return a channel. Nothing is sent yet.
-
-    Args:
-        service: The service.
-        emulator: ``host:port`` of a local emulator, None for the service itself, with the credentials that Google's
-            libraries find (cloud.google.com/docs/authentication/application-default-credentials).
-
-    Raises:
-        Misconfigured: There are no credentials.
-    """
+    """Return a channel. Nothing is sent yet. Raises Misconfigured if there are no credentials."""
     if emulator is not None:
         return grpc.insecure_channel(emulator, options=OPTIONS)
     from cloudsched.adapters.google.credentials import make_channel_credentials  # noqa: PLC0415 - see there

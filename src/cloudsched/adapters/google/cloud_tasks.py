@@ -134,21 +134,9 @@ class CloudTasksDispatcher:
     ) -> None:
         """Open a channel. Nothing is sent before the first dispatch.
 
-        Args:
-            project: The Google Cloud project of the queues.
-            location: Their region.
-            queue: The id of the NORMAL priority's queue. The other queues' names begin with it.
-            url: The URL at which the executor receives dispatches.
-            queues_per_priority: The number of queues over which the dispatches of each priority are spread.
-            emulator: ``host:port`` of a local Cloud Tasks, None for the service itself.
-            invoker: The service account whose OIDC token authenticates the queue to the executor. None sends no token.
-            audience: The audience of that token, the whole `url` if None.
-            dispatch_deadline: The time that Cloud Tasks waits for the executor, 15 seconds to 30 minutes.
-            deadline: The longest time of creating one dispatch, retries included.
-            attempt_timeout: The longest time of one attempt before it is retried.
-
-        Raises:
-            Misconfigured: There are no credentials.
+        The NORMAL priority's queue is `queue`, and the others' names begin with it. Without an `invoker`, no OIDC token
+        is sent. The `audience` is the whole `url` unless given. Cloud Tasks waits for the executor for
+        `dispatch_deadline`, 15 seconds to 30 minutes. A creation takes `deadline` at most, retries included.
         """
         self._location = f"projects/{project}/locations/{location}"
         self._queue = queue
@@ -162,11 +150,7 @@ class CloudTasksDispatcher:
         self._create_task = self._bind_method("CreateTask", CreateTaskRequest)
 
     def create(self, message: QueueMessage) -> None:
-        """Create a dispatch in one call. A name that already exists counts as created.
-
-        Raises:
-            QueueUnavailable: Cloud Tasks did not respond in time or refused, or the queue does not exist.
-        """
+        """Create a dispatch in one call. A name that already exists counts as created."""
         backoff = Backoff(self._deadline)
         *others, normal = choose_queues(self._queue, message, self._queues_per_priority)
         for name in others:

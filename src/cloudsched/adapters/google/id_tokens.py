@@ -38,11 +38,7 @@ Claims = dict[str, Any]
 
 
 def decode_unverified(token: str) -> Claims:
-    """Return the claims of a token without verifying them.
-
-    Raises:
-        Unauthenticated: It is not a JWT.
-    """
+    """Return the claims of a token without verifying them. Raises Unauthenticated if it is no JWT."""
     from google.auth import jwt  # noqa: PLC0415 - imported when the first token arrives
 
     if len(token) > MAX_TOKEN_LENGTH:
@@ -56,11 +52,8 @@ def decode_unverified(token: str) -> Claims:
 class GoogleTokenVerifier:
     """Verifies tokens for one project and one API.
 
-    Args:
-        firebase_project: The project whose users' tokens are accepted.
-        is_emulated: True to accept unsigned tokens of the Firebase Auth emulator, and no others.
-        audiences: The audiences that OIDC tokens may be issued for.
-        trust_cloud_run: True to accept a token whose signature Cloud Run has removed.
+    An emulator's tokens are unsigned: `is_emulated` accepts no others. Cloud Run removes signatures: see
+    `trust_cloud_run`.
     """
 
     def __init__(
@@ -78,12 +71,7 @@ class GoogleTokenVerifier:
         self._client_lock = threading.Lock()
 
     def verify_firebase(self, token: str) -> Claims:
-        """Return the claims of a Firebase user's ID token.
-
-        Raises:
-            Unauthenticated: It is not a token of this project, or has expired.
-            Unavailable: Google's keys cannot be fetched.
-        """
+        """Return the claims of a Firebase user's ID token."""
         if self._is_emulated != is_firebase_emulated():
             raise Misconfigured("Set FIREBASE_AUTH_EMULATOR_HOST in the environment, or nowhere: the library reads it.")
         with self._client_lock:
@@ -94,12 +82,7 @@ class GoogleTokenVerifier:
         return claims
 
     def verify_google(self, token: str) -> Claims:
-        """Return the claims of a service account's OIDC token. Its e-mail address is verified.
-
-        Raises:
-            Unauthenticated: It is not a token for this API, or has expired.
-            Unavailable: Google's keys cannot be fetched.
-        """
+        """Return the claims of a service account's OIDC token. Its e-mail address is verified."""
         from google.oauth2 import id_token  # noqa: PLC0415 - the same
 
         if not self._audiences:

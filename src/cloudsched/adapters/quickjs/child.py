@@ -150,14 +150,7 @@ class _ScriptRuntime:
 
 
 def main(glue: str, memory: str, seconds: str, output: str) -> None:
-    """Serve one script.
-
-    Args:
-        glue: The file with the JavaScript that surrounds the script.
-        memory: The most bytes of memory that it may use.
-        seconds: The most processor time that it may use.
-        output: The most bytes that it may output.
-    """
+    """Serve one script. The limits are in bytes, and in seconds of processor time."""
     sys.stdin.close()
     putenv("TZ", "UTC0")  # without it, dates would be in this machine's time zone
     time.tzset()

@@ -48,14 +48,7 @@ _PROTOCOL_OVERHEAD_BYTES = 1024
 class QuickJs:
     """Starts a process for each script.
 
-    Args:
-        memory: The most bytes of memory that a script may use.
-        time: The most processor time that it may use. By the clock it gets twice that and a second.
-        output: The most bytes that it may output.
-        requires_filter: True to run no script where system calls cannot be filtered.
-
-    Raises:
-        Misconfigured: The package is not installed.
+    The limits are in bytes, and `time` is the processor's. By the clock a script gets twice that and a second.
     """
 
     def __init__(self, *, memory: int, time: timedelta, output: int, requires_filter: bool = True) -> None:
@@ -129,13 +122,7 @@ _CPU_LIMIT_EXIT_CODES = {-getattr(signal, name) for name in ("SIGXCPU",) if hasa
 
 
 class ScriptProcess:
-    """One process, for one script.
-
-    Args:
-        command: The command to start, with an empty environment. Its standard error is discarded.
-        seconds: The longest time of all responses together.
-        output: The most bytes of all responses together.
-    """
+    """One process, for one script. It has an empty environment. The limits are for all responses together."""
 
     def __init__(self, command: Sequence[str], seconds: float, output: int) -> None:
         deny_inspection()
@@ -159,12 +146,7 @@ class ScriptProcess:
         os.set_blocking(self._in.fileno(), False)
 
     def wait_until_ready(self, *, requires_filter: bool) -> None:
-        """Return once it has entered its sandbox.
-
-        Raises:
-            Misconfigured: Its system calls are not filtered, and a filter is required.
-            InterpreterUnavailable: It failed to start.
-        """
+        """Return once it has entered its sandbox."""
         line, _ = self._exchange(b"", START_TIMEOUT_SECONDS, len(READY_UNFILTERED))
         if line == READY_UNFILTERED:
             if requires_filter:
@@ -180,9 +162,6 @@ class ScriptProcess:
         """Send a line and return the response, None if the time is up.
 
         A response that is too long is cut off.
-
-        Raises:
-            InterpreterUnavailable: The process died.
         """
         began = time.monotonic()
         line, is_late = self._exchange(message, self._seconds_left, self._output + 1)
@@ -310,12 +289,7 @@ def encode_responses(responses: Sequence[ScriptResponse], now: datetime) -> byte
 
 
 def parse_round(line: bytes | None, source: str, limits: Limits) -> Round:
-    """Parse what a script did up to its end or next wait. A `line` of None means that it exceeded its time.
-
-    Raises:
-        ScriptFailed: It does not compile, or its process sent an invalid message.
-        LimitExceeded: It exceeded a limit.
-    """
+    """Parse what a script did up to its end or next wait. A `line` of None means that it exceeded its time."""
     if line is None:
         raise limits.make_error("time")
     if len(line) > limits.output:

@@ -44,15 +44,10 @@ def make_session(
 ) -> requests.Session:
     """Return a session that connects to public addresses and to these networks only.
 
-    A request to any other address, or through a proxy, raises InvalidInput before anything is sent.
-
-    Args:
-        reachable: Networks that are not public but are allowed, such as ``10.1.0.0/16``.
-        max_seconds: The most seconds of a request, from the lookup of its host's name to the end of the answer. The
-            lookup itself cannot be interrupted, so the resolver's own limit holds for it.
-        max_bytes: The most bytes of an answer that are received, and the most that it has once it is unpacked. More is
-            a `requests.exceptions.ContentDecodingError`, and so is an answer that was packed twice.
-        for_one_call: True if `max_seconds` is for all requests of the session together, with those after redirects.
+    A request to any other address, or through a proxy, raises InvalidInput before anything is sent. The lookup of a
+    host's name counts for `max_seconds`, but cannot be interrupted. `max_bytes` holds for an answer as received and as
+    unpacked. More of them is a `requests.exceptions.ContentDecodingError`. With `for_one_call`, the seconds are for all
+    requests of the session together, with those after redirects.
     """
     from cloudsched.adapters.safe_http.session import Limits, build_session  # noqa: PLC0415 - see the module's docstring
 
@@ -73,13 +68,7 @@ def limit_session(session: requests.Session, *, max_seconds: float, max_bytes: i
 def require_reachable_url(url: str, reachable: Iterable[str] = (), *, allows_http: bool = False) -> None:
     """Check a URL as far as that is possible before a connection: its form, and an address in place of a name.
 
-    Args:
-        url: The URL.
-        reachable: Networks that are not public but are allowed.
-        allows_http: True to allow this machine, and URLs without TLS, for development.
-
-    Raises:
-        InvalidInput: It cannot be reached from here, or may not be.
+    For development, `allows_http` allows this machine, and URLs without TLS.
     """
     hint = "Give one as https://example.com/hook."
     try:

@@ -161,12 +161,7 @@ class _LimitedBody:
         return getattr(self._raw, name)
 
     def stream(self, amt: int = 65_536, decode_content: bool | None = None) -> Iterator[bytes]:  # noqa: FBT001 - urllib3's
-        """Yield the body in pieces.
-
-        Raises:
-            DecodeError: It is too long, as received or as unpacked, or was packed more than once.
-            ProtocolError: It took too long. A body without a length ends where it is cut off.
-        """
+        """Yield the body in pieces. Raise urllib3's errors once it is too long, packed twice, or takes too long."""
         packings = [each for each in self._raw.headers.get("Content-Encoding", "").split(",") if each.strip()]
         limit = sys.maxsize if self._max_bytes is None else self._max_bytes
         if len(packings) > 1 and self._max_bytes is not None:

@@ -84,10 +84,7 @@ class GroupCommit:
     If a part fails, its writes must not stay while the others' do. That is rare, so a transaction has savepoints only
     once a part has failed: then all parts are done again, each after a savepoint to return to. Failures come together,
     where many compete for one document: the next transactions have savepoints at once, until none of their parts fails.
-
-    Args:
-        connection: Begins and ends no transactions of its own.
-        lock: Held during each transaction.
+    The connection begins and ends no transactions of its own. The lock is held during each.
     """
 
     def __init__(self, connection: sqlite3.Connection, lock: threading.Lock) -> None:
@@ -107,8 +104,7 @@ class GroupCommit:
     def run(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[WriteUnit[T]]:
         """Run each of `works` inside a transaction, perhaps in another thread.
 
-        Returns:
-            A part for each, once it is on disk or has failed. One that fails does not affect the others.
+        One that fails does not affect the others.
         """
         if not works:
             return []  # nobody would ever wake this thread
@@ -218,15 +214,7 @@ class Database:
     def __init__(self, path: Path | None, layout: Sequence[str], layout_version: int) -> None:
         """Open the database, and create its tables if it is new.
 
-        Args:
-            path: The file, created if it is missing, or None for a database in memory that ends with this object.
-            layout: The statements that create its tables and indexes.
-            layout_version: The layout's number, 1 or more, stored as SQLite's ``user_version``.
-
-        Raises:
-            UnsupportedDocument: The file has another version of the layout.
-            Misconfigured: The file belongs to another program, or is no database.
-            StoreUnavailable: It cannot be opened.
+        Without a path it is in memory. The version is stored as SQLite's ``user_version``.
         """
         self._path = path
         self._name = f"The database {path.name}" if path else "The database in memory"
@@ -251,9 +239,6 @@ class Database:
 
         If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with other work,
         and is repeated with that if any of it raises: so nothing but its writes may depend on how often it runs.
-
-        Raises:
-            StoreUnavailable: Another process kept the file locked for too long, or the disk failed.
         """
         (unit,) = self._commits.run([work])
         if unit.failure is None and unit.error is None:
@@ -261,11 +246,7 @@ class Database:
         raise cast("Exception", self._find_error(unit))
 
     def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
-        """Run each of `works` as `write` does, all of them in one transaction if they are few.
-
-        Returns:
-            The result of each, or the error that `write` would raise.
-        """
+        """Run each as `write` does, in one transaction if they are few. Return the result or the error of each."""
         return [self._find_error(unit) or cast("T", unit.result) for unit in self._commits.run(works)]
 
     def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:
@@ -279,11 +260,7 @@ class Database:
         return unit.error
 
     def require_same_file(self) -> None:
-        """Check that the open file is still the one at its path: writes to a replaced file are lost.
-
-        Raises:
-            StoreUnavailable: It was deleted, or another was put in its place.
-        """
+        """Check that the open file is still the one at its path: writes to a replaced file are lost."""
         if self._path is not None and _identify(self._path) != self._identity:
             why = "it was deleted, or replaced by another file: what is stored is lost when this process ends. Stop it"
             raise StoreUnavailable(self._name, f"{why}, put the file back, and start it again")

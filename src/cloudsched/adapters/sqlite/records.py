@@ -74,11 +74,7 @@ _MARK_DELIVERED: Final = (
 
 
 def mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:
-    """Set `is_delivered`, or check that the other deliveries have not ended.
-
-    Raises:
-        VersionConflict: Another one has changed, or there is no such record.
-    """
+    """Set `is_delivered`, or check that the other deliveries have not ended. Raises VersionConflict if they have."""
     for each in mark.unfinished:
         if connection.execute(_HAS_TASK, (each.task.id, each.version.value)).fetchone() is None:
             raise VersionConflict(f"task {each.task.id}")

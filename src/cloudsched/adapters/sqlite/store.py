@@ -88,16 +88,8 @@ class SqliteStore:
     def __init__(self, path: Path | None = None, *, on_removed: Callable[[str], None] = lambda _: None) -> None:
         """Open the store, creating it if it does not exist.
 
-        Args:
-            path: The file. None keeps everything in memory for the life of this object.
-            on_removed: Called with ``taskId`` or ``taskId/executionId`` when that is removed, to remove its large
-                results as well. It runs in the same transaction, so that the id cannot be created again in between. It
-                runs again if that transaction has to be repeated.
-
-        Raises:
-            UnsupportedDocument: The file has the layout of another version of cloudsched.
-            Misconfigured: The file belongs to another program, or is no database.
-            StoreUnavailable: The file cannot be opened.
+        `on_removed` is called with ``taskId`` or ``taskId/executionId``, to remove large results as well: in the same
+        transaction, so that the id cannot be created again in between, and again if that is repeated.
         """
         self._database = Database(path, LAYOUT, LAYOUT_VERSION)
         self.records = SqliteRecords(self._database)

@@ -248,13 +248,7 @@ def to_execution_row(task_id: str, execution: Execution) -> Row:
 def to_json(document: Document, *path: str, changes: Collection[str] | None = None) -> str:
     """Return a document as JSON.
 
-    Args:
-        document: The document.
-        path: The ids of its collections and documents.
-        changes: The fields that differ from what was read, or None for a new document.
-
-    Raises:
-        InvalidInput: It is larger than Firestore accepts: tests on this store must not pass with what fails there.
+    One too large for Firestore is refused, so that tests here do not pass what fails there.
     """
     body = document.to_stored_json(changes)
     if len(body) > _SURELY_SMALL:

@@ -15,9 +15,6 @@ def complete_table(members: type[Member], rows: Mapping[Member, Row]) -> Mapping
     """Return a table by the members of a closed set, or by their texts.
 
     If the rows are code, write a `match` that ends in `assert_never` instead, which the type check verifies.
-
-    Raises:
-        TypeError: A member has no row.
     """
     missing = [each.name for each in members if each not in rows]
     if missing:

@@ -66,11 +66,8 @@ class ChildTasks:
     def create(self, task: Task) -> bool:
         """Store a call unless it exists already, create its dispatches, and return whether it is new.
 
-        Raises:
-            WorkflowError: A task that is not this call has its id.
-            QuotaExceeded: A user's tree may have no more tasks for now. Nothing was stored. A task that has no call in
-                progress may always make one, since its own place would otherwise never become free.
-            QueueUnavailable: The call is stored, but its dispatch could not be created. The sweep creates it.
+        After QueueUnavailable the call is stored, and the sweep creates its dispatch. After QuotaExceeded nothing is. A
+        task that has no call in progress may always make one, since its own place would otherwise never become free.
         """
         stored = self._commit_new(task)
         self._engine.sender.send(stored or task, executor_wakeups(stored or task), self._engine.clock.now())
@@ -141,9 +138,7 @@ class ChildTasks:
     def notify_parent(self, task: Task) -> None:
         """Notify a task's parent that the task has ended, if it has. Repeating this is harmless.
 
-        Raises:
-            StoreUnavailable: The notification could not be stored. Call this again.
-            QueueUnavailable: It is stored, and the sweep resumes the parent.
+        After StoreUnavailable, call this again. After QueueUnavailable it is stored, and the sweep resumes the parent.
         """
         if task.parent is not None and task.delivery is None and (task.has_ended or task.deleted_at):
             self._wake_parent_run(task.parent, has_ended=True)

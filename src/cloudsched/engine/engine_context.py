@@ -70,9 +70,7 @@ class EngineContext:
     def replan(self, stored: VersionedTask) -> VersionedTask:
         """Plan a task with the time zone data in use, commit and dispatch it, unless that is done, and return it.
 
-        Raises:
-            VersionConflict: It has changed since it was read.
-            QueueUnavailable: It is planned, and a dispatch could not be created: the sweep sends it.
+        After QueueUnavailable it is planned, and the sweep sends the dispatch.
         """
         from cloudsched.domain.transitions.replan import replan_zone  # noqa: PLC0415 - once in a release
 

@@ -46,12 +46,7 @@ class Packed:
     """Marks a field that is stored in a shorter form than the API shows."""
 
     def __init__(self, pack: Callable[[Any], object], unpack: Callable[[Any], object]) -> None:
-        """Take two functions.
-
-        Args:
-            pack: Returns the stored form of a value.
-            unpack: Returns the input for the field's type, from the packed form or from an unpacked value.
-        """
+        """Take two functions. `unpack` gets packed and unpacked values."""
         self.pack = pack
         self.unpack = unpack
 
@@ -226,9 +221,6 @@ class WireModel(BaseModel):
 
         Validation takes ten times as long. Use it only for objects that every occurrence makes out of a validated
         document.
-
-        Raises:
-            TypeError: A field is missing, or there is no such field.
         """
         required, template = _build_template(cls)
         content, fields_set = {**template, **values}, set(values)
@@ -257,11 +249,7 @@ class Document(WireModel):
     """The version of the form that this document is stored in."""
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the document as the store's types (instants stay datetimes) with camelCase keys.
-
-        Raises:
-            InvalidInput: An instant in it could not be read again.
-        """
+        """Return the document as the store's types (instants stay datetimes) with camelCase keys."""
         self.require_readable()
         data = self.model_dump(
             mode="python", by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT
@@ -272,11 +260,7 @@ class Document(WireModel):
     def to_stored_json(self, changes: Collection[str] | None = None) -> str:
         """Return the document as JSON with camelCase keys, for stores that keep text.
 
-        Args:
-            changes: The fields that differ from a document that was read, or None if any may.
-
-        Raises:
-            InvalidInput: An instant in it could not be read again.
+        `changes` are the fields that differ from what was read.
         """
         if (unreadable := _find_unreadable(self, changes)) is not None:
             raise _unreadable_error(*unreadable)
@@ -286,22 +270,13 @@ class Document(WireModel):
         return f"{{{','.join(left_out)},{body[1:]}" if left_out else body
 
     def require_readable(self, names: Collection[str] | None = None) -> None:
-        """Check the instants of the document, or of some fields: they were computed, and reading checks them again.
-
-        Raises:
-            InvalidInput: One of them could not be read again.
-        """
+        """Check the instants of the document, or of some fields: they were computed, and reading checks them again."""
         if (unreadable := _find_unreadable(self, names)) is not None:
             raise _unreadable_error(*unreadable)
 
     @classmethod
     def from_stored(cls, key: str, data: object) -> Self:
-        """Read a stored document.
-
-        Raises:
-            UnsupportedDocument: It was written by a newer cloudsched.
-            DamagedDocument: It is not a document of this kind.
-        """
+        """Read a stored document. Raises UnsupportedDocument if a newer cloudsched wrote it, else DamagedDocument."""
         if not isinstance(data, dict):
             raise DamagedDocument(cls.__name__, key, "it is not an object")
         version = data.get("schemaVersion")
@@ -318,12 +293,7 @@ class Document(WireModel):
 
     @classmethod
     def from_stored_json(cls, key: str, body: bytes) -> Self:
-        """Read a document that is stored as JSON.
-
-        Raises:
-            UnsupportedDocument: It was written by a newer cloudsched.
-            DamagedDocument: It is not a document of this kind.
-        """
+        """Read a document that is stored as JSON, as `from_stored` does."""
         try:
             document = cls.model_validate_json(body, context=STORED_CONTEXT)
         except ValidationError:
@@ -341,10 +311,8 @@ class Document(WireModel):
 def _build_template(model: type[WireModel]) -> tuple[frozenset[str], dict[str, Any]]:
     """Return the names of the fields that `build` requires, and all fields in their order with their defaults.
 
-    Required are those without a default, and those whose default is made for each object.
-
-    Raises:
-        TypeError: A default is mutable, so objects must not share it.
+    Required are those without a default, and those whose default is made for each object. A default must not be
+    mutable, because objects share it.
     """
     fields = model.model_fields
     required = frozenset(name for name, field in fields.items() if field.is_required() or field.default_factory)

@@ -125,10 +125,6 @@ class StepRecord(WireModel):
 
         The owner of a task may edit it from children or a script to a handler, and may have claimed its calls before:
         their results must not become those of the handler's calls.
-
-        Raises:
-            JournalMismatch: It requests something else, or the entry is the owner's and the handler is not, or the
-                other way round.
         """
         asked = describe_step(kind, name)
         if (self.kind, self.name) != (kind, name):

@@ -36,11 +36,7 @@ _ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 
 
 def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
-    """Convert a value to JSON types. Models use their names on the wire.
-
-    Raises:
-        InvalidInput: It cannot be converted. `field` is the path of the whole value.
-    """
+    """Convert a value to JSON types. Models use their names on the wire."""
     if value is None or type(value) in {str, int, bool}:
         return value
     try:
@@ -55,9 +51,6 @@ def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
     """Check that the conversion to JSON has not masked secrets: pydantic replaces them with stars.
 
     A model that writes out a secret with a serializer of its own is accepted.
-
-    Raises:
-        InvalidInput: A secret was masked. `field` is its path.
     """
     if _has_mask(encoded):
         _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
@@ -94,11 +87,7 @@ def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def require_storable(field: str, value: object, max_bytes: int) -> int:
-    """Check that a value is JSON that every store can hold, and return its size as JSON, in bytes.
-
-    Raises:
-        InvalidInput: It is not. `field` is the path of the problem.
-    """
+    """Check that a value is JSON that every store can hold, and return its size as JSON, in bytes."""
     _check(field, value, max_bytes)
     size = json_size(value)
     if size > max_bytes:
@@ -111,11 +100,7 @@ def _size_hint(max_bytes: int) -> str:
 
 
 def require_content(field: str, value: object) -> None:
-    """Check that a value is JSON that every store can hold as an execution's result.
-
-    Raises:
-        InvalidInput: It is not. `field` is the path of the problem.
-    """
+    """Check that a value is JSON that every store can hold as an execution's result."""
     if MAX_EXPANSION * require_storable(field, value, MAX_CONTENT) <= MAX_STORED:
         return
     size = stored_size(value)
@@ -300,9 +285,6 @@ def require_document_fits(path: Sequence[str], upper_bound: int, to_data: Callab
     """Check that a document is not too large for Firestore.
 
     `to_data` is called only if the upper bound, a size of the fields that is cheap to know, is too much.
-
-    Raises:
-        InvalidInput: It is too large. `field` names its largest part.
     """
     most_of_name = sum(map(len, path)) * _MAX_CHARACTER_BYTES + len(path) + _NAME_BYTES
     if upper_bound + most_of_name + _FIELDS_BYTES + STORE_BYTES <= MAX_DOCUMENT_BYTES:

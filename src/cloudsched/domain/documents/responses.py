@@ -569,11 +569,7 @@ class DraftResult(ApiResponse):
     while something is missing or asked."""
 
     def require_complete(self) -> dict[str, Any]:
-        """Return the body that confirms this draft.
-
-        Raises:
-            InvalidInput: It has no token, because something is asked or missing.
-        """
+        """Return the body that confirms this draft."""
         if self.draft_token is None:
             fields = [*(each.field for each in self.questions), *(each.field for each in self.missing)]
             problem = f"is not complete: {', '.join(fields)}" if fields else f"is a {self.decision}"

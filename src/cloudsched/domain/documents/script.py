@@ -59,11 +59,7 @@ class Script(WireModel):
 
 
 def require_exact(field: str, value: object) -> None:
-    """Check that a script can read a JSON value without loss: JavaScript would silently round a large id.
-
-    Raises:
-        InvalidInput: It has an integer beyond 2^53. `field` is its path.
-    """
+    """Check that a script can read a JSON value without loss: JavaScript would silently round a large id."""
     match value:
         case list():
             for index, item in enumerate(value):

@@ -64,11 +64,7 @@ class Allowance:
         return self.remaining < 0 or (self._within is not None and self._within.is_used_up)
 
     def spend(self, steps: int) -> None:
-        """Take steps from this allowance, and from the one that it is a part of.
-
-        Raises:
-            SearchLimitReached: There are not so many left.
-        """
+        """Take steps from this allowance, and from the one that it is a part of. Raises SearchLimitReached."""
         self.remaining -= steps
         if self._within is not None:
             self._within.spend(steps)
@@ -123,11 +119,7 @@ def spend_bytes(count: int) -> None:
 
 
 def spend_steps(steps: int = 1) -> None:
-    """Take steps from the current allowance, if there is one.
-
-    Raises:
-        SearchLimitReached: There are not so many left.
-    """
+    """Take steps from the current allowance, if there is one. Raises SearchLimitReached."""
     allowance = _current.get()
     if allowance is not None:
         allowance.spend(steps)

@@ -67,11 +67,7 @@ def is_cron(text: str) -> bool:
 
 
 def cron_rules(text: str) -> tuple[str, ...]:
-    """Return the RRULE values whose union is equivalent to a cron expression.
-
-    Raises:
-        InvalidSchedule: A field is not valid.
-    """
+    """Return the RRULE values whose union is equivalent to a cron expression."""
     minute, hour, month_day, month, weekday = _MACROS.get(text.lower(), text).upper().replace("?", "*").split()
     month_days = _parse_month_days(month_day)
     weekdays = _parse_weekdays(weekday)

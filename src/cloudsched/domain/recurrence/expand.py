@@ -181,11 +181,7 @@ class StepBudget:
         self.remaining = steps
 
     def consume(self) -> None:
-        """Take one step.
-
-        Raises:
-            InvalidSchedule: No step is left.
-        """
+        """Take one step."""
         spend_steps()
         self.remaining -= 1
         if self.remaining < 0:
@@ -288,11 +284,7 @@ class Grid:
         self.is_empty = self._never_meets_an_allowed_time()
 
     def first_from(self, wall: int, last: int, budget: StepBudget) -> int | None:
-        """Return the first member that is not before ``wall``, or None if there is none until ``last``.
-
-        Raises:
-            InvalidSchedule: The budget is used up.
-        """
+        """Return the first member that is not before ``wall``, or None if there is none until ``last``."""
         if self.is_empty:
             return None
         members, step, mismatch = self._members, self._periods.step, self._periods.next_possible

@@ -82,11 +82,7 @@ class _Property(NamedTuple):
 
 
 def from_ical(text: str, timezone: str) -> dict[str, Any]:
-    """Return the fields of the schedule that a block of properties describes. `timezone` is that of times without TZID.
-
-    Raises:
-        InvalidSchedule: The block is not valid, describes several events or a cancelled one, or uses EXRULE.
-    """
+    """Return the fields of the schedule that a block of properties describes. Times without TZID are in `timezone`."""
     properties, events = _read_properties(text)
     exact = _read_exact(properties)
     if exact is not None:

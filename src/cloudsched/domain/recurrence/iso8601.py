@@ -48,11 +48,7 @@ class Moment(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_moment(text: str, field: str) -> Moment:
-    """Parse a date, a local time or an instant, to the second.
-
-    Raises:
-        InvalidSchedule: The text, given for ``field``, is not valid.
-    """
+    """Parse a date, a local time or an instant, to the second."""
     hint = "write it like 2027-01-31T09:00:00"
     if len(text) == _CANONICAL and text[4] == text[7] == "-" and text[10] == "T" and text[13] == text[16] == ":":
         with suppress(ValueError):  # the problem is said below
@@ -74,11 +70,7 @@ def parse_moment(text: str, field: str) -> Moment:
 
 
 def to_utc(instant: datetime) -> datetime:
-    """Return an aware datetime in UTC.
-
-    Raises:
-        ValueError: Its year, in UTC or as written, is not one that a document can hold.
-    """
+    """Return an aware datetime in UTC. Raises ValueError for years that no document can hold."""
     if FIRST_YEAR <= instant.year <= LAST_YEAR:
         moved = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
         if FIRST_YEAR <= moved.year <= LAST_YEAR:

@@ -85,11 +85,7 @@ def is_notation(text: str) -> bool:
 
 
 def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str, Any]:
-    """Return the fields of the schedule that a text describes.
-
-    Raises:
-        InvalidSchedule: The notation is unknown, or the text is not valid in it.
-    """
+    """Return the fields of the schedule that a text describes."""
     text = text.strip()
     if len(text) > MAX_LENGTH:
         raise InvalidSchedule("text", f"is {len(text)} characters long", f"at most {MAX_LENGTH}")

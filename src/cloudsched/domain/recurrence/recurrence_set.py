@@ -39,11 +39,7 @@ class Recurrence:
 
     @cached_property
     def first(self) -> int | None:
-        """The first instant of all, or None if there is none. It is searched once.
-
-        Raises:
-            InvalidSchedule: The search used up its steps.
-        """
+        """The first instant of all, or None if there is none. It is searched once."""
         return self.first_from(_DISTANT_PAST)
 
     @property
@@ -55,8 +51,7 @@ class Recurrence:
     def first_from(self, instant: int) -> int | None:
         """Return the first instant that is not before ``instant``, or None if there is none.
 
-        Raises:
-            InvalidSchedule: The search used up its steps.
+        Raises InvalidSchedule if the search uses up its steps.
         """
         first: int | None = self.__dict__.get("first")
         if first is not None and instant <= first:  # its search is not repeated
@@ -179,9 +174,6 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     With a `start_zone`, DTSTART is a local time there, and rules of elapsed time step from its instant.
 
     A zone that the data do not know is taken for UTC. The planner knows the clock's offset from it.
-
-    Raises:
-        InvalidSchedule: A part is not valid.
     """
     spend_steps(len(rdates) + len(exdates))
     clock = clock_of(_find(data, timezone), gap, fold)

@@ -111,11 +111,7 @@ def normalize_rule(text: str) -> str:
 
 @lru_cache(maxsize=2048)
 def parse_rule(text: str) -> Rule:
-    """Parse the value of an RRULE property, such as ``FREQ=WEEKLY;BYDAY=MO,WE``.
-
-    Raises:
-        InvalidSchedule: The text is not a rule, or a rule that RFC 5545 forbids.
-    """
+    """Parse the value of an RRULE property, such as ``FREQ=WEEKLY;BYDAY=MO,WE``."""
     if len(text) > MAX_LENGTH:
         _refuse(f"the rule is {len(text)} characters long", f"at most {MAX_LENGTH} are allowed")
     parts = _split_parts(normalize_rule(text))

@@ -281,16 +281,11 @@ def first_instant(clock: WallClock, start: int) -> int:
 def _build_stream(
     rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, until: int, begin: int | None
 ) -> Stream:
-    """Return a rule's instants from DTSTART on.
+    """Return a rule's instants from DTSTART on, whatever its COUNT.
 
-    Args:
-        rule: The rule. Its COUNT is not applied.
-        start: DTSTART as the clock shows it. If a gap shifts it, the times just after the gap come before DTSTART
-            although they read later: 03:00 is before 02:30, which means 03:30.
-        clock: The zone's clock, with its policies.
-        sub_daily: The clock by which a rule finer than a day steps.
-        until: The last instant of interest. The search for one goes no further.
-        begin: The instant that DTSTART means to rules of elapsed time, if the clock does not say.
+    `start` is DTSTART as the clock shows it. If a gap shifts it, the times just after the gap come before DTSTART
+    although they read later: 03:00 is before 02:30, which means 03:30. `begin` is the instant that DTSTART means to
+    rules of elapsed time, if the clock does not say.
     """
     starts = clock.instants(start)
     if rule.frequency <= Frequency.DAILY:

@@ -89,11 +89,7 @@ class Footer:
 
 
 def parse_footer(text: str) -> Footer:
-    """Parse the footer of a TZif file.
-
-    Raises:
-        ValueError: The text is not of the form that RFC 8536 allows.
-    """
+    """Parse the footer of a TZif file."""
     result = _FOOTER.match(text)
     if not result:
         raise ValueError(f"{text!r} is not a POSIX TZ rule")
@@ -225,9 +221,7 @@ class Zone:
 class ZoneData:
     """One release of the time zone data, with the zones that a process has read of it.
 
-    Args:
-        release: The IANA release, such as ``2026a``, or None for the installed package's.
-        read: Returns a file of the package by its path (``zones``, ``zoneinfo/Europe/Paris``), None if there is none.
+    `read` returns None for a file that the package lacks.
     """
 
     def __init__(self, release: str | None = None, read: Callable[[str], bytes | None] | None = None) -> None:
@@ -347,11 +341,7 @@ def version() -> str:
 
 
 def load_tzinfo(name: str) -> ZoneInfo:
-    """Return the zone as a tzinfo for display, from the same data as `load_zone`.
-
-    Raises:
-        InvalidSchedule: There is no zone of that name.
-    """
+    """Return the zone as a tzinfo for display, from the same data as `load_zone`."""
     return in_use.tzinfo(name)
 
 
@@ -361,11 +351,7 @@ def load_shown(name: str) -> tzinfo:
 
 
 def load_zone(name: str) -> Zone:
-    """Return the zone's table of clock changes.
-
-    Raises:
-        InvalidSchedule: There is no zone of that name.
-    """
+    """Return the zone's table of clock changes. Raises InvalidSchedule if there is none."""
     return in_use.zone(name)
 
 
@@ -380,11 +366,7 @@ def is_fixed(name: str) -> bool:
 
 
 def require_zone(name: str) -> None:
-    """Check the name of a zone that somebody gives. A stored one may be any that the data know.
-
-    Raises:
-        InvalidSchedule: There is no such zone, or several share the name.
-    """
+    """Check the name of a zone that somebody gives. A stored one may be any that the data know."""
     load_zone(name)
     if not name.isupper() or len(name) > _LONGEST_ABBREVIATION or name == "UTC":
         return

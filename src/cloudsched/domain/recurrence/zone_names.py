@@ -41,11 +41,7 @@ _FURTHEST_WEST, _FURTHEST_EAST = -12, 14
 
 
 def require_single(name: str) -> None:
-    """Check that a zone's name is not one that several zones share.
-
-    Raises:
-        InvalidSchedule: It is. The error names the zones that may be meant.
-    """
+    """Check that a zone's name is not one that several zones share."""
     zones = SHARED.get(name.upper())
     if zones is not None:
         *others, last = zones
@@ -54,11 +50,7 @@ def require_single(name: str) -> None:
 
 
 def explain_unknown(name: str, known: Sequence[str]) -> str:
-    """Return the advice for a name that no zone has.
-
-    Raises:
-        InvalidSchedule: Several zones share it.
-    """
+    """Return the advice for a name that no zone has."""
     require_single(name)
     offset = _OFFSET.match(name.strip())
     if offset is not None:

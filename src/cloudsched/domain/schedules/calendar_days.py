@@ -134,11 +134,7 @@ def to_date(day: int) -> date:
 
 
 def format_days(weekdays: Iterable[str], intervals: Iterable[tuple[date, date, str]]) -> str:
-    """Return the text of a calendar. The first of several intervals names a day that they share.
-
-    Raises:
-        InvalidInput: It has too many intervals, one that ends before it begins, or too much text.
-    """
+    """Return the text of a calendar. The first of several intervals names a day that they share."""
     lines = list[str]()
     chosen = [name for name in WEEKDAYS if name in set(weekdays)]
     if chosen:
@@ -170,11 +166,7 @@ def _to_line(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def parse_days(content: str) -> CalendarDays:
-    """Parse the text of a calendar, once for each version of it.
-
-    Raises:
-        ValueError: It is not such a text.
-    """
+    """Parse the text of a calendar, once for each version of it. Raises ValueError if it is none."""
     weekdays, intervals = frozenset[int](), list[Interval]()
     for line in content.split("\n") if content else ():
         head, _, rest = line.partition(" ")

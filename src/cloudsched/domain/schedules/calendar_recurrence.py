@@ -403,8 +403,7 @@ class CalendarRecurrence:
 def apply_calendars(base: Recurrence, rules: tuple[CalendarRule, ...], business_day: int | None) -> CalendarRecurrence:
     """Return a recurrence with calendars applied, compiled once.
 
-    Raises:
-        InvalidSchedule: A calendar's days are not known yet.
+    Raises InvalidSchedule if their days are not known yet.
     """
     calendars = list[DayCalendar]()
     for number, rule in enumerate(rules):

@@ -48,15 +48,7 @@ class _Observance(NamedTuple):
 
 
 def vtimezone_lines(name: str, first: int) -> list[str]:
-    """Return the content lines of a zone's VTIMEZONE.
-
-    Args:
-        name: The IANA name, which is also the TZID.
-        first: The first instant for which it must be right, in seconds since 1970.
-
-    Raises:
-        InvalidSchedule: There is no zone of that name.
-    """
+    """Return the content lines of a zone's VTIMEZONE, right from `first` on, in seconds since 1970."""
     zone = find_zone(name)
     year = max((EPOCH + timedelta(seconds=first)).year - 1, FIRST_YEAR)
     start = _year_begin(year)
@@ -158,9 +150,7 @@ class IcalEvent(NamedTuple):
 def to_ical(schedule: ScheduleFields, content: str) -> str:
     """Return a schedule as a VCALENDAR that `from_ical` reads back, or only its rules if it is not anchored.
 
-    Args:
-        schedule: The schedule.
-        content: Its JSON form, from which it is read back exactly.
+    It is read back exactly from `content`, its JSON form.
     """
     if schedule.at is None and schedule.dtstart is None:
         return join_lines(f"RRULE:{rule}" for rule in schedule.rules)

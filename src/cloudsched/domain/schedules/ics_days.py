@@ -204,11 +204,7 @@ class FileZones:
 
 
 def iter_files(text: str) -> Iterator[list[Event]]:
-    """Yield the events of each VCALENDAR of a text.
-
-    Raises:
-        InvalidInput: A line or a value cannot be read, there are too many events, or the text is cut off.
-    """
+    """Yield the events of each VCALENDAR of a text."""
     file, has_calendar = _File(), False
     for line in _NEW_LINE.split(_FOLD.sub("", text.removeprefix(_BYTE_ORDER_MARK))):
         name = line.partition(":")[0].partition(";")[0].strip().upper()
@@ -424,11 +420,7 @@ _RECURRING: Final = frozenset({"RRULE", "RDATE", "EXRULE", "EXDATE"})
 
 
 def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
-    """Return the intervals of days of a calendar's events, from the year before today on.
-
-    Raises:
-        InvalidInput: It is no iCalendar file, has too many events, or rules that take too long to follow.
-    """
+    """Return the intervals of days of a calendar's events, from the year before today on."""
     if len(text) > MAX_TEXT:
         raise InvalidInput("ics", f"has {len(text)} characters", f"At most {MAX_TEXT}.")
     if "BEGIN:VCALENDAR" not in text[:2000].upper():

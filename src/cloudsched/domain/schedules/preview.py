@@ -44,11 +44,7 @@ class Preview(NamedTuple):
 
 
 def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
-    """Return the next occurrences strictly later than ``start``, at most ``count`` and at most 1,000.
-
-    Raises:
-        InvalidSchedule: The schedule is not anchored.
-    """
+    """Return the next occurrences strictly later than ``start``, at most ``count`` and at most 1,000."""
     clock, zone = load_shown(schedule.timezone), find_zone(schedule.timezone)
     if schedule.is_now:
         return [Preview(start, start.astimezone(clock), None)]

@@ -619,8 +619,7 @@ class Schedule(BaseModel):
     def _iter_until(self, after: datetime, count: int) -> Iterator[datetime]:
         """Yield the next so many occurrences within a year. If the search gives up, the next one is far off.
 
-        Raises:
-            SearchLimitReached: The request has searched too much, so the next one is not known.
+        Raises SearchLimitReached if the request has searched too much.
         """
         try:
             for occurrence in islice(self._iter_after(after), count):

@@ -257,11 +257,7 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
-    """Return a schedule for a notation. A schedule or an object is returned unchanged.
-
-    Raises:
-        InvalidSchedule: It is not valid, or in plain words, whose meaning depends on the app's clock and settings.
-    """
+    """Return a schedule for a notation. Plain words are refused: they depend on the app's clock and settings."""
     try:
         zone: Any = "UTC"
         if isinstance(value, dict) and value.keys() in ({"cron"}, {"cron", "timezone"}):
@@ -308,9 +304,6 @@ def require_editable(patch: dict[str, Any]) -> None:
     """Check that a partial edit names fields alone, and none that only other operations change.
 
     A misspelled field that is set to null would go unnoticed.
-
-    Raises:
-        InvalidInput: It names another one. The error has all such fields.
     """
     faults = [
         InvalidInput(name, "cannot be changed by an edit", hint)

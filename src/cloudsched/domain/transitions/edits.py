@@ -193,11 +193,7 @@ def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
 
 
 def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = NO_LEAD) -> Schedule:
-    """Return a schedule with its start. Without a schedule, the task runs once, now.
-
-    Raises:
-        InvalidSchedule: It never fires from now on.
-    """
+    """Return a schedule with its start. Without a schedule, the task runs once, now."""
     earliest = now + lead
     if schedule is None:
         return Schedule.once(earliest)
@@ -240,8 +236,7 @@ def _first_occurrence_after_edit(
 def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timedelta) -> datetime:
     """Return the task's first occurrence, from the time of the request on.
 
-    Raises:
-        InvalidInput: There is none, or it is in the past or too near.
+    Raises InvalidInput if it is in the past or too near.
     """
     earliest = asked_at + lead
     first = occurrence_from(task, earliest)
@@ -267,11 +262,7 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
 
 
 def _require_room_after(task: Task, occurrence: datetime) -> None:
-    """Check that an occurrence plus its task's jitter and expiration stays within the calendar.
-
-    Raises:
-        InvalidInput: It does not. `field` is jitter or expiration.
-    """
+    """Check that an occurrence plus its task's jitter and expiration stays within the calendar."""
     room = LAST_INSTANT - occurrence
     for name, duration in (("jitter", task.jitter), ("expiration", task.expiration or timedelta(0))):
         if duration > room:

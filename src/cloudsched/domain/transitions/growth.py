@@ -64,9 +64,6 @@ def require_payload_room(task: Task, field: str = "payload", *, added: object = 
     """Check that the payloads of open runs have room beside the owner's fields: they share one limit.
 
     The earlier definitions that open runs began with share it, too, and so does the payload of one more run, `added`.
-
-    Raises:
-        InvalidInput: They do not. `field` names the data that were to be stored.
     """
     payloads = payloads_size(task) + (0 if added is None else stored_size(added))
     payloads += sum(stored_size(each.model_dump(**_AS_STORED)) for each in task.earlier_definitions or ())

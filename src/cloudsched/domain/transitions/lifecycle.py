@@ -78,10 +78,8 @@ MAX_ANSWERS = 20
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
 
-    Events for a single execution are removed together with its run.
-
-    Raises:
-        NotAllowed: The table does not permit the change of status.
+    Events for a single execution are removed together with its run. Raises NotAllowed if the table does not permit the
+    change of status.
     """
     status = changes.get("status", task.status)
     if status is not task.status:
@@ -176,10 +174,7 @@ def pause(
 def resume(task: Task, now: datetime) -> Transition:
     """Resume a paused task: first its occurrences from before the pause, then those from now on.
 
-    Occurrences that passed in the meantime are not run.
-
-    Raises:
-        NotAllowed: It is not paused, or its only instant has passed during the pause.
+    Occurrences that passed in the meantime are not run. Raises NotAllowed if its only instant is one of them.
     """
     if task.status is _S.ACTIVE:
         return Transition(task)
@@ -253,11 +248,7 @@ def was_recreated(task: Task, current: Task) -> bool:
 
 
 def last_finished_execution_id(task: Task) -> str:
-    """Return the execution that finished last, or, if none has run, the last one that was skipped or expired.
-
-    Raises:
-        NotAllowed: There is none.
-    """
+    """Return the execution that finished last, or, if none has run, the last one that was skipped or expired."""
     last = task.last_execution_id or task.outcome_execution_id
     if last is not None:
         return last
@@ -283,10 +274,7 @@ def retry(
     there: that step and all after it are forgotten.
 
     It runs the definition that the execution began with, whatever the task runs now, but today's children or script.
-
-    Raises:
-        NotAllowed: The execution succeeded, or its task is paused or cancelled.
-        InvalidInput: There is no room for its payload.
+    Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
     """
     if task.find_run(execution.id):
         return Transition(task)

@@ -169,10 +169,8 @@ def acquire(
 
     A run that asks again keeps its position. If a place is free but another waiter is ahead, the last holder died
     before it could notify that one. `until` is the end of the lease that the run would get. `holder_execution_id` is
-    the execution that would hold the lock, if another one waits: the latest of a backlog.
-
-    Returns:
-        The changed lock, whether the run holds it now, and the waiters to notify.
+    the execution that would hold the lock, if another one waits: the latest of a backlog. Returned are the lock,
+    whether the run holds it now, and the waiters to notify.
     """
     holders = _live_holders(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)

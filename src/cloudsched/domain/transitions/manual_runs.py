@@ -34,9 +34,7 @@ def trigger(
 ) -> Transition:
     """Run the task now, once, without changing its plan: with a payload of this run's own, if `author` gives one.
 
-    Raises:
-        NotAllowed: The task is not active, or has too many open runs.
-        InvalidInput: There is no room for the payload.
+    Raises NotAllowed if the task is not active, or has too many open runs.
     """
     require_triggerable(task)
     at = choose_instant(task, now)
@@ -57,11 +55,8 @@ def snooze(task: Task, now: datetime, until: datetime) -> Transition:
     """Repeat the last run at `until`, without changing the plan: its occurrences until then run, too.
 
     A task has one snooze at most that waits: another one moves it, and one for the same minute changes nothing, so a
-    second click does not run it twice. A task that has ended is active again until that run is over.
-
-    Raises:
-        InvalidInput: It is in the past, or too far.
-        NotAllowed: Nothing of the task has run, it is paused or cancelled, or it has too many open runs.
+    second click does not run it twice. A task that has ended is active again until that run is over. Raises NotAllowed
+    if nothing of it has run, it is paused or cancelled, or it has too many open runs.
     """
     require_snoozable(task)
     if not now < until <= now + MAX_SNOOZE:

@@ -278,11 +278,7 @@ class Dispatch:
 
     @classmethod
     def from_wire(cls, data: dict[str, Any]) -> Self:
-        """Read a message that was delivered.
-
-        Raises:
-            ValueError: It is not a message of this form.
-        """
+        """Read a message that was delivered. Raises ValueError if it is none."""
         try:
             task_id, execution_id, after = data["taskId"], data["executionId"], data["after"]
             trace, lock_key = data.get("trace", ""), data.get("lockKey", "")

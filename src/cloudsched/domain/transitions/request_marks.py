@@ -79,8 +79,7 @@ class RequestMark:
     def find(self, task: Task) -> RecentRequest | None:
         """Return this very request, if the task remembers it.
 
-        Raises:
-            KeyReused: Its name was used for another request.
+        Raises KeyReused if its name was used for another request.
         """
         found = next((each for each in task.recent_requests if each.key == self.key), None)
         if found is None or found.content == self.content:

@@ -55,11 +55,7 @@ def keep_before(steps: Iterable[StepRecord], from_step: int | None) -> list[Step
 
 
 def require_step(execution: Execution, from_step: int) -> None:
-    """Check that an execution has a step of that number.
-
-    Raises:
-        InvalidInput: It has not.
-    """
+    """Check that an execution has a step of that number."""
     last = max((step.number for step in execution.steps), default=0)
     if not 1 <= from_step <= last:
         hint = f"Give the number of one of its steps, from 1 to {last}." if last else "It has no steps: leave this out."

@@ -107,8 +107,7 @@ def can_still_call(task: Task, now: datetime) -> bool:
 def consume_event(transition: Transition, event: Event, execution_id: str, now: datetime) -> Transition:
     """Return the transition with this event taken by an execution. Other events of the same name stay.
 
-    Raises:
-        LookupError: The event is no longer there.
+    Raises LookupError if it is gone.
     """
     task = transition.task
     if event not in task.events:
@@ -146,11 +145,7 @@ def on_call_finished(
 
 
 def parse_event_name(name: object) -> str:
-    """Validate the name of an event.
-
-    Raises:
-        InvalidInput: It is not a valid name.
-    """
+    """Validate the name of an event."""
     try:
         return _EVENT_NAME.validate_python(name, strict=True)
     except ValidationError:
@@ -163,11 +158,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
 
     It belongs to that execution, and ends with it. An event that the execution has been sent already changes nothing,
     as a second click. With `early`, it is kept when none waits for it: for the open execution, or for the next one.
-
-    Raises:
-        InvalidInput: Its payload is too large, or not JSON.
-        NotAwaited: No execution waits for it, or several do and it names none.
-        NotAllowed: Too many or too large events wait for the task.
+    Raises NotAwaited if no execution waits for it, or several do and it names none.
     """
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
     run = find_addressee(task, event, now, early=early)
@@ -190,8 +181,7 @@ class Repeated:
 def find_addressee(task: Task, event: Event, now: datetime, *, early: bool = False) -> Run | Repeated | None:
     """Return the execution that an event is for, or None if it is for the next one.
 
-    Raises:
-        NotAwaited: As `on_event`.
+    Raises NotAwaited as `on_event` does.
     """
     only = event.execution_id
     named = [run for run in task.runs if only in {None, run.execution_id}]
@@ -231,11 +221,7 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
 
 
 def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:
-    """Check that a task has room for an event. There is more for one that an execution waits for.
-
-    Raises:
-        NotAllowed: Too many or too large events wait for the task.
-    """
+    """Check that a task has room for an event. There is more for one that an execution waits for."""
     if len(task.events) >= MAX_EVENTS and not is_wanted:
         hint = "Its handler must take some first; an event that it is waiting for is always accepted."
         raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)

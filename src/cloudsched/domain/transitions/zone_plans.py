@@ -116,12 +116,7 @@ def plan_distance(task: Task) -> timedelta:
 
 
 class DistantSchedule:
-    """A schedule whose local times are that much later than this process's data say.
-
-    Args:
-        schedule: The schedule.
-        distance: The difference.
-    """
+    """A schedule whose local times are that much later than this process's data say."""
 
     def __init__(self, schedule: Schedule, distance: timedelta) -> None:
         self._schedule = schedule

@@ -116,9 +116,6 @@ def parse_answer(answer: object) -> dict[str, Any]:
     """Return what a step records of an answer: its ``content``, or a ``tool`` with ``arguments`` as a JSON text.
 
     The owner, the task and anything else that it may name are not looked at.
-
-    Raises:
-        UnusableAnswer: It has not the form.
     """
     if not isinstance(answer, dict):
         raise UnusableAnswer("schema", "it is no JSON object")
@@ -174,15 +171,7 @@ class _Turn:
 
 
 class AssistantRun:
-    """Runs the assistant.
-
-    Args:
-        registry: All handlers.
-        find_model: Returns the model of a name, or the usual one for None.
-        find_name: Returns the name of an owner, empty if it is not known.
-        limits: The limits of one execution.
-        find_refusal: Returns why an owner's budget allows no more now, with so many queries that are not counted yet.
-    """
+    """Runs the assistant. `find_model` takes None for the usual one, `find_refusal` the queries not counted yet."""
 
     def __init__(
         self,
@@ -240,8 +229,7 @@ class AssistantRun:
     def _ask(self, context: Context, model: str | None, turn: _Turn) -> dict[str, Any]:
         """Return what the model answers, or what is wrong with it, and how many tokens that took.
 
-        Raises:
-            ModelUnavailable: It did not answer. The step is tried again as the task's retry policy says.
+        After ModelUnavailable, the step is tried again as the task's retry policy says.
         """
         tools = choose_tools(self._registry, turn.payload.tools)
         schema = write_schema(tools, may_call=turn.left > 0)
@@ -323,11 +311,7 @@ def with_assistant(
     limits: AssistantLimits,
     find_refusal: Callable[[str, int], str | None],
 ) -> Registry:
-    """Return a registry whose tasks may be done by a language model. See `AssistantRun` for the other arguments.
-
-    Raises:
-        Misconfigured: The app has a handler of that name.
-    """
+    """Return a registry whose tasks may be done by a language model. See `AssistantRun` for the other arguments."""
     if ASSISTANT_HANDLER in registry:
         raise Misconfigured(
             f"The app has a handler {ASSISTANT_HANDLER!r} of its own: rename it, or set CLOUDSCHED_ASSISTANT=off."
@@ -353,11 +337,7 @@ def with_assistant(
 
 
 def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Requesters) -> None:
-    """Check a task of the assistant: there is something to do, and its tools and its model are open to it.
-
-    Raises:
-        InvalidInput: One of these does not hold.
-    """
+    """Check a task of the assistant: there is something to do, and its tools and its model are open to it."""
     if draft.pull is not None:
         raise InvalidInput("pull", "is given together with the assistant", "Set it on the tools that workers run.")
     if not draft.purpose.strip() and not draft.description.strip():

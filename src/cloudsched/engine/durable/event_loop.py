@@ -234,11 +234,8 @@ def run_coroutine(
     """Call a function on the event loop, await its result, and return that or raise its error.
 
     After `timeout` the coroutine is cancelled, and abandoned unless it ends within `CLEANUP_SECONDS`. It sees a copy of
-    the caller's context variables, unless others are given.
-
-    Raises:
-        TimeoutError: It took longer than `timeout`.
-        WorkflowError: The caller is itself on the event loop, which would wait for itself.
+    the caller's context variables, unless others are given. Raises WorkflowError if the caller is itself on the event
+    loop, which would wait for itself.
     """
     thread = handlers_loop()
     if threading.get_ident() == thread.ident:

@@ -100,11 +100,8 @@ class ClaimedRun:
     def finish(self, decide: Decide) -> Procedure[Committed | None]:
         """Commit how the attempt ended. Return None if the lease is no longer held or the task was deleted meanwhile.
 
-        Of a deleted task only the lock is freed.
-
-        Raises:
-            InvalidInput: A follow-up is refused, or the store refuses a document. Nothing was committed.
-            BlobsUnavailable: The journal is too large for its record. No failure hook was called.
+        Of a deleted task only the lock is freed. After InvalidInput nothing was committed. After BlobsUnavailable no
+        failure hook was called.
         """
         committed = yield from self._plan(
             lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)

@@ -612,11 +612,9 @@ def _report_stuck(task: Task, dispatch: Dispatch, now: datetime) -> None:
 class WorkInProgress:
     """The executions that a process works on: from before it looks at a dispatch until it is done with it.
 
-    An attempt that this process claimed, and that nobody here works on, has lost its result: it is over.
-
-    Args:
-        holder: The name of this process, if no other executes the store's tasks while it lives.
-        seconds: Returns the seconds of a clock that nobody sets, for `time_left`. None where no lease is judged by it.
+    An attempt that this process claimed, and that nobody here works on, has lost its result: it is over. `holder` names
+    this process, if no other executes the store's tasks while it lives. `seconds` is a clock that nobody sets, None
+    where no lease is judged by it.
     """
 
     def __init__(self, holder: str | None = None, seconds: Callable[[], float] | None = None) -> None:

@@ -264,11 +264,7 @@ class AsyncContext(AnyContext):
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
     def check_complete(self) -> None:
-        """Check that the handler, which has returned, awaited all it asked for, and ignored no refusal.
-
-        Raises:
-            WorkflowError: It did not.
-        """
+        """Raise WorkflowError if the handler left anything unawaited, or ignored a refusal."""
         self.check_refused()
         for operation in self._expected.values():
             raise WorkflowError(
@@ -362,12 +358,8 @@ class Operation(NotAValue, Coroutine[Any, Any, T]):
     """The result of an ``async def`` method of the context: it does nothing until it is awaited.
 
     It can be awaited, and given to a task or a `asyncio.TaskGroup`, as any coroutine. Python only prints a warning of
-    one that was forgotten, and takes it for true: an approval that nobody gave.
-
-    Args:
-        what: The operation, as the handler wrote it, such as ``ctx.wait_for('approved')``.
-        coroutine: Does it.
-        begin: Called once, when somebody awaits it.
+    one that was forgotten, and takes it for true: an approval that nobody gave. `begin` is called once, when somebody
+    awaits it.
     """
 
     def __init__(self, what: str, coroutine: Coroutine[Any, Any, T], begin: Callable[[Operation[Any]], None]) -> None:

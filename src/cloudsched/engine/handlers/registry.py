@@ -187,11 +187,7 @@ class Registry:
         self._built_in = {CHILDREN: _CHILDREN, **built_in}
 
     def register(self, name: str, **options: Unpack[HandlerOptions]) -> Callable[[F], F]:
-        """Return a decorator that registers a function by `name` and returns it unchanged. See `App.handler`.
-
-        Raises:
-            Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
-        """
+        """Return a decorator that registers a function by `name` and returns it unchanged. See `App.handler`."""
         if str(name).startswith(BUILT_IN_PREFIX):
             raise Misconfigured(
                 f"Names that begin with {BUILT_IN_PREFIX!r} are built in; call handler {name!r} another name."

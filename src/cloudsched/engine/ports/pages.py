@@ -117,10 +117,7 @@ def collect_readable(
 ) -> list[T]:
     """Return the first documents of a list: one that is skipped as unreadable does not hide those after it.
 
-    Args:
-        read: Returns the next rows of the list, given the last one so far, and their most.
-        parse: Returns a row's name and a function that parses it, for `skip_unreadable`.
-        limit: The most documents.
+    `read` gets the last row so far, and the most to return. `parse` returns a row's name, and how to parse it.
     """
     found, last = list[T](), None
     while len(found) < limit:

@@ -281,14 +281,8 @@ def find_matching_rows(
 
     Both stores make their pages by this code, so that a page ends at the same document in each of them. It reads in
     parts, so that large documents are not in memory all at once, and ends early once a request has read all it may.
-
-    Args:
-        read: Returns so many rows after a row, or the first ones. It returns fewer only at the end of the list.
-        is_match: Returns True if the list has a row.
-        size_of: Returns the number of bytes that were read of a row.
-        limit: The most rows to return.
-        max_bytes: The bytes at which the page ends, with the row that reaches them.
-        is_bounded: Stop after `MAX_LOOKED_THROUGH` rows, rather than go on until the page is full.
+    `read` returns fewer rows than asked for only at the end of the list. With `is_bounded`, stop after
+    `MAX_LOOKED_THROUGH` rows.
     """
     found: list[R] = []
     last: R | None = None

@@ -27,13 +27,7 @@ MAX_PAUSE: Final = 5.0
 class ServiceThread(threading.Thread):
     """A daemon thread that repeats a turn until it is stopped, whatever the turn raises.
 
-    Args:
-        name: The name by which ``/ready`` and the log call it.
-        turn: Returns how many seconds to wait before it is called again, or None to end the thread.
-        at_end: Called by the thread after its last turn.
-
-    Attributes:
-        turn: The turn.
+    `turn` returns how many seconds to wait before the next, or None to end the thread, which then calls `at_end`.
     """
 
     def __init__(

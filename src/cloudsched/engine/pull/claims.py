@@ -66,8 +66,7 @@ class WorkerClaims:
     def finish(self, attempt: Attempt, report: AttemptReport) -> Task | None:
         """Commit the end of an attempt, and dispatch what follows. None if the lease was lost and the result dropped.
 
-        Raises:
-            StoreUnavailable: It is not known whether the commit took effect. Repeating the call is safe.
+        After StoreUnavailable, repeating the call is safe.
         """
         claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
         end = self._executor.decide(attempt, report)

@@ -165,11 +165,7 @@ class WorkQueue:
         This costs one read for each offer examined, and one read and one commit for each claim. If several workers
         claim at the same time, the order may deviate from the queue's by about as many positions as there are workers.
         An offer that cannot be claimed, for whatever reason, does not block those behind it. No claim is started after
-        `MAX_CLAIM_SECONDS`.
-
-        Raises:
-            StoreUnavailable: The store did not answer before anything was claimed. If it fails later, this returns the
-                claims made until then.
+        `MAX_CLAIM_SECONDS`. If the store fails after the first claim, this returns the claims made until then.
         """
         for_users, deadline = self._engine.registry.for_users(), self._monotonic() + MAX_CLAIM_SECONDS
         claim_attempt = _ClaimAttempt(worker_filter, by, for_users, limit, deadline)

@@ -45,16 +45,8 @@ def compare_and_set(
 ) -> T:
     """Call ``change(load())`` until its commit meets no conflict, and return its result.
 
-    Args:
-        what: The name of what is changed, for the error: "task t1".
-        load: Reads what the change depends on, with its version.
-        change: Decides and commits, on the version that was read. It runs again after each conflict, so nothing but its
-            commit may have an effect before that.
-        first: The result of an earlier read, for the first call of `change`.
-
-    Raises:
-        Contended: Others kept changing it.
-        PreconditionFailed: It is not as the caller expects, and trying again would not help.
+    `change` runs again after each conflict, so nothing but its commit may have an effect before that. `first` is an
+    earlier read, for its first call. Raises Contended if others kept changing it.
     """
     current = load() if first is UNREAD else first
     for remaining in reversed(range(MAX_CONFLICTS)):
@@ -135,11 +127,8 @@ class Committer:
     def plan_commit(self, commit: Commit) -> Procedure[VersionedTask]:
         """Commit a decision, and return the task as committed. A new task has no journals, hooks or callbacks yet.
 
-        Large journals are stored as blobs before failure hooks are called. The commit itself comes last.
-
-        Raises:
-            VersionConflict: A task or the lock has changed since it was read, or a new task exists.
-            BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
+        Large journals are stored as blobs before failure hooks are called. The commit itself comes last. Raises
+        VersionConflict if a task or the lock has changed since it was read, or a new task exists.
         """
         if commit.base is None:
             created: VersionedTask = yield StoreCommit(self._store, commit)

@@ -160,13 +160,7 @@ class Locks:
     ) -> None:
         """Read a lock, change it and commit that, again after each conflict. Then notify the waiters that get it.
 
-        Args:
-            key: The lock's key.
-            change: Returns the changed lock, and the waiters that are granted it.
-            now: The current time.
-            should_abort: Returns whether to leave the lock as it is after all. It is called after the lock was read.
-            if_unchanged: Returns whom to notify if nothing changes.
-            which: Says which waiters matter, as for `_read`.
+        `should_abort` is called after the lock was read. `if_unchanged` returns whom to notify if nothing changes.
         """
 
         def commit(stored: VersionedLock) -> Grants:
@@ -288,14 +282,7 @@ class Locks:
     ) -> VersionedLock:
         """Read a lock with those of its waiters that matter: one document if nobody waits.
 
-        Args:
-            key: The lock's key.
-            now: The current time.
-            asking: The runs that ask for it. Their own waits are read as well.
-            leaving: The (task id, execution id) of the holder that releases it.
-            task_ids: The tasks whose waits are to be removed.
-            worker_group: The group whose waits are to be removed, up to `MAX_REQUEUED` of them.
-            late_limit: The greatest limit of those that wait although the document says that nobody does.
+        `late_limit` is the greatest limit of those that wait although the document says that nobody does.
         """
         stored = self._store.load_lock(key)
         document = stored.lock

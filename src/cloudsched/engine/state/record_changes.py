@@ -85,9 +85,6 @@ def count_recent(  # noqa: PLR0913 - each is a part of the limit
 
     The counts belong to the system: erasing a person's data begins no new span. If there is no room, nothing is
     counted.
-
-    Raises:
-        QuotaExceeded: There were enough. It says when the next one may be made, after the hint.
     """
 
     def count(known: RecentCount | None) -> RecentCount:

@@ -84,19 +84,8 @@ class Scheduler:
 
         A draft that has the id of an existing task of the same owner edits that task instead. One commit, and one
         created dispatch. A repeated creation is recognized also when the task's instant has passed in the meantime.
-
-        Args:
-            draft: The task.
-            by: The caller's authority. For users, the handler, priority and queue are checked, and quotas hold.
-            mark: The request's mark: a repetition of it does not edit the task.
-            refusal: If given, the user's quota is known to be full: only an existing task is edited or returned.
-            lead: The least time until a new task runs, as the settings say if None.
-            as_of: The instant at which its words were read, and a new task counts as created. Now if None.
-
-        Raises:
-            InvalidInput: The draft is invalid. Nothing was stored.
-            KeyReused: The existing task was created by a different request.
-            QuotaExceeded: The user has reached a limit, and the task is new. Nothing was stored.
+        With a full quota as `refusal`, only an existing task is edited or returned. The words of a draft were read at
+        `as_of`, at which a new task counts as created. After an error nothing was stored.
         """
         by.require_owner(draft.owner)
         draft = self._validate(draft, by)
@@ -325,10 +314,7 @@ class Scheduler:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.
 
         With a mark, a repetition succeeds as long as something of the task is left: while a handler runs, or until the
-        sweep has removed what a crash has left.
-
-        Raises:
-            NotFound: There is no such task, or nothing is left of it.
+        sweep has removed what a crash has left. Raises NotFound if nothing is.
         """
         try:
             deleted = self.change(task_id, once(mark, lifecycle.delete), by)

@@ -116,11 +116,7 @@ class ShardSweeps:
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Sweep the part of a shard that was dispatched, and dispatch the next one.
 
-        Raises:
-            Unauthenticated: The token is missing or wrong. Nothing was read.
-            InvalidInput: The body is not a part of a sweep. Do not deliver it again.
-            StoreUnavailable: The store did not answer. Deliver it again.
-            QueueUnavailable: The next part could not be dispatched. Deliver it again.
+        After InvalidInput, do not deliver it again. After StoreUnavailable and QueueUnavailable, do.
         """
         self._keys.verify(body, token)
         part = SweepPart.from_body(body)

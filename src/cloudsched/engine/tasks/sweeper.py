@@ -146,12 +146,10 @@ class Sweeper:
     def sweep(self) -> Sweep:
         """Repair overdue tasks, the earliest first. The reads grow with the overdue tasks, not with all tasks.
 
-        A task that cannot be repaired is skipped.
-        If more than `MAX_EXAMINED` are overdue, this continues where the previous sweep stopped, and starts over after
-        the last. So tasks that stay overdue for a good reason, such as a lock that is held, do not starve the others.
-
-        Raises:
-            StoreUnavailable: The overdue tasks could not be listed, or the store did not answer for several in a row.
+        A task that cannot be repaired is skipped. If more than `MAX_EXAMINED` are overdue, this continues where the
+        previous sweep stopped, and starts over after the last. So tasks that stay overdue for a good reason, such as a
+        lock that is held, do not starve the others. Raises StoreUnavailable if the tasks could not be listed, or the
+        store did not answer for several in a row.
         """
         result, start_token = Sweep(), self._resume_token
         token = self._sweep_pages(start_token, MAX_EXAMINED, result)

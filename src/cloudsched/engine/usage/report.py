@@ -57,14 +57,8 @@ class UsageSummation:
         """Note what has changed, and return the progress.
 
         Costs two reads, and if anything has changed, one for each such task, one or two operations for each sheet, and
-        a write.
-
-        Args:
-            owner: The owner of the tasks, None for all.
-            most: The number of tasks that are read. The next call continues.
-            max_bytes: The most bytes of them together, but for the last page's last.
-            at_most_every: The time after the last pass in which nothing is done.
-            on_changed: Called with the tasks that have changed, page by page.
+        a write. At most `most` tasks of `max_bytes` together are read, and the next call continues. Nothing is done
+        within `at_most_every` after the last pass.
         """
         key, now = front_id(owner), self._clock.now()
         stored = self._store.records.load(UsageFront, key)

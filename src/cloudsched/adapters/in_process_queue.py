@@ -272,7 +272,6 @@ class InProcessDispatcher:
         return self._is_closed and not self._active
 
     def _wake_one(self) -> None:
-        """Wake an idle thread, or else the one that watches the leader."""
         if self._idle:
             self._idle -= 1  # here, since the thread that is woken may take a while to run
             self._is_free.notify()
@@ -308,7 +307,6 @@ class InProcessDispatcher:
             self._wake_one()  # to watch in its place
 
     def _lead(self, me: threading.Thread) -> None:
-        """Deliver what is due, until the queue is closed or another thread leads."""
         try:
             while self._leader is me:
                 if self._away:
@@ -438,14 +436,12 @@ class InProcessDispatcher:
         return advance
 
     def _continue(self, delivery: _Delivery, advance: _Advance) -> None:
-        """Let the leader go on with a delivery."""
         with self._lock:
             self._away -= 1
             self._steps.append((delivery, advance))
             self._has_work.notify()
 
     def _commit_together(self) -> None:
-        """Make the commits that deliveries wait for."""
         waiting, self._commits, self._has_filled_up = self._commits, [], False
         assert self._commit is not None  # noqa: S101 - else nothing waits
         answers: Sequence[VersionedTask | BaseException]

@@ -253,7 +253,6 @@ class GeminiModel:
 
 
 def _get(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON
-    """Return a part of JSON, None if anything on the way is missing, or something else."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)

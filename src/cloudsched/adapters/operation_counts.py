@@ -126,8 +126,6 @@ _PARTS: Final = {"records": RECORDS, "search": SEARCH}
 
 
 class _Counting:
-    """A port whose calls are passed on, and counted."""
-
     def __init__(self, port: object, counts: Counts, costs: Mapping[str, Cost]) -> None:
         self._port = port
         self._counts = counts

@@ -268,7 +268,6 @@ def _ended_event(task: Task) -> CalendarEvent:
 
 
 def _follows_schedule(task: Task, now: datetime, upcoming: list[datetime]) -> bool:
-    """Return whether the schedule alone says when the task runs."""
     schedule = task.schedule
     if schedule.at is not None or len(schedule.rules) != 1 or schedule.policies or schedule.calendars:
         return False
@@ -279,7 +278,6 @@ def _follows_schedule(task: Task, now: datetime, upcoming: list[datetime]) -> bo
 
 
 def _keeps_rule(schedule: Schedule, now: datetime, upcoming: list[datetime]) -> bool:
-    """Return whether every program reads the schedule's rule alike."""
     if not is_portable(schedule):
         return False
     return not any(

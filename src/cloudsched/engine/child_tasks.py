@@ -74,7 +74,6 @@ class ChildTasks:
         return stored is None
 
     def _commit_new(self, task: Task) -> Task | None:
-        """Store a call, or return the stored one if it exists already."""
         is_limited = task.parent is not None and task.parent.is_for_user
 
         def store(quota: QuotaCheck | None) -> Task | None:

@@ -84,7 +84,6 @@ class SigningKeys:
     purpose: str = "dispatch"
 
     def __post_init__(self) -> None:
-        """Reject a secret that is too short."""
         if any(len(secret) < MIN_SECRET_LENGTH for secret in (self.current, self.previous) if secret is not None):
             raise Misconfigured(
                 f"A secret has at least {MIN_SECRET_LENGTH} characters. Make one with "

@@ -44,11 +44,9 @@ class _Policy(EmailPolicy):
     """Does not break lines within ids and URLs: Python would encode a long one as if it were text (RFC 2047)."""
 
     def fold(self, name: str, value: str) -> str:
-        """Return a header as text."""
         return f"{name}: {value}\r\n" if name.lower() in _VERBATIM else super().fold(name, value)
 
     def fold_binary(self, name: str, value: str) -> bytes:
-        """Return a header as bytes."""
         return self.fold(name, value).encode("ascii") if name.lower() in _VERBATIM else super().fold_binary(name, value)
 
 

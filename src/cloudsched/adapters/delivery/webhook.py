@@ -155,7 +155,6 @@ class WebhookSender:
         return self._post(message, recipient, reads=MAX_ANSWER).decode("utf-8", "replace")
 
     def _post(self, message: Message, recipient: Recipient, *, reads: int = 0) -> bytes:
-        """Post a message, and return so many bytes of the answer."""
         self._posts.require_url(recipient.address)
         body = write_body(message)
         timestamp = int(self._now())

@@ -153,13 +153,11 @@ class _ListenThread(AbstractContextManager[None]):
         self._seen: dict[str, int] = {}
 
     def __enter__(self) -> None:
-        """Begin to listen."""
         self._thread.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the stream, the thread and the connection."""
         with self._stream_lock:
             self._has_ended.set()
             if self._stream is not None:
@@ -169,7 +167,6 @@ class _ListenThread(AbstractContextManager[None]):
         self._rpc.close()
 
     def _run(self) -> None:
-        """Read one stream after the other, until the context ends or an error is permanent."""
         while not self._has_ended.is_set():
             self._is_current, began_at = False, time.monotonic()
             try:
@@ -209,7 +206,6 @@ class _ListenThread(AbstractContextManager[None]):
             self._notify()
 
     def _read_stream(self) -> tuple[grpc.StatusCode, str]:
-        """Read a stream to its end, and return how it ended."""
         is_over = threading.Event()
         try:
             with self._stream_lock:

@@ -38,7 +38,6 @@ class FirestoreInbox:
     """An `InboxStore` in the database of a `FirestoreStore`."""
 
     def __init__(self, rpc: FirestoreRpc, documents: str) -> None:
-        """Take the store's connection, and the full name of its documents."""
         self._rpc = rpc
         self._documents = documents
 
@@ -88,7 +87,6 @@ class FirestoreRecords:
     """A `RecordStore` in the database of a `FirestoreStore`."""
 
     def __init__(self, rpc: FirestoreRpc, documents: str) -> None:
-        """Take the store's connection, and the full name of its documents."""
         self._rpc = rpc
         self._documents = documents
 

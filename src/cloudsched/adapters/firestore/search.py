@@ -90,14 +90,12 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
 
 
 def _is_match(document: Message, listing: Listing) -> bool:
-    """Return whether a list has a document that its query has found."""
     if listing.excluded_field and listing.excluded_field in document.fields:
         return False
     return all(_has(document.fields, path, text) for path, text in (listing.looked_for or {}).items())
 
 
 def _has(fields: Message, path: str, text: str) -> bool:
-    """Return whether a field is a text, or an array that has it."""
     value = find_value(fields, path.split("."))
     if value.HasField("array_value"):
         return any(each.string_value == text for each in value.array_value.values)
@@ -161,7 +159,6 @@ class FirestoreSearch:
     """A `SearchStore` in the database of a `FirestoreStore`."""
 
     def __init__(self, rpc: FirestoreRpc, documents: str, shards: Shards) -> None:
-        """Take the store's connection, the full name of its documents, and its shards."""
         self._rpc = rpc
         self._documents = documents
         self._shards = shards
@@ -281,7 +278,6 @@ class FirestoreSearch:
         )
 
     def _build_open(self, query: ExecutionQuery, status: ExecutionStatus) -> Listing:
-        """Return the listing of tasks with open runs."""
         leader = self._lead(query.owner, OPEN)
         return replace(
             leader,

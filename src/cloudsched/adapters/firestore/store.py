@@ -160,7 +160,6 @@ class FirestoreStore:
     def _keep(
         self, task_write: TaskWrite, write: google_calls.Message, update_time: google_calls.Message
     ) -> VersionedTask:
-        """Keep a task as it is stored now, and return it."""
         task, base = task_write.task, task_write.base
         earlier = 0 if base is None else cast("TaskVersion", base.version).size
         size, shard = earlier + write.ByteSize(), self._shards.choose(task.id)
@@ -337,7 +336,6 @@ class FirestoreStore:
         return None if name is None else self._rpc.get(name)[0]
 
     def _build_task_writes(self, task_write: TaskWrite) -> list[google_calls.Message]:
-        """Return the writes of a task, of its offer if that changes, and of its records."""
         task, base = task_write.task, task_write.base
         version = None if base is None else base.version
         write = self._build_write(task, "tasks", task.id) if base is None else self._build_update(task, base)
@@ -374,7 +372,6 @@ class FirestoreStore:
         return write
 
     def _build_write(self, document: Document, *path: str) -> google_calls.Message:
-        """Return the write of a document."""
         document.require_readable()
         write = _Write()
         write.update.name = "/".join((self._documents, *path))

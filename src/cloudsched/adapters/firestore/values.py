@@ -152,7 +152,6 @@ _SETTERS: Final[dict[type, Callable[[Message, Any], None]]] = {
 
 
 def _find_setter(kind: type) -> Callable[[Message, Any], None]:
-    """Return what sets a value of a type that is derived from those above, or a model."""
     if issubclass(kind, Enum) and issubclass(kind, str):
         return _set_enum
     if issubclass(kind, BaseModel):

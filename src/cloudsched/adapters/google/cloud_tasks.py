@@ -214,7 +214,6 @@ class CloudTasksDispatcher:
 
 
 def _make_template(url: str, invoker: str | None, audience: str | None, dispatch_deadline: timedelta) -> Message:
-    """Return the fields that all tasks share."""
     task = CreateTaskRequest().task
     task.http_request.url = url
     task.http_request.http_method = POST

@@ -105,8 +105,6 @@ _CHUNK_SIZE = 1 << 16
 
 
 class _ScriptRuntime:
-    """One script's interpreter."""
-
     def __init__(self, glue: str, memory: int, seconds: float, output: int) -> None:
         self._context = _quickjs.Context()
         self._context.set_max_stack_size(STACK_BYTES)
@@ -142,7 +140,6 @@ class _ScriptRuntime:
         return OUTPUT_EXCEEDED if self._output < 0 else line
 
     def _apply_time_limit(self) -> None:
-        """Limit the next call to the time that is left."""
         left = self._seconds - (time.process_time() - self._started_at)
         if left <= 0:
             raise TimeoutError

@@ -90,8 +90,6 @@ class QuickJs:
 
 
 class _RunningScript:
-    """A script in progress."""
-
     def __init__(self, process: ScriptProcess, script_input: ScriptInput, limits: Limits) -> None:
         self._process = process
         self._input = script_input
@@ -99,7 +97,6 @@ class _RunningScript:
         self._has_started = False
 
     def resume(self, responses: Sequence[ScriptResponse], now: datetime) -> Round:
-        """Run it until it ends or waits for the responses to its requests."""
         is_first = not self._has_started
         self._has_started = True
         message = encode_input(self._input, now, self._limits) if is_first else encode_responses(responses, now)
@@ -207,7 +204,6 @@ class ScriptProcess:
         self._out.close()
 
     def _kill(self) -> str:
-        """Kill the process if it still runs, and return how it ended."""
         self._process.kill()
         code = self._process.wait()
         return f"signal {-code}" if code < 0 else f"exit {code}"
@@ -235,7 +231,6 @@ def deny_inspection() -> None:
 
 @lru_cache(maxsize=1)
 def _warn_unfiltered() -> None:
-    """Warn once per process."""
     log.warning("scripts run without a filter of system calls", extra={"action": "seccomp_unavailable"})
 
 

@@ -135,15 +135,12 @@ class _Adapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
 
     def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:  # noqa: ANN401 - as in requests
-        """Return the response to a request, which reads no more than it may."""
         response = super().build_response(req, resp)
         response.raw = _LimitedBody(resp, self._limits.max_bytes)
         return response
 
 
 class _DirectAdapter(_Adapter):
-    """The same, without a proxy."""
-
     def proxy_manager_for(self, proxy: str, **_named: Any) -> NoReturn:  # noqa: ARG002 - the signature of requests
         """Refuse a proxy: its connections cannot be checked here."""
         raise InvalidInput("proxies", "names a proxy", "Requests for users are sent directly: leave it out.")
@@ -216,7 +213,6 @@ class _Lifetime:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """Forget the connection, which is closed."""
         if self._timer is not None:
             self._timer.cancel()
         self._socket.close()
@@ -225,7 +221,6 @@ class _Lifetime:
 def _connect(
     connection: HTTPConnection, is_allowed: Callable[[Address], bool], limits: Limits
 ) -> tuple[socket.socket, _Lifetime | None]:
-    """Resolve a host, check all its addresses, and connect to one of them."""
     begin, host, max_seconds = time.monotonic(), connection.host.strip("[]"), limits.left()
 
     if max_seconds == 0:

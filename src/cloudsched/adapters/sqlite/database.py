@@ -180,7 +180,6 @@ class GroupCommit:
         return None
 
     def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
-        """Commit those parts that succeed."""
         self._connection.execute("BEGIN IMMEDIATE")
         outcomes = [unit.run(self._connection) for unit in group]
         self._expects_failures = not all(outcomes)
@@ -250,7 +249,6 @@ class Database:
         return [self._find_error(unit) or cast("T", unit.result) for unit in self._commits.run(works)]
 
     def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:
-        """Return the error of a part that is not on disk, or None if it is."""
         if unit.failure is not None:
             self.has_failed_to_write = True
             return StoreUnavailable(self._name, unit.failure)

@@ -346,7 +346,6 @@ class SqliteSearch:
 
 
 def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:
-    """Return the listing of final records."""
     looked_for = query.find_looked_for(is_open=False)
     label = None if looked_for else query.label
     table, found = "executions", "executions"
@@ -380,7 +379,6 @@ def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:
 
 
 def _select_open(query: ExecutionQuery, status: ExecutionStatus) -> Listing:
-    """Return the listing of tasks with open runs."""
     owner = {} if query.owner is None else {"+owner = ?": query.owner}
     return Listing(
         "tasks",

@@ -171,7 +171,6 @@ class SqliteStore:
         return tasks, write
 
     def _note(self, commit: Commit, rows: Sequence[TaskRow], version: int) -> VersionedTask:
-        """Return the task of a commit that is on disk, and keep all of its tasks as they were written."""
         for each in rows:
             body = each.body.encode()
             self._known.keep(each.write.task, body, len(body))

@@ -163,7 +163,6 @@ def to_task_row(write: TaskWrite) -> TaskRow:
 
 
 def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
-    """Return the columns that change with some fields, and their new values."""
     columns: dict[str, object] = {name: getattr(task, name) for name in _COPIED if name in changes}
     for column, name in _INSTANTS.items():
         if name in changes:

@@ -113,7 +113,6 @@ def _pack_outcomes(outcomes: tuple[ExecutionStatus, ...]) -> str:
 
 
 def _unpack_outcomes(stored: object) -> object:
-    """Return the statuses for their letters. Return an unpacked value as it is."""
     return [_STATUSES.get(each, each) for each in stored] if isinstance(stored, str) else stored
 
 

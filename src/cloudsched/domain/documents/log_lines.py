@@ -98,7 +98,6 @@ class RunLog(WireModel):
 
 
 def _cut(text: str) -> str:
-    """Return a text within its bounds, with an ellipsis in place of what is cut off."""
     whole = truncate(text, MAX_LINE_BYTES + 4)  # more than may be, even without half a character at its end
     if len(whole.encode()) <= MAX_LINE_BYTES:
         return whole

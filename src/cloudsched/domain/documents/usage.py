@@ -97,7 +97,6 @@ def add_usage(
 
 @lru_cache(maxsize=4)
 def _find_months(year: int, month: int) -> tuple[str, str]:
-    """Return a month and the one before."""
     return f"{year:04}-{month:02}", f"{year - (month == 1):04}-{month - 1 or 12:02}"
 
 

@@ -127,7 +127,6 @@ def _find(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_runs(question: _Question) -> Iterator[Finding]:
-    """Yield the reason why each open run of the day waits or runs."""
     runs = [run for run in question.task.runs if question.day.has(run.scheduled_for)]
     for run in sorted(runs, key=lambda each: abs(each.scheduled_for - question.at)):
         question.told.add(run.scheduled_for)
@@ -137,7 +136,6 @@ def _tell_runs(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_records(question: _Question) -> Iterator[Finding]:
-    """Yield the results of the occurrences of the day: the nearest ones."""
     records = sorted(question.records, key=lambda each: abs(each.scheduled_for - question.at))
     for record in records[:_TOLD]:
         yield _tell_record(question, record)
@@ -172,7 +170,6 @@ def _write_delay(late: timedelta) -> str:
 
 
 def _list_pauses(task: Task) -> list[_Pause]:
-    """Return the task's pauses, as far as its history is kept, the earliest first."""
     pauses: list[_Pause] = []
     begun: HistoryEntry | None = None
     for entry in task.history:
@@ -222,7 +219,6 @@ def _tell_end(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_pending(question: _Question) -> Iterator[Finding]:
-    """Yield the occurrences of the day that are still to run."""
     task, day = question.task, question.day
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
@@ -291,7 +287,6 @@ def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
 
 
 def _tell_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding]:
-    """Yield the occurrences that calendars leave out of the day, or have moved into it."""
     after, day = question.day.start - _TICK, question.day
     for _ in range(_TOLD):
         skipped = schedule.skipped_after(after, day.end - _TICK)
@@ -319,7 +314,6 @@ def _tell_nothing_due(question: _Question, following: datetime | None) -> Findin
 
 
 def _tell_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
-    """Yield why an occurrence of the schedule has no record."""
     task, now = question.task, question.evidence.now
     due = f"Its schedule has an occurrence {say_instant(task, occurrence)}"
     if any(each.has(occurrence) for each in _list_pauses(task)) or task.status in FINAL_STATUSES:
@@ -348,7 +342,6 @@ def _tell_occurrence(question: _Question, occurrence: datetime) -> Iterator[Find
 
 
 def _tell_clock(question: _Question) -> Iterator[Finding]:
-    """Say that the clocks of its zone change on that day."""
     task, day = question.task, question.day
     if not time_zones.in_use.knows(task.timezone):
         return
@@ -366,7 +359,6 @@ def _tell_clock(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_changes(question: _Question) -> Iterator[Finding]:
-    """Yield the actions on it on that day, and the first later change of its schedule."""
     task, day = question.task, question.day
     entries = [each for each in task.history if day.has(each.at) and each.action in {Action.EDITED, Action.MOVED}]
     _, later = _find_schedule(question)
@@ -386,7 +378,6 @@ def _tell_changes(question: _Question) -> Iterator[Finding]:
 
 
 def _tell_left_out(question: _Question) -> Iterator[Finding]:
-    """Say that the history of that time is not kept."""
     task = question.task
     if task.history_left_out and (not task.history or task.history[0].at > question.day.start):
         since = f" before {question.say(task.history[0].at)}" if task.history else ""

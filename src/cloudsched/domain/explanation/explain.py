@@ -233,7 +233,6 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _explain_events(task: Task) -> Iterator[Finding]:
-    """Yield the events that no handler has taken."""
     for event in task.events:
         role = event.sender.role
         who = event.sender.subject or ("the app's own code" if role is SenderRole.ADMIN else role.value)
@@ -259,14 +258,12 @@ def _explain_end(evidence: Evidence) -> Finding:
 
 
 def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
-    """Say that nobody would claim the waiting run."""
     if evidence.listeners == 0:
         sentence = f"No {say_worker(evidence.task)} has asked for work in the last minutes; one that is busy does not."
         yield Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
 
 
 def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
-    """Say what happens to the next occurrence, or to those that have come due since the open run began."""
     task = evidence.task
     if occurrence > evidence.now:
         return f"The next occurrence, {say_instant(task, occurrence)}, {_OVERLAPS[task.overlap]} (overlap)."
@@ -275,7 +272,6 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
 
 
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the facts about the next occurrence, and about those that wait behind it."""
     task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
     if occurrence is not None:
         start = start_time(task, occurrence)
@@ -309,7 +305,6 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _explain_journey(task: Task, occurrence: datetime) -> Iterator[Finding]:
-    """Yield the time zone to which the task follows its owner, and the due time if a journey has changed it."""
     if not task.schedule.follows_owner:
         return
     sentence = f"It follows {task.owner} from one time zone to another, and is in {task.timezone}."
@@ -319,7 +314,6 @@ def _explain_journey(task: Task, occurrence: datetime) -> Iterator[Finding]:
 
 
 def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Finding]:
-    """Yield the effects of calendars on the next occurrence, and the first one before it that they leave out."""
     schedule, task = evidence.task.schedule, evidence.task
     if (note := schedule.calendar_note(occurrence)) is not None:
         sentence = f"A calendar decides on the day of the next occurrence. {note}"
@@ -332,7 +326,6 @@ def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Fin
 
 
 def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the sweep's pending work for the task, and whether the sweep seems to run."""
     task, now = evidence.task, evidence.now
     if task.deferred:
         sentence = "The queue could not be reached after the last change. The sweep sends what is missing."

@@ -109,7 +109,6 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
 
 
 def _find_starts(properties: list[_Property], events: int) -> list[_Property]:
-    """Return DTSTART, if there is one, of one event that takes place."""
     if events > 1:
         raise InvalidSchedule("text", "holds more than one event", "give one")
     if any(each.name == "STATUS" and each.value.strip().upper() == "CANCELLED" for each in properties):

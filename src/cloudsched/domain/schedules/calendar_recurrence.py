@@ -282,7 +282,6 @@ class CalendarRecurrence:
         return self.free_days.find(self._day_of(instant))
 
     def _iter_targets(self, day: int) -> Iterator[int]:
-        """Yield the days from a day on to which occurrences may move, in order."""
         for _ in range(MAX_SEARCHED_DAYS):
             spend_steps(5)
             if self.free_days.find(day) is not None and self.free_days.business_day is None:
@@ -363,7 +362,6 @@ class CalendarRecurrence:
             found = self.base.first_from(found + 1)
 
     def _iter_on_day(self, day: int, time_of_day: int) -> Iterator[int]:
-        """Yield the instants of a time of day that are on that day."""
         wall = day * DAY + time_of_day
         for found in self.base.clock.instants(wall):
             yield found if self._day_of(found) == day else wall - self._offset_at(found)

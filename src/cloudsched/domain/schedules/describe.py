@@ -117,7 +117,6 @@ class _Teller:
         return parts
 
     def tell_shortly(self) -> list[str]:
-        """Return the first rule alone."""
         rules = self._schedule.rules
         return [_tell_rule(parse_rule(rules[0]), self._start, self._words, self.left_out)] if rules else []
 
@@ -245,7 +244,6 @@ def _names_times(rule: Rule) -> bool:
 
 
 def _names_days(rule: Rule) -> bool:
-    """Return whether the days of a rule depend on no start."""
     named = rule.weekdays or rule.month_days or rule.year_days
     return bool(named) or rule.frequency >= Frequency.DAILY
 
@@ -307,7 +305,6 @@ def _counts_one_weekday(rule: Rule) -> bool:
 
 
 def _name_days(rule: Rule, start: datetime | None) -> Rule:
-    """Return a rule with the days that it takes from its start."""
     if start is None or rule.weekdays or rule.month_days or rule.year_days:
         return rule
     match rule.frequency:
@@ -379,7 +376,6 @@ def _picks_times(rule: Rule) -> bool:
 
 
 def _tell_days(rule: Rule, words: English, left_out: dict[str, None]) -> str:
-    """Return how often and on which days a rule runs that is not finer than a day."""
     if rule.positions and not _picks_times(rule):
         if rule.weekdays and not (rule.month_days or rule.year_days or rule.week_numbers or _has_nth(rule)):
             return _tell_positions(rule, words)
@@ -472,7 +468,6 @@ def _has_nth(rule: Rule) -> bool:
 
 
 def _tell_fine_rule(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
-    """Return the text of a rule finer than a day."""
     if rule.positions:
         left_out["times"] = None
     if rule.year_days or rule.week_numbers or any(day.nth for day in rule.weekdays):
@@ -534,11 +529,9 @@ class _DayTimes:
             self.count = len(self._places)
 
     def at(self, number: int) -> int:
-        """Return the time with a number, from 0 on."""
         return self._all.at(self._places[number])
 
     def has(self, time: int) -> bool:
-        """Return whether a time is one of them."""
         if isinstance(self._places, range):
             return self.count > 0 and self._all.first_from(time) == time
         return any(self.at(number) == time for number in range(self.count))

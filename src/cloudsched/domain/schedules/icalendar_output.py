@@ -214,7 +214,6 @@ def _rule_event(schedule: ScheduleFields, text: str, start: int) -> IcalEvent | 
 
 
 def _exclude(schedule: ScheduleFields, event: IcalEvent) -> IcalEvent:
-    """Return the event with the EXDATEs that are occurrences of it."""
     recurrence = _compile(schedule, (event.rule,) if event.rule else ())
     clock, dates = recurrence.clock, set(event.dates)
     excluded, days = set(event.excluded) - dates, set()

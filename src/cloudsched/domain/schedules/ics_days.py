@@ -223,8 +223,6 @@ def iter_files(text: str) -> Iterator[list[Event]]:
 
 
 class _File:
-    """A VCALENDAR that is being read."""
-
     def __init__(self) -> None:
         self.path: tuple[str, ...] = ()
         self.events: list[Event] = []
@@ -249,7 +247,6 @@ class _File:
         return False
 
     def add(self, name: str, line: str) -> None:
-        """Add a line to the component that it is in."""
         if self.path == _ZONE and name == "TZID":
             self._tzid = self._parse(line).value.strip()
         elif self._current is not None and (self.path == _EVENT or self.path in _OBSERVANCES):
@@ -295,7 +292,6 @@ class _File:
 
 
 def _values() -> Any:  # noqa: ANN401 - their methods have no types
-    """Return the package's types of values."""
     from icalendar import prop  # noqa: PLC0415 - as above
 
     return prop
@@ -378,7 +374,6 @@ def _length_between(begin: Time, end: Time) -> Length:
 
 
 def _check_length(length: Length) -> Length:
-    """Return a length, or an empty one if it is negative."""
     seconds = length.days * DAY + length.seconds
     if seconds > MAX_DAYS * DAY:
         raise InvalidInput("ics", f"has an event of {seconds // DAY} days", "At most ten years each.")
@@ -451,8 +446,6 @@ class _Days(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """The events with one UID."""
-
     events: Sequence[Event]
     """The event that recurs, or several if they do not say which of them is newer."""
     changes: Sequence[Event]
@@ -542,7 +535,6 @@ class _LeftOut:
         self._streams = event.streams("EXRULE", clock)
 
     def has(self, at: int, wall: int) -> bool:
-        """Return whether an occurrence is left out."""
         if at in self._instants or wall // DAY in self._days:
             return True
         return any(stream.first_from(at) == at for stream in self._streams)
@@ -585,7 +577,6 @@ def _iter_instants(streams: Sequence[RuleStream], dates: set[int], begin: int, e
 
 
 def _wall_of(time: Time, clock: WallClock) -> int:
-    """Return the time that a clock shows at a time."""
     if time.is_date or time.clock is None:
         return time.wall
     at = time.instant_on(clock)

@@ -85,7 +85,6 @@ _SINGLE = {"at": "instant", "delay": "delay"}
 
 
 def _read_instant(at: datetime) -> datetime:
-    """Return an instant in UTC."""
     if at.tzinfo is None:
         raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
     try:
@@ -126,7 +125,6 @@ def _rule_hint(text: str) -> str:
 
 
 def _read_dtstart(value: object) -> object:
-    """Return a local time as canonical ISO text."""
     if isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str):
@@ -492,7 +490,6 @@ class Schedule(BaseModel):
         return self.copy_unchecked(dtstart=local.isoformat(), start_zone=None)
 
     def _to_local_times(self, zone: str) -> dict[str, Any]:
-        """Return the fields that make one instant the local time of a zone."""
         if self.at is None:
             return {}
         at = self.at.astimezone(load_tzinfo(zone)).replace(tzinfo=None, microsecond=0)

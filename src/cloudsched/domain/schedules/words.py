@@ -22,7 +22,6 @@ _SHORTEST_RANGE: Final = 3
 
 
 def _split(span: timedelta, units: Sequence[str], plural: str) -> list[str]:
-    """Return a length of time in units, the largest first."""
     seconds, found = span.days * 86_400 + span.seconds, []
     for length, unit in zip((86_400, 3600, 60, 1), units, strict=True):
         count, seconds = divmod(seconds, length)

@@ -339,7 +339,6 @@ def _split(
 
 
 def _without_newest(task: Task, ranges: tuple[DueRange, ...]) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
-    """Split ranges into all but their newest occurrence, and that one."""
     if not ranges:
         return (), ()
     *others, last = ranges

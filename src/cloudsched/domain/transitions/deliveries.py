@@ -153,7 +153,6 @@ class DeliveryMaker:
         key: str = "",
         **more: Any,
     ) -> Task:
-        """Return a delivery. `key` tells it from others over its channel, and `more` are further fields of it."""
         delivery_id = _derive_id(task, execution_id, key or channel)
         delivery = Delivery(
             channel=channel,

@@ -190,7 +190,6 @@ class TaskDraft(TaskSpec):
 
 
 def _place(error: InvalidInput) -> InvalidInput:
-    """Return an error from validating a draft, with its place in the draft."""
     if not isinstance(error, InvalidSchedule) or error.field.split(".")[0] == "schedule":
         return error
     return error.at(f"schedule.{error.field}")

@@ -168,7 +168,6 @@ def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
 
 
 def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> Task:
-    """Return the task with an attempt's usage counted, while its run is still open."""
     if after.usage == before.usage or after.usage is None:
         return task
     known = before.usage or RunUsage()
@@ -314,7 +313,6 @@ def _without_lease(run: Run, released_by: str | None = None, **changes: Any) -> 
 def _with_finished_attempt(
     run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime, ended_by: str | None = None
 ) -> Run:
-    """Return the run with its leased attempt closed."""
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
     attempt = Attempt.build(

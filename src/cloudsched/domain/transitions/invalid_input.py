@@ -82,7 +82,6 @@ def unknown_field(
 
 
 def _find_owner(model: type[BaseModel], place: Place) -> type[BaseModel] | None:
-    """Return the model of the data at a place in a model's data."""
     found: type[BaseModel] | None = model
     for part in place:
         if found is None:

@@ -116,7 +116,6 @@ def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> 
 
 
 def _list_kind(schedule: Schedule, start: datetime, end: datetime, *, is_local: bool) -> list[datetime]:
-    """Return the local times, or the instants, of a mixed schedule from `start` on and before `end`."""
     found = list[datetime]()
     at = schedule.next_of_kind(start - _TICK, is_local=is_local)
     while at is not None and at < end and len(found) < _MAX_LISTED:
@@ -224,7 +223,6 @@ def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Transitio
 
 
 def _is_same(before: Schedule, after: Schedule, due: DueRange) -> bool:
-    """Return whether two schedules have the same occurrences in a range."""
     at = due.next_at - _TICK
     for _ in range(_MAX_COMPARED):
         old, new = before.next_after(at), after.next_after(at)
@@ -261,13 +259,11 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Transition:
 
 
 def _with_move(before: Task, moved: Task, now: datetime) -> Task:
-    """Return a task that has moved with a note of it in its history."""
     reason = f"followed its owner from {before.timezone} to {moved.timezone}"
     return with_entry(before, moved, Action.MOVED, None, now, reason=reason)
 
 
 def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
-    """Return the task's fields with the instants of its plan moved with their local times."""
 
     def move(at: datetime | None) -> datetime | None:
         return None if at is None else _same_local_time(task, moved, at, max)

@@ -124,7 +124,6 @@ def note_call(tool: str, arguments: dict[str, Any], **outcome: object) -> dict[s
 
 
 def _cut(value: object) -> object:
-    """Return JSON as it is, or the beginning of its text if it is too long."""
     text = json.dumps(value, ensure_ascii=False)
     return value if len(text.encode("utf-8", "replace")) <= MAX_SHOWN else truncate(text, MAX_SHOWN) + " …"
 

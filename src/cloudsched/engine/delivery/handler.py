@@ -75,7 +75,6 @@ class DeliveryHandler:
     def _send(
         self, sender: Sender, message: Message, task: Task, channel: str, recipients: tuple[Recipient, ...]
     ) -> Outcome:
-        """Send to each recipient. One that takes it is enough, unless another one may take it later."""
         ids, delayed, refusals = list[str](), list[DeliveryDelayed](), list[DeliveryRefused]()
         for each in recipients:
             try:

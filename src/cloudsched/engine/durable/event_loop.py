@@ -221,7 +221,6 @@ class _Job:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the coroutine has ended before running out of time."""
         return self._task is not None and self._task.done()
 
     def _end(self) -> None:

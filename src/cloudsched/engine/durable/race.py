@@ -52,7 +52,6 @@ def race(
 
 
 def _require_racers(durable_run: DurableRun, calls: Sequence[CallHandle[Any]], *, cancel_losers: object) -> list[int]:
-    """Return the numbers of the calls of a race. Raises InvalidInput."""
     hint = "Pass what ctx.call returned as separate arguments: ctx.race(first, second)."
     require_instances("calls", CallHandle, tuple(calls), hint)
     if not isinstance(cancel_losers, bool):

@@ -150,7 +150,6 @@ class _Fields(NamedTuple):
 
 
 def _definitions(schema: CoreSchema) -> dict[str, Schema]:
-    """Return the schemas that others refer to by name, as in recursive models."""
     outer: Mapping[str, Any] = schema
     return {str(each.get("ref")): each for each in outer["definitions"]} if outer["type"] == "definitions" else {}
 

@@ -55,7 +55,6 @@ def _start_child(ctx: Context, child: Child, results: list[Any]) -> int | CallFa
 
 
 def _wait_for_children(ctx: Context, since: int, started_calls: Sequence[int | CallFailed]) -> list[Any]:
-    """Wait until all children have ended. Return the recorded result of each, or its failure."""
     numbers = [each for each in started_calls if isinstance(each, int)]
     results = ctx.durable_run.perform(_WHAT, wait_for_results, numbers, as_recorded=True)
     outcomes = dict(zip(numbers, results, strict=True))

@@ -204,7 +204,6 @@ class Dependencies:
         return value
 
     def _open(self, factory: Callable[..., Any], make: Callable[[], Any]) -> Procedure[Any]:
-        """Make a value, and note how it is closed if its factory is a generator."""
         manager: Any
         if inspect.isasyncgenfunction(factory):
             manager = asynccontextmanager(make)()

@@ -301,7 +301,6 @@ class _Parts:
         self._size = 0
 
     def add(self, kind: str, data: dict[str, Any]) -> None:
-        """Add a line."""
         line = json.dumps({"kind": kind, "data": data}, ensure_ascii=True, separators=(",", ":")) + "\n"
         for start in range(0, len(line), MAX_PART_BYTES):
             piece = line[start : start + MAX_PART_BYTES]
@@ -311,7 +310,6 @@ class _Parts:
             self._size += len(piece)
 
     def close(self) -> int:
-        """Write what is left, and return the number of parts."""
         if self._lines:
             self._write()
         return self._number

@@ -44,7 +44,6 @@ class Trace:
         return cls(digest[:32], digest[32:48], is_sampled=False)
 
     def __str__(self) -> str:
-        """Format it as a ``traceparent``."""
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.is_sampled else '00'}"
 
 

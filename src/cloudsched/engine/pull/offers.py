@@ -336,7 +336,6 @@ class WorkQueue:
         return Commit.build(stored, waiting, lock=result.lock, grants=result.grants)
 
     def _pause_if_used_up(self, stored: VersionedTask, now: datetime) -> bool:
-        """Pause a task whose owner's budget is used up. Return whether it is."""
         refusal = self._engine.budgets().find_refusal(stored.task.owner) if stored.task.has_budget else None
         if refusal is None:
             return False

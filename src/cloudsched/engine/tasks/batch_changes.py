@@ -125,7 +125,6 @@ class _Page(Generic[T]):
     """The run that changes it. A batch change that is rescheduled has another one."""
 
     def change(self, number: int, token: str | None) -> dict[str, Any]:
-        """Change a page of one of the lists. Return the counts, and the token of the next page."""
         found, following, absent = self._read(number, token)
         done: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "skipped": absent, "refusals": [], "next": following}
         for task_id, each in found:
@@ -147,7 +146,6 @@ class _Page(Generic[T]):
         return done
 
     def _read(self, number: int, token: str | None) -> tuple[Sequence[tuple[str, T]], str | None, int]:
-        """Return a page, by the ids of the tasks, the token of the next one, and how many named ones there are not."""
         raise NotImplementedError
 
     def _change_one(self, found: T) -> None:

@@ -237,7 +237,6 @@ class Calendars:
             raise InvalidInput("owner", problem, "Delete one that is no longer used.")
 
     def _keep_refresh_task(self, calendar: Calendar) -> None:
-        """Create the task that refreshes a calendar, or delete it if its days are given by hand."""
         task_id = _refresh_task_id(calendar.id)
         if not _is_fetched(calendar):
             with suppress(NotFound):

@@ -151,7 +151,6 @@ class _TaskReader:
         return self._tasks[-1] if self._tasks else None
 
     def skip(self) -> None:
-        """Go on to the task after the next one."""
         self._tasks.pop()
 
 

@@ -95,7 +95,6 @@ class Scripts:
     def _check(
         self, name: str, owner: str, source: str, tools: Sequence[str] | None, by: Authority
     ) -> tuple[str, tuple[str, ...] | None]:
-        """Check a script as that of a task is checked. Return its source and its tools."""
         script = {"source": source, **({} if tools is None else {"tools": list(tools)})}
         check = self._engine.registry.get(SCRIPT_HANDLER).check
         try:

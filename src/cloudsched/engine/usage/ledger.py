@@ -151,7 +151,6 @@ def _choose_sheet(task_id: str) -> int:
 
 
 def _settle(sheet: UsageSheet, before: datetime) -> UsageSheet:
-    """Return the sheet with the counts of the tasks that were deleted before an instant in its sums."""
     gone = [each for each in sheet.marks if each.gone_at is not None and each.gone_at < before]
     if not gone:
         return sheet
@@ -172,7 +171,6 @@ def _add_to_known(sheet: UsageSheet, marks: Sequence[UsageMark]) -> Sequence[Usa
 
 
 def _add_marks(sheet: UsageSheet, marks: Sequence[UsageMark]) -> tuple[UsageSheet, Sequence[UsageMark]]:
-    """Return the sheet with marks, and those marks that it has no room for."""
     known = {each.key: each for each in sheet.marks}
     left = list[UsageMark]()
     is_full = sheet.is_full

@@ -194,12 +194,7 @@ def _advise(error: CloudschedError) -> str:
 
 
 class AgentTools:
-    """The tools of one server.
-
-    Args:
-        client: Calls the API, with exactly the rights that the tools have.
-        now: The current time, in seconds since 1970.
-    """
+    """The tools of one server, with exactly the rights of its client."""
 
     def __init__(self, client: AsyncClient, now: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -381,12 +376,7 @@ _SEND = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent
 
 
 def make_server(client: AsyncClient, owner: str | None) -> MCPServer[Any]:
-    """Return the server.
-
-    Args:
-        client: Calls the API, with a key of its own.
-        owner: The user for whom the tools act. If None, they have the rights of the key itself.
-    """
+    """Return the server. The tools act for the owner or, without one, with the rights of the key itself."""
     tools = AgentTools(client if owner is None else client.acting_for(owner))
     server: MCPServer[Any] = MCPServer(
         "cloudsched", instructions=_INSTRUCTIONS, version=version("cloudsched"), log_level="WARNING"

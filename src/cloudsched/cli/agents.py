@@ -59,7 +59,6 @@ def mcp(*, over_http: bool, host: str, port: int, owner: str | None, bearer: str
 
 
 async def _serve_until_end(client: AsyncClient, serving: Coroutine[Any, Any, None]) -> None:
-    """Serve, and close the connections to the API at the end."""
     async with client:
         await serving
 
@@ -80,10 +79,8 @@ def make_http_app(server: MCPServer[Any], host: str, bearer: str) -> Any:  # noq
 def require_bearer(app: AsgiApp, key: str) -> AsgiApp:
     """Return an app that answers 401 to requests without the key, which is compared in constant time.
 
-    The key is not passed on: the API is called with the server's own.
-
-    Raises:
-        Misconfigured: The key is short enough to be guessed.
+    The key is not passed on: the API is called with the server's own. A key that is short enough to be guessed is
+    Misconfigured.
     """
     if len(key) < MIN_KEY_LENGTH:
         raise Misconfigured(f"A bearer key has at least {MIN_KEY_LENGTH} characters.")

@@ -110,7 +110,6 @@ def run_and_print(store: StoreChoice) -> list[str]:
 
 
 def _run_scenario(stack: Stack, console: Console) -> DemoResult:
-    """Create the tasks, move the clock to the end and fetch the results."""
     columns = (TextColumn("[bold]Clock[/]  {task.description}"), BarColumn(None), TimeElapsedColumn())
     with Client(stack.url) as client, Progress(*columns, console=console) as progress:
         bar = progress.add_task(f"{START:%d %b %Y}", total=(END - START).days)

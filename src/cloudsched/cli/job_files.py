@@ -98,14 +98,8 @@ class _Reader:
 def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix: str) -> ReadFile:
     """Return the jobs of a crontab.
 
-    Args:
-        content: The file.
-        timezone: The zone of times that follow no ``CRON_TZ``, UTC if None.
-        has_user: True if a column before the command names the user, as in ``/etc/crontab``.
-        prefix: The prefix of the tasks' ids.
-
-    Raises:
-        Refusal: The file is no text.
+    Times that follow no ``CRON_TZ`` are in the zone, or in UTC. A column before the command names the user in
+    ``/etc/crontab``.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -260,15 +254,7 @@ class _SchedulerJob(_Printed):
 
 
 def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
-    """Return the jobs of a list.
-
-    Args:
-        content: The file.
-        prefix: The prefix of the tasks' ids, before the name of the job. It may be empty.
-
-    Raises:
-        Refusal: The file is no list of jobs.
-    """
+    """Return the jobs of a list."""
     expected = "expected is what `gcloud scheduler jobs list --format=json` prints"
     try:
         listed = json.loads(content.decode("utf-8-sig"))
@@ -386,8 +372,7 @@ class HandlerChoice:
     def declare(self, job: Job) -> tuple[Declaration, list[str]]:
         """Return the task that a job becomes, and what of the job it does not have.
 
-        Raises:
-            Refusal: No handler is named for it, or its body is no payload.
+        Raises Refusal without a handler for it, or if its body is no payload.
         """
         own = next((name for pattern, name in self.patterns if fnmatchcase(job.name, pattern)), None)
         own = own or (job.name if job.name in self.registry else None)

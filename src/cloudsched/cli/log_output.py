@@ -21,9 +21,7 @@ _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "
 class LineFormatter(logging.Formatter):
     """Formats a record as a line, and its traceback on the lines below.
 
-    Args:
-        prefix: Returns the beginning of each line, such as the time of a clock that can be moved.
-        is_coloured: True to use colours.
+    The prefix is, for example, the time of a clock that can be moved.
     """
 
     def __init__(self, prefix: Callable[[], str], *, is_coloured: bool) -> None:

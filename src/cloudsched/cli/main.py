@@ -88,7 +88,6 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is named first. Raises NoSuchCommand with the closest ones if there is none."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:  # which knows no command that is not imported

@@ -26,22 +26,13 @@ from cloudsched.language.schedule_text import ScheduleText, read_schedule
 
 
 class StoredCalendars:
-    """Reads stored calendars. Nothing is imported or asked before one is read.
-
-    Args:
-        options: The API's address and the credentials, as `connection_options` gives them to a command.
-    """
+    """Reads stored calendars. Nothing is imported or asked before one is read."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options
 
     def read(self, calendar_id: str) -> str:
-        """Return the text of a calendar's days.
-
-        Raises:
-            NotFound: There is no such calendar for the caller.
-            Unavailable: The API does not answer.
-        """
+        """Return the text of a calendar's days."""
         from cloudsched.client.client import Client  # noqa: PLC0415 - most uses ask nobody
 
         credentials = {name: self._options[name] for name in ("key", "token", "platform_token")}
@@ -58,12 +49,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 
 
 def read_calendars(options: Sequence[str], now: datetime, stored: StoredCalendars) -> tuple[CalendarRule, ...]:
-    """Return the calendars of some options, each ``weekends``, a stored one or a file, with ``=before`` or the like.
-
-    Raises:
-        InvalidInput: A file cannot be read, or is no calendar.
-        NotFound: There is no such stored calendar.
-    """
+    """Return the calendars of some options, each ``weekends``, a stored one or a file, with ``=before`` or the like."""
     return tuple(_read_rule(option, now, stored) for option in options)
 
 
@@ -75,11 +61,7 @@ def find_default(rules: Sequence[CalendarRule]) -> str | None:
 def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: StoredCalendars) -> Schedule:
     """Return a schedule with the days of its calendars, and with the calendars that it does not name yet.
 
-    Calendars that it names and that are not among these are stored ones.
-
-    Raises:
-        InvalidSchedule: The schedule is a single instant.
-        NotFound: There is no such stored calendar.
+    Calendars that it names and that are not among these are stored ones. A single instant raises InvalidSchedule.
     """
     if rules and schedule.is_one_time:
         raise InvalidSchedule("calendar", "has no meaning for a single instant", "omit it")

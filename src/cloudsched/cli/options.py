@@ -162,7 +162,6 @@ class _ExplainsErrors(click.Command):
     """Says what to do when a credential is missing, or nothing answers."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Run the command that was named."""
         with explain_errors(ctx.params):
             return super().invoke(ctx)
 
@@ -233,9 +232,7 @@ def pass_client(command: Callable[..., None]) -> Callable[..., None]:
 class MemberChoice(click.Choice):  # type: ignore[type-arg]  # not generic before click 8.4
     """A choice among the members of a closed set, which is imported once the values are shown, completed or compared.
 
-    Args:
-        place: The place of the set, such as ``domain.documents.task:TaskStatus``.
-        case_sensitive: As for `click.Choice`.
+    The place is one such as ``domain.documents.task:TaskStatus``.
     """
 
     def __init__(self, place: str, *, case_sensitive: bool = False) -> None:

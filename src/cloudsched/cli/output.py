@@ -194,7 +194,6 @@ def _to_json(task: TaskView) -> dict[str, Any]:
 
 
 def _tell_read_back(task: TaskView) -> dict[str, str]:
-    """Return what a schedule was understood to be, as rows for people."""
     told = task.read_back
     if told is None:
         return {}
@@ -230,10 +229,7 @@ MAX_TASKS_WITH_DETAILS = 50
 def draw_tree(client: Client, view: TreeView, execution: str | None) -> Drawing:
     """Return the drawing of a tree, with the details of its first tasks, which take two requests each.
 
-    Args:
-        client: The client to ask for executions with.
-        view: The tree.
-        execution: The execution to which its first calls belong, None for all.
+    Its first calls are those of the execution, or all.
     """
     left = MAX_TASKS_WITH_DETAILS
 

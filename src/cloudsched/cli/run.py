@@ -151,7 +151,6 @@ def _look(app: App, task: Task) -> Execution | None:
 
 
 def _report(execution: Execution | None, *, is_durable: bool) -> int:
-    """Print how it ended, and return the exit code."""
     from cloudsched.cli.output import detail_lines  # noqa: PLC0415 - not needed for --help
     from cloudsched.domain.documents.execution import ExecutionStatus  # noqa: PLC0415 - likewise
 
@@ -181,13 +180,10 @@ def _local_settings() -> Settings:
 
 
 class _KeptDispatches:
-    """A queue that keeps what it gets."""
-
     def __init__(self) -> None:
         self.messages: list[QueueMessage] = []
 
     def create(self, message: QueueMessage) -> None:
-        """Keep a dispatch."""
         self.messages.append(message)
 
     def close(self) -> None:

@@ -22,19 +22,14 @@ _WIDTH: Final = 110
 
 
 def declare(schemas: Mapping[str, Json]) -> str:
-    """Return a declaration for each schema, exported under its name.
-
-    Args:
-        schemas: The schemas by their names. A reference names one of them by its last segment.
-    """
+    """Return a declaration for each schema, exported under its name, the last segment of references to it."""
     return "\n\n".join(_declare(name, schema) for name, schema in schemas.items()) + "\n"
 
 
 def declare_payloads(payloads: Mapping[str, Json | None]) -> str:
     """Return the types of handlers' payloads, and ``Payloads``, which has them by the handlers' names.
 
-    Args:
-        payloads: The JSON schema of each handler's payload, None for one that takes any object.
+    A schema of None takes any object.
     """
     named: dict[str, Json] = {}
     fields: dict[str, Json] = {}
@@ -83,7 +78,6 @@ def write_type(schema: Any, indent: str = "") -> str:  # noqa: ANN401, PLR0911 -
 
 
 def _write_value(schema: Any, indent: str) -> str:  # noqa: ANN401 - any JSON
-    """Return the type of values of one kind."""
     match schema:
         case {"type": "array", "prefixItems": list(items)}:
             return f"[{', '.join(write_type(each, indent) for each in items)}]"

@@ -380,11 +380,7 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
     """Yield a task's executions, earliest first, and each one again whenever it has changed, until the task has ended.
 
-    Args:
-        client: The client to poll with.
-        task_id: The task.
-        limit: The number of the latest executions that are polled.
-        once: Stop after one poll.
+    Only the latest ones, up to the limit, are polled.
     """
     from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
 

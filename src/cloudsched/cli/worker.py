@@ -276,7 +276,6 @@ def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll:
 
 
 def _print_attempt(summary: AttemptSummary) -> None:
-    """Print an attempt's outcome on one line."""
     task, run = summary.work.task, summary.work.run
     reason = f": {summary.reason}" if summary.reason else ""
     attempt = f"attempt {run.attempt}, " if run.attempt > 1 or summary.status in {"failed", "retrying"} else ""

@@ -122,11 +122,6 @@ class Access(SettingsSection):
     )
 
     def __post_init__(self) -> None:
-        """Refuse contradictions.
-
-        Raises:
-            Misconfigured: A service account is listed more than once.
-        """
         emails = [entry.partition("=")[0] for entry in self.service_accounts]
         for email in emails:
             if emails.count(email) > 1:
@@ -139,11 +134,7 @@ class Access(SettingsSection):
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Access:
-        """Read the settings from variables. Those that are not set keep their defaults.
-
-        Raises:
-            Misconfigured: A variable cannot be understood. The message names it.
-        """
+        """Read the settings from variables. Those that are not set keep their defaults."""
         access = cls(**read_settings(cls, env))
         if access.firebase_emulator and "K_SERVICE" in env:
             raise Misconfigured(

@@ -13,11 +13,8 @@ from cloudsched.errors import MissingExtra
 def pause_collection(*, keeps_all: bool = False) -> Iterator[None]:
     """Pause garbage collection while modules are imported.
 
-    Imported objects stay, and repeated searches of them would take a tenth of the time.
-
-    Args:
-        keeps_all: True to exempt all present objects for ever. Only our own programs do so, since it keeps garbage,
-            too.
+    Imported objects stay, and repeated searches of them would take a tenth of the time. With `keeps_all`, all present
+    objects are exempt for ever. Only our own programs do so, since it keeps garbage, too.
     """
     is_collecting = gc.isenabled()
     gc.disable()

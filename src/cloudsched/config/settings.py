@@ -223,11 +223,7 @@ class Sandbox(SettingsSection):
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Sandbox:
-        """Read the limits from variables. Those that are not set keep their defaults.
-
-        Raises:
-            Misconfigured: A variable cannot be understood. The message names it.
-        """
+        """Read the limits from variables. Those that are not set keep their defaults."""
         sandbox = cls(**read_settings(cls, env))
         if not sandbox.requires_filter and "K_SERVICE" in env:
             raise Misconfigured(
@@ -600,11 +596,7 @@ class Settings:
         return self.smtp_url is not None or self.fcm_project is not None
 
     def require_store(self) -> StoreKind:
-        """Return the kind of store to open.
-
-        Raises:
-            Misconfigured: It would be Google's own Firestore, outside the cloud, without an explicit setting.
-        """
+        """Return the kind of store to open. Google's own Firestore, outside the cloud, needs an explicit setting."""
         if self.store == "sqlite":
             return "sqlite"
         if not self.is_deployed and not self.firestore_emulator:

@@ -39,11 +39,7 @@ class Supervisor:
             return
 
     def wait(self, url: str) -> None:
-        """Wait for a signal. Meanwhile, tell it that this process is alive, as long as it answers requests.
-
-        Args:
-            url: The base URL of this process.
-        """
+        """Wait for a signal. Meanwhile, tell it that this process is alive, as long as it answers requests."""
         pause = threading.Event()
         while not pause.wait(self.interval or _LOOK_SECONDS):
             if self.interval is not None and _answers(f"{url}/health"):

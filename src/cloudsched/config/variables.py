@@ -70,11 +70,7 @@ def list_settings(section: type[_Section]) -> dict[str, Setting]:
 
 
 def read_settings(section: type[_Section], env: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of a class that variables set. A missing or empty variable sets none.
-
-    Raises:
-        Misconfigured: A variable cannot be understood. The message names it.
-    """
+    """Return the fields of a class that variables set. A missing or empty variable sets none."""
     values: dict[str, Any] = {}
     for name, each in list_settings(section).items():
         if text := env.get(each.variable, "").strip():
@@ -102,11 +98,7 @@ class SettingsSection:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Self:
-        """Read the settings from variables. Those that are not set keep their defaults.
-
-        Raises:
-            Misconfigured: A variable cannot be understood. The message names it.
-        """
+        """Read the settings from variables. Those that are not set keep their defaults."""
         return cls(**read_settings(cls, env))
 
     def to_variables(self) -> dict[str, str | None]:

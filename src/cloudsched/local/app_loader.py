@@ -36,11 +36,7 @@ _MAX_FRAMES = 5
 
 @contextmanager
 def explain_import_errors(name: str) -> Iterator[None]:
-    """Import a user's file or module inside this context. An exception becomes an explanation.
-
-    Raises:
-        Misconfigured: It cannot be imported. The message says why, and on which line of the user's code.
-    """
+    """Import a user's file or module inside this context. An exception becomes a Misconfigured with its line."""
     try:
         yield
     except CloudschedError:
@@ -112,12 +108,8 @@ class LoadedApp:
 def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
     """Load an app.
 
-    Args:
-        target: A file or a module, followed by ``:name`` if it has several apps. None tries `DEFAULT_FILES`.
-        or_examples: Load the package's own examples if `target` is None and there is no default file.
-
-    Raises:
-        Misconfigured: There is no such file or module, it has no app, or it cannot be imported.
+    A target is a file or a module, followed by ``:name`` if it has several apps. None tries `DEFAULT_FILES`, and then,
+    if allowed, the package's own examples. Raises Misconfigured with the reason.
     """
     if target is None:
         default = next((path for path in DEFAULT_FILES if path.is_file()), None)
@@ -138,14 +130,7 @@ def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
 def load_instance(target: str, kind: type[T], what: str, example: str) -> T:
     """Load the object of a class that a file or a module has.
 
-    Args:
-        target: The file or the module, followed by ``:name`` if it has several.
-        kind: The class.
-        what: The word for it, whose plural ends in -s or, after an x, in -es.
-        example: An example of one, as it is written.
-
-    Raises:
-        Misconfigured: There is no such file or module, it has none, or it cannot be imported.
+    The target is as for `load_app`. The word `what` has a plural in -s or, after an x, in -es.
     """
     location, _, name = target.partition(":")
     hint = f"Name the file with your {'handlers' if kind is App else what}: {example}."
@@ -201,16 +186,11 @@ _FOREIGN_FOLDERS = {"site-packages", "dist-packages", ".venv", "venv", "node_mod
 
 
 class HandlerWatch:
-    """A context in which changes of the handlers' files are noticed, in a thread of its own.
+    """Notices changes of the handlers' files, as a context, in a thread of its own.
 
     Schedules that the code declares are applied anew. A task that is running keeps the function that it runs. Tasks,
-    clock and queue stay as they are. If the changed files cannot be imported, the handlers stay the old ones.
-
-    Args:
-        app: The app whose handlers run.
-        target: The file or module that it was loaded from. See `load_app`.
-        folder: The folder whose modules are watched.
-        reloads: Load the handlers again. Otherwise a warning says that they have changed.
+    clock and queue stay as they are. If the changed files cannot be imported, the handlers stay the old ones. Without
+    `reloads`, a warning says that they have changed.
     """
 
     def __init__(self, app: App, target: str, folder: Path, *, reloads: bool) -> None:

@@ -40,9 +40,7 @@ class Backup:
 def require_own_file(folder: Path) -> None:
     """Check, before the store's file of a folder is opened, that it is there if it ever was, and in no other folder.
 
-    Raises:
-        Misconfigured: It is missing or empty, or has a second name, whose lock another process may have.
-        StoreUnavailable: It cannot be looked at.
+    Raises Misconfigured if it is missing or empty, or has a second name, whose lock another process may have.
     """
     path, mark = folder / STORE_FILE_NAME, folder / MARK_FILE_NAME
     try:
@@ -64,12 +62,7 @@ def require_own_file(folder: Path) -> None:
 
 
 def require_sound_folder(lock: FolderLock) -> None:
-    """Look for damage in the file of a folder that the process before has not released.
-
-    Raises:
-        Misconfigured: It is damaged.
-        StoreUnavailable: It cannot be read.
-    """
+    """Look for damage in the file of a folder that the process before has not released."""
     path = lock.folder / STORE_FILE_NAME
     if lock.was_left_open and path.exists():
         _require_sound(path)
@@ -79,18 +72,8 @@ def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = N
     """Copy a data folder to a new folder, also while a process is using it.
 
     The copy is the state of one instant, without free pages, and is synced and read back. It contains the secret that
-    signs links, so only this user may read it.
-
-    Args:
-        data: The data folder.
-        place: The folder of the backups, created if necessary.
-        now: The instant that names the backup.
-        keep: The number of backups to keep there, with the new one. The oldest others are removed. None keeps all.
-
-    Raises:
-        Misconfigured: There is no store's file in the data folder, or the file or its copy is damaged, or there is a
-            backup of this second.
-        StoreUnavailable: The file, or the place, cannot be read or written.
+    signs links, so only this user may read it. The place is created if necessary, and keeps the latest `keep` backups,
+    with the new one, or all. Raises Misconfigured for a missing or damaged file, and for a second backup in one second.
     """
     source = data / STORE_FILE_NAME
     if not source.is_file():
@@ -152,11 +135,7 @@ def _remove_oldest(place: Path, keep: int | None) -> None:
 
 
 def _require_sound(path: Path) -> None:
-    """Raise Misconfigured if a file is damaged. It reads all of it (sqlite.org/pragma.html#pragma_quick_check).
-
-    A process that is killed damages nothing, nor does a power failure on a disk that keeps what it has acknowledged.
-    Other disks, and programs that write to the file, do. It is better not to write to a damaged file.
-    """
+    """Raise Misconfigured if a file is damaged. It reads all of it (sqlite.org/pragma.html#pragma_quick_check)."""
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             found = [str(line) for (line,) in database.execute(f"PRAGMA quick_check({_SHOWN})")]

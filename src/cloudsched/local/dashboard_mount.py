@@ -31,13 +31,7 @@ _MOVE_TIMEOUT_SECONDS = 600
 
 
 class StackClock:
-    """The stack's clock, moved by the local Cloud Tasks, which delivers what falls due on the way.
-
-    Args:
-        clock: The clock.
-        address: The ``host:port`` of the local Cloud Tasks.
-        key: The key that its control API requires, empty if none.
-    """
+    """The stack's clock, moved by the local Cloud Tasks, which delivers what falls due on the way."""
 
     def __init__(self, clock: MovableClock, address: str, key: str = "") -> None:
         self._clock = clock
@@ -54,12 +48,7 @@ class StackClock:
         return self._clock.now()
 
     def move(self, command: dict[str, object]) -> dict[str, object]:
-        """Carry out a command of ``/clock``, and return the clock's state.
-
-        Raises:
-            InvalidInput: The command is malformed, or the clock is being moved already.
-            Unavailable: The local Cloud Tasks does not answer.
-        """
+        """Carry out a command of ``/clock``, and return the clock's state."""
         status, content = self.exchange("POST", json.dumps(command))
         if status >= http.client.BAD_REQUEST:
             raise InvalidInput("clock", str(content.get("error", {}).get("message", content)))
@@ -79,11 +68,7 @@ class StackClock:
 
 
 class DashboardMount:
-    """Serves ``/ui`` and ``/dev/clock``, and leaves everything else to the API.
-
-    Args:
-        application: The API.
-    """
+    """Serves ``/ui`` and ``/dev/clock``, and leaves everything else to the API."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
@@ -95,13 +80,7 @@ class DashboardMount:
         self._parts = ExitStack()
 
     def connect(self, url: str, clock: StackClock, *, is_open: bool) -> None:
-        """Say where the API is and which clock it has. Until then, nothing is served here.
-
-        Args:
-            url: The API's address.
-            clock: The stack's clock.
-            is_open: True if the API needs no credentials. If it does, the page asks for them.
-        """
+        """Say where the API is and which clock it has. Unless the API is open, the page asks for credentials."""
         self._url, self._clock, self._is_open = url, clock, is_open
 
     def close(self) -> None:

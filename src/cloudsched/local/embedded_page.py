@@ -94,10 +94,7 @@ if TYPE_CHECKING:
 class EmbeddedPage:
     """Serves the page of an app that is embedded in this process.
 
-    Args:
-        app: The app.
-        data: The folder of its store.
-        identify: Says who looks. None if people sign in with a key of the API.
+    Without `identify`, people sign in with a key of the API.
     """
 
     def __init__(self, app: App, data: Path, identify: Identify | None) -> None:
@@ -219,12 +216,7 @@ def _write_environ(wanted: ApiRequest, outer: WSGIEnvironment, credential: Mappi
 
 
 class FolderSessions:
-    """The people who are signed in, in files of a folder that the processes of a server share.
-
-    Args:
-        folder: The folder, made when somebody signs in.
-        pages: The pages.
-    """
+    """The people who are signed in, in files of a folder that the processes of a server share."""
 
     def __init__(self, folder: Path, pages: Pages) -> None:
         self._folder = folder

@@ -22,10 +22,7 @@ _PREFIX, _SUFFIX = "dev-", ".env"
 def publish_environment(port: int, variables: Mapping[str, str], unset: tuple[str, ...] = ()) -> Iterator[None]:
     """Let `read_environment` find these variables for as long as the context lasts.
 
-    Args:
-        port: The port of the stack's API.
-        variables: The variables with which another process finds the stack.
-        unset: The variables that must not be set there.
+    The `unset` ones must not be set where they are read.
     """
     lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     lines += [f"unset {name}" for name in sorted(unset)]
@@ -48,8 +45,7 @@ def publish_environment(port: int, variables: Mapping[str, str], unset: tuple[st
 def read_environment(port: int) -> str:
     """Return the shell commands that set the variables of the stack on that port.
 
-    Raises:
-        Misconfigured: No stack runs there.
+    Raises Misconfigured if no stack runs there.
     """
     found = dict(_running())
     if port in found:

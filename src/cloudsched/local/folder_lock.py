@@ -42,14 +42,7 @@ LOCK_FILE_NAME = "lock"
 
 
 class FolderLock:
-    """The lock of a folder, held by this process until it is released or the process ends, however it ends.
-
-    Args:
-        folder: The folder, created if necessary.
-
-    Raises:
-        Misconfigured: The folder cannot be created or written to.
-    """
+    """The lock of a folder, held by this process until it is released or the process ends, however it ends."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -79,11 +72,7 @@ class FolderLock:
         return True
 
     def require(self) -> None:
-        """Lock the folder.
-
-        Raises:
-            Misconfigured: Another process has locked it.
-        """
+        """Lock the folder. Raises Misconfigured if another process has locked it."""
         if not self.acquire():
             owner = self.find_owner() or "another one"
             self._file.close()
@@ -136,15 +125,7 @@ _STOP: Final = b"stop"
 
 
 class HandOverDispatcher:
-    """A `Dispatcher` of a process on a folder: it queues what this process runs, and hands over what another one does.
-
-    Args:
-        folder: The folder.
-        queue: The queue of this process.
-
-    Attributes:
-        is_running: True if this process runs the folder's tasks.
-    """
+    """A `Dispatcher` of a folder's process: it queues what this process runs, and hands over what another one does."""
 
     def __init__(self, folder: Path, queue: Dispatcher) -> None:
         self._folder = folder
@@ -152,11 +133,7 @@ class HandOverDispatcher:
         self.is_running = False
 
     def create(self, message: QueueMessage) -> None:
-        """Queue a dispatch, or hand it over. If nobody runs the tasks now, the next who does finds it in the store.
-
-        Raises:
-            QueueUnavailable: The process that runs the tasks does not take it.
-        """
+        """Queue a dispatch, or hand it over. If nobody runs the tasks now, the next who does finds it in the store."""
         if self.is_running:
             self._queue.create(message)
             return
@@ -177,12 +154,7 @@ class HandOverDispatcher:
 
 
 class HandOverListener:
-    """Takes what other processes hand over, in a thread of its own.
-
-    Args:
-        folder: The folder, which this process has locked.
-        accept: Called with each dispatch: its name, body, instant and priority.
-    """
+    """Takes what other processes hand over, in a thread of its own."""
 
     def __init__(self, folder: Path, accept: Callable[[str, bytes, datetime, Priority], None]) -> None:
         self._folder = folder
@@ -192,11 +164,7 @@ class HandOverListener:
         self._thread: ServiceThread | None = None
 
     def start(self) -> None:
-        """Listen.
-
-        Raises:
-            Misconfigured: The folder's path is too long, or allows no socket.
-        """
+        """Listen. Raises Misconfigured if the folder's path is too long for a socket, or allows none."""
         found = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             self._path.unlink(missing_ok=True)  # of a process that was killed

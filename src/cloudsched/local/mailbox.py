@@ -189,13 +189,7 @@ class SentMessage:
 
 
 class Outbox:
-    """The senders of all channels. Each keeps what it is given.
-
-    Args:
-        settings: The settings with the sender of mail.
-        clock: The stack's clock.
-        template: Returns the app's own template of mails, if it has one.
-    """
+    """The senders of all channels. Each keeps what it is given."""
 
     def __init__(self, settings: Settings, clock: Clock, template: Callable[[], Template | None]) -> None:
         self._settings = settings
@@ -247,7 +241,6 @@ class _OutboxSender:
     take: Callable[[Message, Recipient], str]
 
     def send(self, message: Message, recipient: Recipient) -> str:
-        """Keep a message."""
         return self.take(message, recipient)
 
 

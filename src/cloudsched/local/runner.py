@@ -56,8 +56,7 @@ GRACE = timedelta(seconds=10)
 def complete_settings(settings: Settings, folder: Path) -> Settings:
     """Return the settings with which a process runs the tasks of a folder, or creates some.
 
-    Raises:
-        Misconfigured: This is Cloud Run, or the folder's secret cannot be read.
+    Raises Misconfigured on Cloud Run.
     """
     if settings.is_deployed:
         raise Misconfigured(
@@ -94,11 +93,7 @@ def _read_secret(folder: Path) -> str:
 
 
 class WindowedDispatcher:
-    """A `Dispatcher` that passes on only dispatches that are due before an instant, and drops the others.
-
-    Args:
-        queue: The queue that delivers.
-    """
+    """A `Dispatcher` that passes on only dispatches that are due before an instant, and drops the others."""
 
     def __init__(self, queue: Dispatcher) -> None:
         self._queue = queue
@@ -113,11 +108,7 @@ class WindowedDispatcher:
         self._end = end
 
     def create(self, message: QueueMessage) -> None:
-        """Queue a dispatch that is due soon enough, and drop any other.
-
-        Raises:
-            QueueUnavailable: The queue was closed.
-        """
+        """Queue a dispatch that is due soon enough, and drop any other."""
         if message.at <= self._end:
             self._queue.create(message)
 
@@ -143,9 +134,7 @@ def make_queue(app: App, clock: Clock, *, threads: int) -> InProcessDispatcher:
 class FolderRunner:
     """A context that runs the tasks of a folder, which this process has locked.
 
-    Args:
-        app: The app whose handlers run. It has this runner's clock, queue and `holder`.
-        threads: The most handlers that run at the same time.
+    The app has this runner's clock, queue and `holder`.
     """
 
     def __init__(self, app: App, *, threads: int) -> None:
@@ -182,10 +171,6 @@ class _Interval:
     """An interval that has passed when either clock says so, or when the clock was set back.
 
     The wall clock may be set, and goes on while the machine sleeps. The monotonic one stands still meanwhile.
-
-    Args:
-        clock: The clock that tasks follow.
-        length: Its duration.
     """
 
     def __init__(self, clock: Clock, length: timedelta) -> None:
@@ -194,7 +179,6 @@ class _Interval:
         self._began: tuple[datetime, float] | None = None
 
     def has_passed(self) -> bool:
-        """Return whether it is over, or never began."""
         if self._began is None:
             return True
         at, seconds = self._began
@@ -202,7 +186,6 @@ class _Interval:
         return is_over or not timedelta(0) <= self._clock.now() - at < self._length
 
     def begin(self, at: datetime) -> None:
-        """Begin it at the present instant."""
         self._began = at, time.monotonic()
 
 
@@ -280,16 +263,7 @@ def run_service(
 ) -> Iterator[Service]:
     """Serve the API and run due tasks for as long as the context lasts.
 
-    Args:
-        app: The app whose handlers run.
-        settings: The app's settings. The store and the queue that they name are not used.
-        data: The folder of the store's file. Only one process at a time may use it.
-        host: The address to listen on.
-        port: The port to listen on, 0 for a free one.
-        threads: The most handlers that run at the same time.
-
-    Raises:
-        Misconfigured: The folder or the address cannot be used, or the access settings are wrong.
+    Only one process at a time may use the folder. The store and the queue that the settings name are not used.
     """
     authenticator_for(settings)  # reports mistakes in the access settings before anything starts
     with ExitStack() as parts:

@@ -138,17 +138,8 @@ def run_stack(
 ) -> Iterator[Stack]:
     """Run a local stack for as long as the context lasts.
 
-    Args:
-        app: The app whose handlers run.
-        base: Settings for what the stack does not decide itself: project, queue, secrets, lead times.
-        store: The store to use. ``auto`` takes the Firestore emulator if it is installed or running.
-        data: The folder of the embedded store. None uses a temporary one.
-        clock: The clock. None uses one that follows the system clock.
-        port: The port of the API and the executor, 0 for a free one.
-        tasks_port: The port of the local Cloud Tasks, 0 for a free one.
-
-    Raises:
-        CloudschedError: A part cannot start. The message says which, and what to do.
+    Settings are taken from `base` where the stack does not decide itself. Without a folder, the embedded store is
+    temporary, and without a clock, time follows the system. A port of 0 is a free one.
     """
     base = base or Settings()
     base = dataclasses.replace(base, is_deployed=False, access=dataclasses.replace(base.access, open=True))
@@ -264,13 +255,7 @@ def _redispatch_active_tasks(app: App) -> None:
 def open_store(choice: StoreChoice, *, address: str | None, is_persistent: bool) -> Iterator[ChosenStore]:
     """Choose a store, and run the Firestore emulator, if it is that, for as long as the context lasts.
 
-    Args:
-        choice: The store that was asked for.
-        address: The ``host:port`` of a Firestore emulator that already runs, if any.
-        is_persistent: True if the tasks must survive the stack, which only the embedded store offers.
-
-    Raises:
-        Misconfigured: The store that was asked for is not available.
+    Only the embedded store is persistent. Raises Misconfigured if the store that was asked for is not available.
     """
     if choice == "firestore" and is_persistent:
         raise Misconfigured("The Firestore emulator stores nothing on disk. Omit --data, or use --store sqlite.")

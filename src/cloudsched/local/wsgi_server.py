@@ -47,7 +47,6 @@ class _Gateway(Gateway_10):
     """Closes the connection after a chunked body: no rest of one may be taken for the connection's next request."""
 
     def respond(self) -> None:
-        """Serve a request."""
         request: Any = self.req
         request.close_connection = request.close_connection or request.chunked_read
         try:
@@ -64,7 +63,6 @@ class _Request(HTTPRequest):
     """A request whose Content-Length, if it has one, must be a number of bytes (RFC 9110, section 8.6)."""
 
     def read_request_headers(self) -> bool:
-        """Read the headers. If they are malformed, respond with 400 and return False."""
         if not super().read_request_headers():  # type: ignore[no-untyped-call]  # cheroot's stub lacks types
             return False
         length: bytes = self.inheaders.get(b"Content-Length", b"0")
@@ -151,10 +149,7 @@ class _Server(Server):
 class WebServer:
     """A context that serves one application: it listens from the start, and responds after `serve`.
 
-    Args:
-        application: The WSGI application.
-        host: The address to listen on.
-        port: The port to listen on, 0 for a free one.
+    A port of 0 is a free one.
     """
 
     def __init__(self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -182,11 +177,6 @@ class WebServer:
         return f"{host}:{self._port}"
 
     def __enter__(self) -> Self:
-        """Listen.
-
-        Raises:
-            Misconfigured: The address is not available.
-        """
         self._thread.start()
         try:
             self._ready.result()

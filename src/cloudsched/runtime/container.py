@@ -478,11 +478,7 @@ class Container:
         return LanguageModels(self.settings, self.given_model, self.circuits)
 
     def with_assistant(self, registry: Registry) -> Registry:
-        """Return a registry that has the assistant, if it is on.
-
-        Raises:
-            Misconfigured: It is on, and there is no model, or the app has a handler of that name.
-        """
+        """Return a registry that has the assistant, if it is on. Without a model it is Misconfigured."""
         settings = self.settings.assistant
         if not settings.is_on:
             return registry

@@ -118,11 +118,7 @@ def open_firestore_listener(settings: Settings) -> FirestoreListener:
 
 
 def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
-    """Return the queue that the settings name, in Cloud Tasks.
-
-    Raises:
-        Misconfigured: They do not say where the executor is.
-    """
+    """Return the queue that the settings name, in Cloud Tasks."""
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher  # noqa: PLC0415 - see the module's docstring
 
     if not settings.executor_url:

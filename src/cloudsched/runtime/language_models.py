@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 class LanguageModels:
-    """The models of drafts and of the assistant.
-
-    Args:
-        settings: The app's settings, which name the models.
-        given: A model to use instead of them all.
-        circuits: Puts each model behind a circuit breaker.
-    """
+    """The models of drafts and of the assistant, or instead of them all the given one."""
 
     def __init__(self, settings: Settings, given: Model | None, circuits: Circuits) -> None:
         self._settings = settings
@@ -45,11 +39,7 @@ class LanguageModels:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The models that the assistant's tasks may name, the usual one first.
-
-        Raises:
-            Misconfigured: There is none.
-        """
+        """The models that the assistant's tasks may name, the usual one first."""
         if self._settings.model.name is None and self._given is None:
             raise Misconfigured("CLOUDSCHED_ASSISTANT is on, and no language model is set: set CLOUDSCHED_MODEL, too.")
         return tuple(dict.fromkeys(each for each in (self._usual, *self._settings.assistant.models) if each))
@@ -72,11 +62,7 @@ class LanguageModels:
 
 
 def open_model(settings: Settings, name: str | None = None, timeout: timedelta | None = None) -> Model:
-    """Return the model, or another one of the same provider, with its own time limit or another one.
-
-    Raises:
-        Misconfigured: Something is missing.
-    """
+    """Return the model, or another one of the same provider. Raises Misconfigured if something is missing."""
     model = settings.model
     kind, _, usual = (model.name or "").partition(":")
     name = name or usual

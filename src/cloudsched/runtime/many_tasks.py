@@ -98,11 +98,7 @@ class ManyTasks:
         return UsageWatch(self._store, self._clock, self.budgets, self._summation)
 
     def sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
-        """Compare time zone data, sweep, note that, see to usage and budgets, and tell the operator's switch.
-
-        Returns:
-            The counts of the sweep.
-        """
+        """Compare time zone data, sweep, note that, see to usage and budgets, and tell the operator's switch."""
         return self._sweep(sweep) if self._sweep_alarm is None else self._sweep_alarm.run(lambda: self._sweep(sweep))
 
     def _sweep(self, sweep: Callable[[], Sweep]) -> Sweep:
@@ -147,12 +143,7 @@ class Caller(Protocol):
 
 
 class SweepAlarm:
-    """Calls the switch's addresses.
-
-    Args:
-        addresses: That of good sweeps, and that of bad ones if there is one.
-        caller: Calls an address.
-    """
+    """Calls the switch's addresses: that of good sweeps, and that of bad ones if there is one."""
 
     def __init__(self, addresses: tuple[str, ...], caller: Caller) -> None:
         self._good = addresses[0]

@@ -21,12 +21,7 @@ _MAX_WEBHOOK_ANSWER: Final = 64_000
 
 
 class Senders(Mapping[str, "Sender"]):
-    """The senders of the channels that the settings set up.
-
-    Args:
-        settings: The settings.
-        template: Returns the app's own template of mails, if it has one.
-    """
+    """The senders of the channels that the settings set up."""
 
     def __init__(self, settings: Settings, template: Callable[[], Template | None] = lambda: None) -> None:
         makers = {str(each): _find_maker(each, settings, template) for each in DeliveryChannel}

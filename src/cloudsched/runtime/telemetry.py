@@ -33,13 +33,7 @@ _FAILURE_ACTIONS: Final = {"failed", "timed_out"}
 
 
 class CloudFormatter(logging.Formatter):
-    """Formats a record as one line of JSON.
-
-    Args:
-        project: The Google Cloud project that traces belong to.
-        service: The service that Error Reporting shows errors under.
-        version: The version of that service, if known.
-    """
+    """Formats a record as one line of JSON. Error Reporting shows errors under the service and its version."""
 
     def __init__(self, project: str, service: str = "cloudsched", version: str = "") -> None:
         super().__init__()
@@ -108,12 +102,9 @@ def make_tracer(settings: Settings) -> Tracer:
 def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> None:
     """Log in Cloud Logging's format when deployed. May be called more than once.
 
-    The level is the output's and not the logger's: metrics are counted from lines that are not written, too.
-
-    Args:
-        settings: They say if it is deployed, under which names, and at which level.
-        is_mounted: True if the process belongs to another application. Then only cloudsched's own lines are written,
-            and only as long as the application has not configured logging itself.
+    The level is the output's and not the logger's: metrics are counted from lines that are not written, too. In a
+    mounted process, only cloudsched's own lines are written, as long as the application has not configured logging
+    itself.
     """
     root = logging.getLogger()
     logger = logging.getLogger("cloudsched") if is_mounted else root

@@ -21,11 +21,7 @@ _NOT_FOUND = re.compile(
 
 
 class Gcloud:
-    """Asks about one project.
-
-    Args:
-        project: The project's id.
-    """
+    """Asks about one project."""
 
     def __init__(self, project: str) -> None:
         self.project = project
@@ -37,8 +33,7 @@ class Gcloud:
     def lines(self, *arguments: str) -> list[str] | None:
         """Return the output's lines, None if there is no such resource.
 
-        Raises:
-            Unavailable: gcloud failed, for instance because the caller may not see it.
+        Raises Unavailable if gcloud failed, for instance because the caller may not see it.
         """
         command = [self._program, *arguments, f"--project={self.project}", "--quiet"]
         try:

@@ -82,7 +82,6 @@ def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterato
 
 
 def _leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
-    """Return whether links in mails lead to the function of this name."""
     url = next(
         (each.get("value", "") for each in environment(api or {}) if each["name"] == "CLOUDSCHED_PUBLIC_URL"), ""
     )

@@ -51,15 +51,7 @@ _FOLDER: Final = Path(__file__).parent / "static"
 
 
 class Dashboard:
-    """Serves the pages of one API.
-
-    Args:
-        client: The API's client, or another sender of requests, with the viewer's credentials.
-        place: The name of this place in the footer.
-        clock: The local stack's clock. None beside a deployment.
-        hosts: The names by which this server may be called. None for any, behind a proxy that checks them.
-        has_sign_in: True if people have signed in here, and so can sign out.
-    """
+    """Serves the pages of one API. Only a local stack has a clock. With no `hosts`, a proxy checks them."""
 
     def __init__(
         self,
@@ -268,14 +260,12 @@ class _Unindent(Extension):
     """Drops the indentation of a template's lines, and the line breaks after ``{% … %}``."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-        """Return the template's source without its indentation."""
         del name, filename
         return re.sub(r"\n[ \t]+", "\n", source)
 
 
 @pass_context
 def _show_moment(context: Context, at: Moment | str | datetime) -> Moment:
-    """Return an instant of the API as the page shows it."""
     visit: Visit = context["visit"]
     return at if isinstance(at, Moment) else visit.moment(at)
 
@@ -322,10 +312,7 @@ def find_entrance(request: Request) -> Response | None:
 def find_cursor(api: Api, task_id: str | None = None, execution_id: str | None = None) -> str:
     """Return a text that changes once the page should be fetched again.
 
-    Args:
-        api: The API.
-        task_id: The task whose open execution the page shows. None for all other pages.
-        execution_id: The execution. Its progress does not change the task, so it is read itself while it is open.
+    An open execution is read itself, since its progress does not change the task.
     """
     if task_id is None or execution_id is None:
         return str(api.get("/v1/changes")["cursor"])
@@ -358,13 +345,7 @@ _PLAIN: Final = frozenset({Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER, V
 
 
 def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:
-    """Do one thing with one task.
-
-    Raises:
-        NotFound: There is no such verb or task.
-        InvalidInput: The form's values do not suit the verb.
-        CloudschedError: The API refuses.
-    """
+    """Do one thing with one task. Raises NotFound if there is no such verb."""
     path, etag = task_path(task_id), form.get("etag", "")
     key = (
         {} if etag else {"Idempotency-Key": str(uuid.uuid4())}

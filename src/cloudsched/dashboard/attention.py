@@ -53,13 +53,7 @@ class Need:
 
 
 def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
-    """Ask the API for the latest tasks of each cause for which the overview has counted any.
-
-    Args:
-        api: The API.
-        visit: The viewer.
-        counts: The answer of ``/v1/overview``. None if there is none.
-    """
+    """Ask the API for the latest tasks of each cause for which the overview has counted any."""
     causes = {each["cause"]: each for each in (counts or {}).get("needs", ()) if each["count"]}
     tasks = {name: _list_tasks(api, visit, name) for name in causes if name != NeedCause.OVERDUE}
     failed = [group[0] for group in _group_failed(tasks.get(NeedCause.FAILED, []))[:_SHOWN]]

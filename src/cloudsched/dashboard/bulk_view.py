@@ -70,7 +70,6 @@ def _count(api: Api, chosen: Mapping[str, str], action: str = "") -> Json:
 
 
 def _make_request(action: str, chosen: Mapping[str, str]) -> tuple[str, Json]:
-    """Return the path and the content of the request to the API."""
     wanted: Json = dict(chosen)
     if not action:
         pairs = [each.partition("/") for each in wanted.pop(PICK, "").split()]

@@ -246,16 +246,7 @@ def draw_day(  # noqa: PLR0913 - what a row shows
 ) -> Markup:
     """Return a day's row.
 
-    Args:
-        day: The day, with the hours that its clock change skips.
-        marks: The occurrences with names.
-        bins: The busy occurrences, in equal parts of the day's 24 wall-clock hours.
-        most: The most that any bin of any day holds, since all days have one scale.
-        now: The place of now. None on other days.
-        lanes: The number of lanes for names.
-        name: The name of the row.
-        more_href: The address of those without room.
-        unlisted: The parts that are not shown completely.
+    The bins are equal parts of its 24 wall-clock hours. All days have one scale, which ends at `most`.
     """
     placed, left_out = place_marks(marks, now, lanes)
     used = max((each.lane + 1 for each in placed), default=0)

@@ -131,14 +131,7 @@ WEEKDAYS: Final = tuple((name[:2], name) for name in calendar.day_name)
 def build_month(
     days: Sequence[WallDay], totals: Mapping[date, DayTotals], today: date, addresses: Mapping[date, str]
 ) -> list[list[Json | None]]:
-    """Return the weeks of a month. None stands for a day of another month.
-
-    Args:
-        days: All days of the month.
-        totals: The totals of each day.
-        today: Today, in the month or not.
-        addresses: The address of each day.
-    """
+    """Return the weeks of a month. None stands for a day of another month."""
     most = max((each.others + each.found.late + each.found.due for each in totals.values()), default=0)
     cells: list[Json | None] = [None] * days[0].day.weekday()
     cells += [_build_day(each, totals[each.day], most, today, addresses[each.day]) for each in days]
@@ -149,11 +142,8 @@ def build_month(
 def draw_density(totals: DayTotals, most: int) -> Markup:
     """Return a day's bar: past runs are filled, due ones outlined after them, and failures below the line.
 
-    A part that was neither listed nor counted is hatched.
-
-    Args:
-        totals: The totals of the day.
-        most: The most that any day of the month has, since all have one scale.
+    A part that was neither listed nor counted is hatched. All days of the month have one scale, of which `most` is the
+    end.
     """
     waiting = totals.found.due + totals.found.late
     others, due, failed = (_scale(count, most) for count in (totals.others, waiting, totals.failed))

@@ -55,13 +55,7 @@ def make_moves(addresses: Mapping[str, str | None]) -> dict[str, Move]:
 
 
 def find_parts(shown: Part, anchor: float | None = None, least: float = _LEAST) -> dict[str, Part | None]:
-    """Return the part that each key shows.
-
-    Args:
-        shown: The part that is shown now.
-        anchor: A place to keep in sight while zooming, such as now. If it is not in sight, the middle.
-        least: The smallest part that can be shown.
-    """
+    """Return the part that each key shows. Zooming keeps the anchor, such as now, in sight, or else the middle."""
     left, right = shown
     width = right - left
     room = width / 1000  # addresses are cut to milliseconds
@@ -107,16 +101,7 @@ def clip(window: tuple[datetime, datetime] | None, start: datetime, end: datetim
 def write_window(
     visit: Visit, start: datetime, end: datetime, part: Part, place: str, at: Callable[[float], datetime]
 ) -> str:
-    """Return the address that shows a part of an axis.
-
-    Args:
-        visit: The visit whose address changes.
-        start: The beginning of the axis.
-        end: The end of the axis.
-        part: The part to show.
-        place: The id of the axis, to which the address leads.
-        at: Returns the instant at a place of the axis.
-    """
+    """Return the address that shows a part of the axis whose id is `place`."""
     if part == WHOLE:
         return f"{visit.with_query(**{'from': None, 'until': None})}#{place}"
     begin, finish = max(start, at(part[0])), min(end, at(part[1]))

@@ -191,7 +191,6 @@ def _may_have_changed(record: Json, task: Json) -> bool:
 
 
 def _find_awaited(record: Json) -> str | None:
-    """Return the event that an execution waits for."""
     names = [each["name"] for each in record.get("steps", []) if (each["kind"], each["status"]) == ("EVENT", "WAITING")]
     return names[-1] if names and record["status"] == "SUSPENDED" else None
 
@@ -282,7 +281,6 @@ def _list_facts(record: Json, waterfall: Waterfall) -> list[tuple[str, str]]:
 
 
 def _walk(tree: Json, depth: int) -> list[tuple[int, Json]]:
-    """Return the tasks of a tree, each with its depth."""
     found = [(depth, tree["task"])]
     for child in tree.get("children", []):
         found += _walk(child, depth + 1)

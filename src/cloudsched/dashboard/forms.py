@@ -219,11 +219,7 @@ def field_id(name: str) -> str:
 
 
 def place_error(field: str, names: Iterable[str]) -> str:
-    """Return the form's field to which an error of the API belongs: the one with the longest common path.
-
-    Returns:
-        The field's name. Empty if it belongs to none.
-    """
+    """Return the form's field of an error of the API: that with the longest common path. Empty if there is none."""
     best = ""
     for name in names:
         path = name.removesuffix(AS_JSON).removesuffix(OTHERS)
@@ -235,10 +231,7 @@ def place_error(field: str, names: Iterable[str]) -> str:
 def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the problems by the form's fields, without the paths. Under "" are those that belong to none.
 
-    Args:
-        error: The API's refusal.
-        names: The names of the form's fields.
-        known: Other names of fields in the form.
+    The known ones are other names of fields in the form.
     """
     told: dict[str, str] = {}
     for each in error.faults:

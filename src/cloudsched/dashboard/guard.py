@@ -30,10 +30,7 @@ _POLICY: Final = (
 def find_refusal(request: Request, hosts: frozenset[str] | None, *, has_sign_in: bool = False) -> str | None:
     """Return the reason why a request is refused. None if it is not.
 
-    Args:
-        request: The request.
-        hosts: The names by which this server may be called. None for any, behind a proxy that checks them.
-        has_sign_in: True if people sign in here. If they do not, a local server answers to its own machine only.
+    With no `hosts`, a proxy checks them. If nobody signs in, a local server answers to its own machine only.
     """
     if hosts == LOCAL_HOSTS:
         refusal = find_foreign_name(request.host) or (None if has_sign_in else _find_elsewhere(request))

@@ -29,13 +29,7 @@ class HealthRow:
 
 
 def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
-    """Return the health of store, queue and sweep. Only those who see the tasks of all owners see the sweep.
-
-    Args:
-        health: The answer of ``/ready``. If it is not ready, the reason as ``problem``, and the answer of ``/health``.
-        counts: The answer of ``/v1/overview``. Empty if there is none.
-        visit: The viewer.
-    """
+    """Return the health of store, queue and sweep. Only those who see the tasks of all owners see the sweep."""
     return [
         *_build_store(health),
         _build_queue(health, counts, visit),
@@ -277,11 +271,7 @@ class LocalClock(Protocol):
         ...
 
     def move(self, command: dict[str, object]) -> dict[str, object]:
-        """Carry out a command of ``/dev/clock``. Return the clock's state.
-
-        Raises:
-            CloudschedError: The command is malformed, or the clock is being moved.
-        """
+        """Carry out a command of ``/dev/clock``. Return the clock's state."""
         ...
 
 
@@ -289,12 +279,7 @@ _STEPS: Final = {"hour": "PT1H", "day": "P1D", "week": "P7D"}
 
 
 def move_clock(clock: LocalClock, form: Mapping[str, str]) -> None:
-    """Carry out a form's command on the clock.
-
-    Raises:
-        InvalidInput: The form has no command that the clock knows.
-        CloudschedError: The clock refuses.
-    """
+    """Carry out a form's command on the clock."""
     verb = form.get("verb", "")
     if verb in {"freeze", "resume"}:
         clock.move({verb: True})

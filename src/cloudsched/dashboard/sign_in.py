@@ -63,12 +63,7 @@ class _Session:
 
 
 class ProcessSessions:
-    """Sessions in the memory of one process.
-
-    Args:
-        open_client: Opens a client that acts with a key.
-        make_page: Makes the pages of a client.
-    """
+    """Sessions in the memory of one process."""
 
     def __init__(self, open_client: Callable[[str], Client], make_page: Callable[[Client], Dashboard]) -> None:
         self._open_client = open_client
@@ -121,12 +116,7 @@ class ProcessSessions:
 
 
 class SignIn:
-    """Asks for a key, and serves the pages with it.
-
-    Args:
-        sessions: The signed-in people.
-        hosts: The names by which this server may be called. None for any.
-    """
+    """Asks for a key, and serves the pages with it."""
 
     def __init__(self, sessions: Sessions, hosts: frozenset[str] | None) -> None:
         self._sessions = sessions

@@ -36,13 +36,7 @@ COUNT: Final = 10
 
 
 def check_schedule(api: Api, content: Json, errors: dict[str, str]) -> Json | None:
-    """Ask the API for the meaning of a schedule. Problems go to `errors`.
-
-    Args:
-        api: The API.
-        content: A task whose ``schedule`` is text with its ``timezone`` beside it, or JSON.
-        errors: The problems, by field.
-    """
+    """Ask the API for the meaning of a schedule. Problems go to `errors`."""
     if "schedule" not in content:
         return None
     body: dict[str, Any] = {name: content[name] for name in ("schedule", "timezone", "owner") if name in content}
@@ -170,10 +164,7 @@ def _is_same(one: Json, other: Json) -> bool:
 def preview_saved(api: Api, checked: Json, task: Json | None = None) -> Json:
     """Return the reading of the plan that the API would save, with its calendars, its end and its policies.
 
-    Args:
-        api: The API.
-        checked: The answer of a check, which is the task that would result.
-        task: The present task. None for a new one.
+    The checked one is the answer to a check, which is the task that would result.
     """
     notes = [str(each) for each in (checked.get("readBack") or {}).get("assumed", ())]
     occurrences = checked.get("upcoming", [])
@@ -298,7 +289,6 @@ def _find_slot(handlers: list[Json], name: str) -> Slot:
 
 
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the form's texts, with the chosen meaning as the schedule."""
     return {**texts, "schedule": texts["choose"]} if texts.get("choose") else dict(texts)
 
 

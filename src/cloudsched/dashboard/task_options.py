@@ -141,11 +141,7 @@ def write_schedule(schedule: Json) -> str:
 def read_changes(texts: Mapping[str, str], task: Json, errors: dict[str, str], schedule: str = "") -> Json:
     """Return the merge patch that gives a task the options of the form. It has only the differences.
 
-    Args:
-        texts: The form's texts.
-        task: The task.
-        errors: The problems, by field.
-        schedule: The text with which the form shows the present schedule.
+    The form shows the present schedule as `schedule`.
     """
     texts = {"deliveryChannels": "", **texts}  # a box that is not ticked is not sent
     now = write_options(task)

@@ -32,11 +32,7 @@ from cloudsched.errors import CloudschedError
 def build_life(executions: list[Json], due: list[datetime], visit: Visit, noted: Sequence[Noted] = ()) -> Json:
     """Return the life of a task: its chart, the chart's content in words, and the moves along its axis.
 
-    Args:
-        executions: The latest ones, the latest first.
-        due: The next occurrences, the soonest first.
-        visit: The viewer, in the zone of the axis.
-        noted: Pauses, edits and skips.
+    The latest execution is first, and the soonest occurrence.
     """
     lived = [make_lived(each) for each in reversed(executions)]
     start, end = find_span(lived, due, visit.now)
@@ -116,12 +112,7 @@ def say_schedules(api: Api, history: Json | None) -> dict[str, str]:
 
 
 def build_history(answer: Json | None, words: Mapping[str, str]) -> list[Json]:
-    """Return the rows of the API's answer, the latest first. Empty if the API has no history.
-
-    Args:
-        answer: The API's answer.
-        words: The schedules in it, in words.
-    """
+    """Return the rows of the API's answer, the latest first. Empty if the API has no history."""
     return [
         {
             **each,
@@ -299,7 +290,6 @@ def build_upcoming(due: list[datetime], visit: Visit, own_zone: str) -> list[Jso
 
 
 def _find_tone(task: Json, executions: list[Json]) -> str:
-    """Return the colour of the sentence's box."""
     if task["status"] == "FAILED" or task.get("consecutiveFailures"):
         return "fail"
     if task["status"] == "PAUSED" or any(each["status"] == "RETRYING" for each in executions):

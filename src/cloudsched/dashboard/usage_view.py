@@ -22,12 +22,7 @@ _HEIGHT, _BAR, _LEAST = 16, 10, 0.01
 
 
 def draw_budget(used: int, most: int) -> Markup:
-    """Return the bar. The words beside it say the same.
-
-    Args:
-        used: The number of queries that were used.
-        most: The number that may be used. A budget of 0 is always used up.
-    """
+    """Return the bar. The words beside it say the same. A budget of 0 is always used up."""
     part = min(1.0, used / most) if most else 1.0
     filled = max(part, _LEAST) if used or not most else 0.0
     css = "f-fail" if part >= 1 else "f-retry" if part >= WARNING else "f-past"

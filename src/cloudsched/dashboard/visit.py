@@ -71,11 +71,7 @@ Json = dict[str, Any]
 
 
 class Api:
-    """Sends requests to one API.
-
-    Args:
-        client: Its client, or another sender of requests, with the viewer's credentials.
-    """
+    """Sends requests to one API."""
 
     def __init__(self, client: FlowRunner) -> None:
         self._client = client

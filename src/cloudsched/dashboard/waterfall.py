@@ -107,12 +107,8 @@ def make_scale(
 ) -> Scale:
     """Return the scale of an execution.
 
-    Args:
-        running: The intervals in which any visible row runs.
-        start: The beginning of the axis.
-        end: Its present end: now, or the end of the execution.
-        known_end: The known end of its wait, if there is one: one more gap, from `end` on.
-        true: True to compress nothing.
+    The end is now, or that of the execution. If its wait has a known end, that is one more gap from there. With `true`,
+    nothing is compressed.
     """
     last = known_end if known_end is not None and known_end > end else None
     if true or start >= end:

@@ -75,13 +75,8 @@ def find_unfounded(
 ) -> list[Fact]:
     """Return the facts of a schedule in canonical English that have no ground, and those of the user's that it omits.
 
-    Args:
-        canonical: The model's words for the grammar.
-        said: All of the user's own words.
-        assumptions: The assumptions that the model declares. They add to the user's words, and replace none of them.
-        timezone: The request's zone, which need not be said.
-        referred: The schedules, in English, of the tasks that the user refers to.
-        text: The user's last words, of which nothing may be missing. All words, if omitted.
+    `said` has all of the user's words, and `text` only the last ones, of which nothing may be missing. The model's
+    assumptions add to the words, and replace none of them. The zone need not be said.
     """
     referred, said = tuple(referred), _space(said)
     text = said if text is None else _space(text)
@@ -174,7 +169,6 @@ class _Numbers:
     units: set[Unit] = field(default_factory=set)
 
     def add_amount(self, number: int, unit: int) -> None:
-        """Add a number of a unit."""
         name, length = _LENGTHS[Unit(unit)]
         self.amounts.add((name, number * length))
         self.counted.add(number)
@@ -338,7 +332,6 @@ def _find_ranges(text: str) -> set[int]:
 
 
 def _find_omitted(canonical: str, text: str) -> set[Fact]:
-    """Return the times in a text that an answer omits."""
     text = _drop_replaced(text)
     wanted, given = _read_numbers(text), _read_numbers(canonical)
     hours = {hour % 12 for hour in given.hours | given.open}
@@ -425,12 +418,10 @@ def _leaves_out(text: str, *, anything: bool = False) -> bool:
 
 
 def _find_excluded(text: str) -> set[int]:
-    """Return the weekdays that a text excludes."""
     return {day for around in _list_exclusions(text) for word in around for day in _find_weekdays(word)}
 
 
 def _ends(text: str) -> bool:
-    """Return whether a text names an end."""
     words = _list_words(text)
     is_until = any(
         word in _SIGNS["end"]
@@ -442,7 +433,6 @@ def _ends(text: str) -> bool:
 
 
 def _is_day(word: str) -> bool:
-    """Return whether a word is a day, a date or a part of one."""
     return bool(_find_weekdays(word)) or any(
         kind in _DATED and len(words) == 1
         for language in LANGUAGES.values()

@@ -171,7 +171,6 @@ class _CountedModel:
         self.calls = 0
 
     def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """Ask the model."""
         self.calls += 1
         return self._model.complete(instructions, data, schema)
 
@@ -349,6 +348,5 @@ def _find_changes(situation: Situation, answer: Translation, task: Task) -> Prop
 
 
 def _join(answer: Translation, *more: Sequence[str]) -> tuple[str, ...]:
-    """Return all assumptions, the model's first, each once."""
     own = [clean(each) for each in answer.assumptions]
     return tuple(dict.fromkeys([*own, *(each for group in more for each in group)]))

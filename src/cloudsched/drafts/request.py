@@ -145,7 +145,6 @@ def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
 
 
 def _explain(problem: Problem) -> str:
-    """Return the problem and the remedy, with the words at fault."""
     said, where = _SAID.get(problem.code), repr(problem.words) if problem.words else ""
     if said is None:
         return f"{where}: {problem.hint}" if where else problem.hint

@@ -111,14 +111,7 @@ class Access:
 
 
 class Drafts:
-    """Makes drafts of people's words.
-
-    Args:
-        engine: Checks them, and has the owner's tasks.
-        options: The defaults for reading words, and the limits.
-        tokens: Signs the draft that is shown.
-        understand: Reads a text: by the grammar, or with a model before it.
-    """
+    """Makes drafts of people's words, which `understand` reads by the grammar, or with a model before it."""
 
     def __init__(
         self,
@@ -261,7 +254,6 @@ class Drafts:
         return [channel.value for channel in preferred or (DeliveryChannel.WEB,)]
 
     def _try(self, proposal: Proposal, content: dict[str, Any], access: Access) -> Task:
-        """Return the task that would be stored."""
         try:
             if proposal.task is not None:
                 return self._scheduler.update(proposal.task.id, content, access.authority)

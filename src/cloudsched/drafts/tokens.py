@@ -58,11 +58,7 @@ class Confirmed:
     fields: Mapping[str, Any]
 
     def check_task(self, task: Task) -> None:
-        """Check that a task has not changed since the draft was shown, or has the shown values already.
-
-        Raises:
-            PreconditionFailed: Somebody has changed it since.
-        """
+        """Check that a task has not changed since the draft was shown, or has the shown values already."""
         if task.revision == self.revision:
             return
         before = to_editable_fields(task)
@@ -93,12 +89,7 @@ class DraftTokens:
     def check(
         self, token: object, requester: Requester, fields: Mapping[str, Any], task_id: str | None = None
     ) -> Confirmed:
-        """Return the confirmation in a token.
-
-        Raises:
-            InvalidInput: It is no token of this caller, or a field is not as it was shown.
-            DraftExpired: It is older than 15 minutes.
-        """
+        """Return the confirmation in a token. Raises InvalidInput, or DraftExpired after 15 minutes."""
         content = self._read(token)
         shown: dict[str, str] = content["fields"]
         task = content["task"]

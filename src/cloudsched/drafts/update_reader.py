@@ -303,7 +303,6 @@ def _read_both(situation: Situation, text: str) -> Proposal | None:
 
 
 def _apply_proposal(task: Task, update: Proposal) -> Task:
-    """Return the task that the second half of a text changes."""
     channels = update.changes.get("deliveryChannels", task.delivery_channels)
     return task.model_copy(
         update={

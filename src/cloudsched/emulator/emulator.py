@@ -216,7 +216,6 @@ class CloudTasksEmulator:
         self._tokens.mode = mode
 
     def _call(self, call: Callable[[Dispatcher], Coroutine[Any, Any, int]]) -> int:
-        """Run a coroutine in the emulator's loop."""
         dispatcher, loop = self._dispatcher, self._loop
         if dispatcher is None or loop is None:
             raise RuntimeError("The emulator is not running.")

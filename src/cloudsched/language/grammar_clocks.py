@@ -176,10 +176,7 @@ def parse_part(c: Cursor) -> Part | None:
 def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
     """Parse one time of day.
 
-    Args:
-        c: The cursor.
-        bare: A plain number may be an hour.
-        last: A plain number must not begin another clause, as in "9 times".
+    With `bare`, a plain number may be an hour. With `last`, it must not begin another clause, as in "9 times".
     """
     start = c.at
     about = c.take("about") is not None

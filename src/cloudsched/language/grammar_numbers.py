@@ -70,12 +70,7 @@ def parse_list(
 ) -> list[T]:
     """Parse items with words of these classes between them.
 
-    Args:
-        c: The cursor.
-        item: Parses one of them.
-        joints: The classes of the words between two items.
-        is_joined: There has to be such a word.
-        leads: The classes of words of which one each may stand before an item but the first.
+    Before each item but the first, one word of each class of `leads` may stand.
     """
     result: list[T] = []
     while len(result) < MOST_ITEMS:

@@ -107,11 +107,7 @@ class Choices:
         self.is_timed = True
 
     def pick(self, code: str, span: Span, options: tuple[Option[T], ...]) -> T:
-        """Return the value of the option that was chosen.
-
-        Raises:
-            Unclear: No option has been chosen yet.
-        """
+        """Return the value of the option that was chosen. Raises Unclear before one is."""
         chosen = self.taken.get((code, span))
         if chosen is None:
             raise Unclear(code, span, options)

@@ -101,8 +101,7 @@ def read_schedule(  # noqa: PLR0913 -- each is named
 def read_until(text: str, *, now: datetime, timezone: str, default_time: time = DEFAULT_TIME) -> datetime:
     """Return the one instant that a text means: after ``PT10M`` or ``10 minutes``, or at ``tomorrow at 9``.
 
-    Raises:
-        InvalidInput: It means none, or several. `field` is ``duration``.
+    Raises InvalidInput for ``duration`` if it means none, or several.
     """
     for words in (text, f"in {text}"):
         try:

@@ -59,10 +59,6 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
 
     Every word has to belong to the schedule, unless a title may stand in the words. A schedule that follows its owner
     is read in the zone that `find_owner_zone` returns, or in UTC if that is not known.
-
-    Raises:
-        AmbiguousSchedule: The words have several meanings.
-        InvalidInput: A field is not text, or the text is not a schedule.
     """
     text, timezone = _find_text(fields)
     locale = require_locale(fields.get("locale"))
@@ -120,11 +116,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
 
 
 def _find_text(fields: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Return the fields' text for a schedule, and the zone beside it. None for a missing one.
-
-    Raises:
-        InvalidInput: There is neither a text nor a zone alone.
-    """
+    """Return the fields' text for a schedule, and the zone beside it. None for a missing one, but not for both."""
     schedule, beside = fields.get("schedule"), fields
     text = schedule
     if isinstance(schedule, dict) and "cron" in schedule:

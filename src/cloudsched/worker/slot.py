@@ -106,7 +106,6 @@ class _Link(Request):
         self._then = then
 
     def call(self) -> Any:  # noqa: ANN401 - an outcome
-        """Call the function, and let the next request be served."""
         try:
             return super().call()
         finally:
@@ -142,13 +141,7 @@ class AttemptSummary:
 
 
 class Slot:
-    """Runs one piece of claimed work at a time.
-
-    Args:
-        time_limit: The time that one attempt may take. After that its lease is no longer renewed and expires.
-        on_free: Called with this slot when an attempt has finished or was abandoned.
-        on_attempt_finished: Called with the attempt's summary, before `on_free`.
-    """
+    """Runs one piece of claimed work at a time. After the time limit the lease is no longer renewed and expires."""
 
     def __init__(
         self,

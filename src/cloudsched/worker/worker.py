@@ -107,10 +107,7 @@ _FATAL_AT_START = (NotFound, InvalidInput)
 class PollBackoff:
     """Computes the seconds to wait before the next poll.
 
-    Args:
-        poll: The usual interval.
-        can_listen: True if a listener notifies the worker of new work, so that polling is only a precaution.
-        chance: The source of the jitter, which spreads workers that started at the same time.
+    With a listener, polling is only a precaution. The jitter spreads workers that started at the same time.
     """
 
     IDLE_GROWTH = 1.5
@@ -139,13 +136,9 @@ class PollBackoff:
 class Worker:
     """Claims work from a source and runs it.
 
-    Args:
-        source: The source of the work. The worker runs only what the source's `worker_filter` allows.
-        concurrency: The number of attempts that run at once. Never more than that are claimed.
-        poll: The interval between polls without a listener.
-        grace: The time in which running attempts may finish after `stop`. Then they are released.
-        time_limit: The longest time of one attempt. After that its lease is no longer renewed and expires.
-        on_attempt_finished: Called with a summary of each attempt.
+    Never more than `concurrency` attempts are claimed. After `stop`, running attempts may
+    finish within the grace period, and then are released. After the time limit of an attempt its lease is no longer
+    renewed and expires.
     """
 
     def __init__(
@@ -195,14 +188,8 @@ class Worker:
     def run(self, *, once: bool = False) -> None:
         """Work until `stop` is called.
 
-        Args:
-            once: Return when there is no more work to claim and no attempt runs.
-
-        Raises:
-            Unauthenticated: The credential is missing or not accepted.
-            Forbidden: The worker may not claim from this queue.
-            Misconfigured: A setting is wrong.
-            Unavailable: The source did not answer, and `once` is True.
+        With `once`, return when there is no more work to claim and no attempt runs, and raise Unavailable if the source
+        does not answer. Errors of the credential, the queue or a setting are raised in any case.
         """
         with self._source.listen(lambda: self._wakeups.put(None)):
             threads = WorkerThreads()

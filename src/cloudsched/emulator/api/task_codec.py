@@ -72,11 +72,7 @@ def set_duration(message: Proto, length: timedelta) -> None:
 def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datetime) -> Task:
     """Return the new task that a message describes.
 
-    Args:
-        message: The task of a CreateTask request.
-        task_id: The id that the task gets.
-        defaults: The queue's retry configuration, for fields that the task's leaves unset.
-        now: The instant of the call. It replaces unset and past schedule times.
+    The queue's retry configuration fills unset fields of the task's. Unset and past schedule times become now.
     """
     target = _read_target(message)
     deadline = DEFAULT_DEADLINE

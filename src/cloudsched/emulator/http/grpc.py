@@ -205,11 +205,7 @@ class GrpcConnection(asyncio.Protocol):
 
 
 def _unwrap(body: bytes, compression: str) -> bytes:
-    """Return the one message of a unary RPC.
-
-    Raises:
-        RpcError: INTERNAL or UNIMPLEMENTED, as gRPC prescribes, if the body is not one message in a known encoding.
-    """
+    """Return the one message of a unary RPC. Raises INTERNAL or UNIMPLEMENTED, as gRPC prescribes."""
     if len(body) < _PREFIX or len(body) - _PREFIX != int.from_bytes(body[1:_PREFIX], "big"):
         raise RpcError(Code.INTERNAL, "The request is not exactly one message.")
     message = body[_PREFIX:]

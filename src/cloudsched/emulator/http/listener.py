@@ -40,12 +40,7 @@ _PUBLIC: Final = frozenset({"/healthz", "/oauth2/v3/certs", "/oauth2/v1/certs"})
 
 
 class Gate:
-    """Refuses requests.
-
-    Args:
-        host: The address that the server listens on.
-        key: The key that the control API requires as ``X-Api-Key`` or as a bearer token, empty for none.
-    """
+    """Refuses requests of pages elsewhere and, if there is a key, those for the control API without it."""
 
     def __init__(self, host: str, key: str = "") -> None:
         self._host = host.lower()

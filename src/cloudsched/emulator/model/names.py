@@ -30,8 +30,7 @@ _TASK_HELP: Final = make_help("Definition of task ID", f"{_REFERENCE}.tasks#Task
 def check_location(name: str) -> str:
     """Check the name of a location and return it.
 
-    Raises:
-        RpcError: PERMISSION_DENIED if it is malformed: the service takes its project for one that does not exist.
+    A malformed one is PERMISSION_DENIED: the service takes its project for one that does not exist.
     """
     if not _LOCATION_NAME.fullmatch(name):
         raise project_denied(name.removeprefix("projects/").partition("/")[0])
@@ -41,30 +40,21 @@ def check_location(name: str) -> str:
 def check_parent_queue(name: str) -> str:
     """Check the name of the queue in which a task is created or listed, and return it.
 
-    Raises:
-        RpcError: PERMISSION_DENIED if it does not begin with a location. INVALID_ARGUMENT if it is malformed otherwise.
+    It is PERMISSION_DENIED if it does not begin with a location, INVALID_ARGUMENT if it is malformed otherwise.
     """
     check_location(name.partition("/queues/")[0])
     return check_queue(name)
 
 
 def check_queue(name: str) -> str:
-    """Check the name of a queue and return it.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT if it is malformed.
-    """
+    """Check the name of a queue and return it."""
     if not _QUEUE_NAME.fullmatch(name):
         raise invalid_argument(QUEUE_FORM, _QUEUE_HELP)
     return name
 
 
 def split_task(name: str) -> tuple[str, str]:
-    """Split a task's name into its queue's name and the task's id.
-
-    Raises:
-        RpcError: INVALID_ARGUMENT if the name or the id is malformed.
-    """
+    """Split a task's name into its queue's name and the task's id."""
     match = _TASK_NAME.fullmatch(name)
     if match is None:
         raise invalid_argument(TASK_FORM)
@@ -84,8 +74,7 @@ INSTANT_EXAMPLE: Final = "2027-01-31T09:00:00Z"
 def parse_time(text: str) -> datetime:
     """Return a time as it is written: an instant in UTC if it has an offset, else a naive local time.
 
-    Raises:
-        ValueError: It is not a time. The message says so, and how to write one.
+    Raises a ValueError that says how to write one.
     """
     try:
         at = datetime.fromisoformat(text)
@@ -95,11 +84,7 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_instant(text: str) -> datetime:
-    """Return an instant in UTC.
-
-    Raises:
-        ValueError: It is not a time, or has no offset. The message says so, and how to write one.
-    """
+    """Return an instant in UTC. Raises a ValueError that says how to write one."""
     at = parse_time(text)
     if at.tzinfo is None:
         raise ValueError(f"{text[:40]!r} has no time zone; end it with Z for UTC.")
@@ -115,8 +100,7 @@ _DURATION: Final = re.compile(
 def parse_duration(value: object) -> timedelta:
     """Return an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
 
-    Raises:
-        ValueError: It is invalid or negative. The message says so, and how to write one.
+    Raises a ValueError that says how to write one.
     """
     problem = ValueError(f'{value!r} is not a duration, for example "P30D", "PT1H30M" or 90 (seconds).')
     try:

@@ -78,13 +78,7 @@ class Queues:
         return [self.queues[name] for name in sorted(self.queues) if name.startswith(prefix)]
 
     def update_queue(self, name: str, change: Callable[[QueueConfig | None], QueueConfig], now: datetime) -> Queue:
-        """Change a queue's configuration, or create the queue with it.
-
-        Args:
-            name: The queue.
-            change: Returns the new configuration, given the present one, or None if the queue is missing.
-            now: The instant of the change.
-        """
+        """Change a queue's configuration, or create the queue with it. The change gets the present one, or None."""
         queue = self.queues.get(name)
         if queue is None:
             return self.create_queue(name, change(None), now)

@@ -69,13 +69,8 @@ class _InFlight:
 class Dispatcher:
     """Sends tasks when they are due.
 
-    Args:
-        queues: The tasks to send.
-        clock: The clock to send them by.
-        sender: Builds and sends the requests.
-        history: Records the attempts.
-        target_timeout: The real time that an advance of the clock waits for a target that does not respond, before the
-            clock moves on to the attempt's deadline.
+    The `target_timeout` is the real time that an advance of the clock waits for a target that does not respond, before
+    the clock moves on to the attempt's deadline.
     """
 
     def __init__(

@@ -30,9 +30,7 @@ _SECOND: Final = timedelta(seconds=1)
 class HttpSender:
     """Builds and sends requests, over persistent connections. Create and close it within one event loop.
 
-    Args:
-        authorize: Returns the Authorization header for a token and the target's URL. An empty one is omitted.
-        now: Returns the time by which a response's `Retry-After` is read.
+    An empty Authorization header is omitted. The time by which a response's `Retry-After` is read is `now`.
     """
 
     def __init__(self, authorize: Callable[[OidcToken | OAuthToken, str], str], now: Callable[[], datetime]) -> None:

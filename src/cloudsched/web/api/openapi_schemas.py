@@ -133,7 +133,6 @@ class _Schemas(GenerateJsonSchema):
     """Generates schemas with durations, their limits and their defaults in seconds, and with fields' docstrings."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Return a model's schema."""
         made = super().model_schema(schema)
         made.pop("title", None)  # the component's name is enough, and variants of a model would share a title
         model: type[BaseModel] = schema["cls"]
@@ -152,7 +151,6 @@ class _Schemas(GenerateJsonSchema):
         return made
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """Return an enumeration's schema."""
         made = super().enum_schema(schema)
         made.pop("title", None)
         return made

@@ -188,13 +188,9 @@ def operation(
 def operation(method: str, path: str, tag: str, **options: Any) -> Any:
     """Make a function an operation of the API. Its docstring is the operation's documentation, in CommonMark.
 
-    Args:
-        method: The HTTP method.
-        path: The path, with parameters in braces.
-        tag: The group that it is listed in. See `TAGS`.
-        options: The other fields of `Operation`. With `query` or `body`, an instance of that model is the function's
-            second argument. Only a GET needs no right to write unless it says so, and what follows from the other
-            options need not be among the `error_statuses`: 404, 412 and 422.
+    The options are the other fields of `Operation`. With `query` or `body`, an instance of that model is the function's
+    second argument. Only a GET needs no right to write unless it says so, and what follows from the other options need
+    not be among the `error_statuses`: 404, 412 and 422.
     """
     implied = {404: "{" in path, 412: options.get("is_conditional"), 422: options.get("accepts_idempotency_key")}
     errors = {*options.pop("error_statuses", ()), *(status for status, follows in implied.items() if follows)}

@@ -143,11 +143,9 @@ def is_open_to(settings: Settings, request: Request) -> bool:
 def require_open_to(access: Access, request: Request) -> None:
     """Check that a request may do without a credential: the API is open, and the request comes from its own machine.
 
-    Its peer is a loopback address, no proxy has forwarded it, and it was sent to a name that means this machine.
-
-    Raises:
-        Unauthenticated: The API is not open, or the request comes from elsewhere, or may do so.
-        Forbidden: It was sent to another name, as by a browser whose page has rebound that name (DNS rebinding).
+    Its peer is a loopback address, no proxy has forwarded it, and it was sent to a name that means this machine. Raises
+    Unauthenticated, or Forbidden if it was sent to another name, as by a browser whose page has rebound that name (DNS
+    rebinding).
     """
     peer = request.remote_addr
     if not access.open or peer == "localhost" or not is_loopback(peer):  # no address, as behind a Unix socket

@@ -79,8 +79,7 @@ def make_http_app(server: MCPServer[Any], host: str, bearer: str) -> Any:  # noq
 def require_bearer(app: AsgiApp, key: str) -> AsgiApp:
     """Return an app that answers 401 to requests without the key, which is compared in constant time.
 
-    The key is not passed on: the API is called with the server's own. A key that is short enough to be guessed is
-    Misconfigured.
+    The key is not passed on: the API is called with the server's own. One that can be guessed is Misconfigured.
     """
     if len(key) < MIN_KEY_LENGTH:
         raise Misconfigured(f"A bearer key has at least {MIN_KEY_LENGTH} characters.")

@@ -370,10 +370,7 @@ class HandlerChoice:
     owner: str
 
     def declare(self, job: Job) -> tuple[Declaration, list[str]]:
-        """Return the task that a job becomes, and what of the job it does not have.
-
-        Raises Refusal without a handler for it, or if its body is no payload.
-        """
+        """Return the task that a job becomes, and what of the job it does not have. Raises Refusal."""
         own = next((name for pattern, name in self.patterns if fnmatchcase(job.name, pattern)), None)
         own = own or (job.name if job.name in self.registry else None)
         handler = own or self.default

@@ -19,10 +19,7 @@ _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "
 
 
 class LineFormatter(logging.Formatter):
-    """Formats a record as a line, and its traceback on the lines below.
-
-    The prefix is, for example, the time of a clock that can be moved.
-    """
+    """Formats a record as a line, and its traceback on the lines below."""
 
     def __init__(self, prefix: Callable[[], str], *, is_coloured: bool) -> None:
         super().__init__()

@@ -214,7 +214,6 @@ def _format_instant(instant: datetime | None) -> str:
 
 
 def _format_cell(text: object) -> str:
-    """Escape text for a table cell. A status gets its colour."""
     from rich.markup import escape  # noqa: PLC0415 - not needed for JSON
 
     colour = _COLOURS.get(str(text))

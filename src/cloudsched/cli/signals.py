@@ -15,11 +15,7 @@ SIGNALS = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Stopped(BaseException):
-    """A termination signal arrived.
-
-    Attributes:
-        signum: The signal.
-    """
+    """A termination signal arrived."""
 
     def __init__(self, signum: int) -> None:
         self.signum = signum

@@ -378,10 +378,7 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
 
 
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
-    """Yield a task's executions, earliest first, and each one again whenever it has changed, until the task has ended.
-
-    Only the latest ones, up to the limit, are polled.
-    """
+    """Yield a task's executions, earliest first, and each again whenever it has changed, until the task has ended."""
     from cloudsched.domain.documents.task import TaskStatus  # noqa: PLC0415 - not needed for --help
 
     known: dict[str, tuple[ExecutionStatus, int, int]] = {}

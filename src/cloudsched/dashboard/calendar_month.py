@@ -142,8 +142,7 @@ def build_month(
 def draw_density(totals: DayTotals, most: int) -> Markup:
     """Return a day's bar: past runs are filled, due ones outlined after them, and failures below the line.
 
-    A part that was neither listed nor counted is hatched. All days of the month have one scale, of which `most` is the
-    end.
+    A part that was neither listed nor counted is hatched. All days of the month have one scale, up to `most`.
     """
     waiting = totals.found.due + totals.found.late
     others, due, failed = (_scale(count, most) for count in (totals.others, waiting, totals.failed))

@@ -291,7 +291,6 @@ class DayFacts:
 def _gather(
     answer: Json, days: Sequence[WallDay], entries: Mapping[date, Sequence[Entry]], visit: Visit
 ) -> dict[date, DayFacts]:
-    """Return the facts to draw for each day."""
     counted: dict[date, tuple[int, int]] = {}
     for each in answer.get("counts") or ():
         middle = parse_instant(each["start"]) + timedelta(hours=6)  # its day, also if clocks change at midnight

@@ -229,10 +229,7 @@ def place_error(field: str, names: Iterable[str]) -> str:
 
 
 def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the problems by the form's fields, without the paths. Under "" are those that belong to none.
-
-    The known ones are other names of fields in the form.
-    """
+    """Return the problems by the form's fields, without the paths. Under "" are those that belong to none."""
     told: dict[str, str] = {}
     for each in error.faults:
         name = place_error((known or {}).get(each.field, each.field), names)

@@ -296,7 +296,6 @@ def build_runs(answer: Json, visit: Visit) -> Json:
 
 
 def _build_run(record: Json, visit: Visit) -> Json:
-    """Return a run as a row. It can be picked if it can be retried."""
     caller = record.get("calledBy")
     may_pick = record["status"] in BAD and caller is None and visit.may_change
     return {

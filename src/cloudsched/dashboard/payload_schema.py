@@ -154,7 +154,6 @@ def _limits(schema: Schema) -> list[str]:
 
 
 def _join(description: str, kind: str, *more: str) -> str:
-    """Return a hint: the description, and the possible values."""
     limits = ", ".join(each for each in (kind, *more) if each)
     sentence = description.strip()
     if sentence and limits:

@@ -145,7 +145,6 @@ def _write_notes(answer: Json, visit: Visit) -> list[str]:
 
 
 def _find_months(month: str, visit: Visit) -> list[tuple[str, str]]:
-    """Return other months, with name and address."""
     first, present = date.fromisoformat(f"{month}-01"), _now(visit)
     found = [("← Before", f"{first - timedelta(days=1):%Y-%m}"), ("This month", present)]
     if month < present:

@@ -82,14 +82,7 @@ _RESERVED: Final = frozenset({"chatId", "messageId", "modelSettings", "taskId", 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The defaults for reading words, and the limits.
-
-    Attributes:
-        default_time: The time of day of words without one.
-        default_calendar: The calendar that "holidays" means.
-        limits: The shortest delay and interval of a drafted task.
-        default_lead: The delay of a task whose words name no time.
-    """
+    """The defaults for reading words, such as the delay of a task whose words name no time, and the limits."""
 
     default_time: time
     default_calendar: str | None
@@ -99,12 +92,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The caller, with the names and tasks that the caller may use.
-
-    Attributes:
-        requester: The caller and the owner of the draft.
-        authority: The caller's rights.
-    """
+    """The caller, with the names and tasks that the caller may use."""
 
     requester: Requester
     authority: Authority

@@ -45,13 +45,7 @@ class Requester:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A token that fits its request.
-
-    Attributes:
-        id: The draft's id, from which a new task's id is derived.
-        revision: The revision of the task that was shown. None for a creation.
-        fields: The fields that were shown.
-    """
+    """A token that fits its request. A new task's id is derived from `id`. A creation has no revision."""
 
     id: str
     revision: int | None

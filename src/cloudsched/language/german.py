@@ -12,12 +12,10 @@ _ORDINALS = """
 
 
 def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
-    """Return every stem with its endings."""
     return "|".join(stem + ending for stem in stems for ending in endings.split("|"))
 
 
 def _inflect_adjective(*stems: str) -> str:
-    """Return every adjective with its endings."""
     return _inflect(*stems, endings="|e|er|es|en|em")
 
 

@@ -307,7 +307,6 @@ def _parse_single_date(c: Cursor) -> Date | None:
 
 
 def _parse_day_of_period(c: Cursor) -> Days | Relative | None:
-    """Parse a weekday, or the nth day of a period."""
     start = c.at
     c.take("on")
     c.take("article")
@@ -395,7 +394,6 @@ def _find_range(nth: int) -> tuple[int, int]:
 
 
 def _make_range(base: Days, weekday: int, first: int, last: int, span: tuple[int, int]) -> list[Clause]:
-    """Return a weekday within a range of days of the month."""
     period = base.period or Period()
     most = min((monthrange(_A_LEAP_YEAR + 1, month)[1] for month in period.months), default=_SURE_DAYS)
     if period.unit not in (Unit.MONTH, Unit.YEAR) or (period.unit == Unit.YEAR and not period.months):

@@ -30,10 +30,7 @@ def is_known(locale: str) -> bool:
 
 
 def find_language(locale: str) -> Language:
-    """Return the language of a locale, with its region's order of day and month.
-
-    Raises ValueError if it is not supported.
-    """
+    """Return the language of a locale, with its region's order of day and month. Raises ValueError if there is none."""
     code, _, region = locale.replace("_", "-").partition("-")
     language = LANGUAGES.get(code.lower())
     if language is None:

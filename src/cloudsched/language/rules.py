@@ -147,7 +147,6 @@ def build_subdaily_rules(group: Group, repeat: Repeat) -> list[Draft]:
 
 
 def _limit_weekdays(draft: Draft, only_if: OnlyIf) -> None:
-    """Limit a rule with days of the month to some weekdays."""
     if draft.weekdays or not draft.month_days:
         hint = "name days of the month, for example: on the 13th if it is a Friday"
         raise Refused("inexpressible", only_if.span, hint)
@@ -275,7 +274,6 @@ def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft
 
 
 def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
-    """Return the rules for days picked from periods."""
     if period.ahead is not None or period.year is not None:
         raise Refused("contradiction", days.span)
     picks = list(picks)

@@ -500,7 +500,6 @@ def _change_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft
 
 
 def _limit_days(edit: Edit, group: Group, *, adds: bool) -> None:
-    """Limit a rule that repeats within the day to certain days."""
     if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
         raise Refused("no-update")
     only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]

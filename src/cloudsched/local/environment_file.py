@@ -20,10 +20,7 @@ _PREFIX, _SUFFIX = "dev-", ".env"
 
 @contextmanager
 def publish_environment(port: int, variables: Mapping[str, str], unset: tuple[str, ...] = ()) -> Iterator[None]:
-    """Let `read_environment` find these variables for as long as the context lasts.
-
-    The `unset` ones must not be set where they are read.
-    """
+    """Let `read_environment` find these variables for as long as the context lasts."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     lines += [f"unset {name}" for name in sorted(unset)]
     try:
@@ -43,10 +40,7 @@ def publish_environment(port: int, variables: Mapping[str, str], unset: tuple[st
 
 
 def read_environment(port: int) -> str:
-    """Return the shell commands that set the variables of the stack on that port.
-
-    Raises Misconfigured if no stack runs there.
-    """
+    """Return the shell commands that set the variables of the port's stack. Raises Misconfigured if none runs."""
     found = dict(_running())
     if port in found:
         return found[port]

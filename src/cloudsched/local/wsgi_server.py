@@ -147,10 +147,7 @@ class _Server(Server):
 
 
 class WebServer:
-    """A context that serves one application: it listens from the start, and responds after `serve`.
-
-    A port of 0 is a free one.
-    """
+    """A context that serves one application: it listens from the start, and responds after `serve`."""
 
     def __init__(self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0) -> None:
         self._host = host

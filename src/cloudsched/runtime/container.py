@@ -70,12 +70,7 @@ if TYPE_CHECKING:
 
 
 class Container:
-    """The parts of one app.
-
-    Attributes:
-        registry: The app's handlers.
-        circuits: The circuit breakers of remote services.
-    """
+    """The parts of one app."""
 
     def __init__(self, registry: Registry, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
         self.registry = registry

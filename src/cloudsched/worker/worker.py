@@ -134,11 +134,10 @@ class PollBackoff:
 
 
 class Worker:
-    """Claims work from a source and runs it.
+    """Claims work from a source and runs it, at most `concurrency` attempts at once.
 
-    Never more than `concurrency` attempts are claimed. After `stop`, running attempts may
-    finish within the grace period, and then are released. After the time limit of an attempt its lease is no longer
-    renewed and expires.
+    After `stop`, running attempts may finish within the grace period, and then are released. After the time limit of an
+    attempt its lease is no longer renewed and expires.
     """
 
     def __init__(

@@ -31,10 +31,7 @@ class Gcloud:
             raise Misconfigured(f"cloudsched doctor --project needs gcloud ({where}); then: gcloud auth login")
 
     def lines(self, *arguments: str) -> list[str] | None:
-        """Return the output's lines, None if there is no such resource.
-
-        Raises Unavailable if gcloud failed, for instance because the caller may not see it.
-        """
+        """Return the output's lines, None if there is no such resource. Raises Unavailable if gcloud failed."""
         command = [self._program, *arguments, f"--project={self.project}", "--quiet"]
         try:
             done = subprocess.run(  # noqa: S603 - gcloud, with arguments of our own
@@ -70,15 +67,7 @@ LINKS = "links"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment to look at.
-
-    Attributes:
-        gcloud: Asks about its project.
-        region: The region of its functions and queues.
-        name: The prefix of its resources' names.
-        database: The Firestore database.
-        queues_per_priority: The number of queues over which its api spreads the dispatches of each priority.
-    """
+    """A deployment to look at. Its api spreads the dispatches of each priority over some queues."""
 
     gcloud: Gcloud
     region: str
@@ -115,14 +104,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
-
-    Attributes:
-        area: Its part of the deployment, such as ``queues``.
-        verdict: Its state.
-        what: The finding, in words.
-        mend: The command that mends it, empty if nothing is wrong.
-    """
+    """One thing that was looked at, with the command that mends it, which is empty if nothing is wrong."""
 
     area: str
     verdict: Verdict

@@ -51,8 +51,6 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Stream:
-    """One RPC."""
-
     number: int
     path: str
     compression: str

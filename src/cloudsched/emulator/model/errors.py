@@ -58,13 +58,7 @@ QUEUE_TOO_RECENT: Final = "The queue cannot be created because a queue with this
 
 
 class RpcError(Exception):
-    """The request is refused and changed nothing.
-
-    Attributes:
-        code: The gRPC status code.
-        message: The real service's text.
-        details: Messages of `google/rpc/error_details.proto`, as JSON.
-    """
+    """The request is refused and changed nothing. `details` are of `google/rpc/error_details.proto`, as JSON."""
 
     def __init__(self, code: Code, message: str, *details: Mapping[str, Any]) -> None:
         self.code = code

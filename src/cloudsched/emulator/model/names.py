@@ -98,10 +98,7 @@ _DURATION: Final = re.compile(
 
 
 def parse_duration(value: object) -> timedelta:
-    """Return an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
-
-    Raises a ValueError that says how to write one.
-    """
+    """Return an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds."""
     problem = ValueError(f'{value!r} is not a duration, for example "P30D", "PT1H30M" or 90 (seconds).')
     try:
         if isinstance(value, str) and len(value) > 1 and (match := _DURATION.fullmatch(value)):

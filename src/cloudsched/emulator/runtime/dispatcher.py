@@ -53,8 +53,6 @@ class NotIdle(RuntimeError):
 
 @dataclass(slots=True, eq=False)
 class _InFlight:
-    """An attempt in progress."""
-
     dispatch: Dispatch
     request: Request
     sending: asyncio.Future[HttpResult] | None = None

@@ -22,11 +22,7 @@ LABEL: Final = "cloudsched"
 
 
 class CloudschedConfig(AppConfig):  # type: ignore[misc]  # Django has no types
-    """The project's cloudsched.
-
-    Attributes:
-        embedding: The embedding that runs the tasks.
-    """
+    """The project's cloudsched."""
 
     name = "cloudsched.local.django"
     label = LABEL

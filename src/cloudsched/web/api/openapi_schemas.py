@@ -168,7 +168,6 @@ class _Schemas(GenerateJsonSchema):
         return self.mode == "serialization" or super().field_is_required(field, total)
 
     def encode_default(self, dft: object) -> object:
-        """Return a default as JSON. A duration becomes a number of seconds."""
         return dft.total_seconds() if isinstance(dft, timedelta) else super().encode_default(dft)
 
     def union_schema(self, schema: core_schema.UnionSchema) -> JsonSchemaValue:

@@ -62,8 +62,6 @@ class Role(StrEnum):
 
 
 class _Grant(NamedTuple):
-    """The rights of a role."""
-
     rights: frozenset[Right]
     sees_own: bool = False
     """True if it sees only its own tasks, and so needs an owner."""

@@ -118,6 +118,13 @@ def test_a_service_that_is_started_in_a_simulation_is_refused(app: App, ran: lis
         wait_until(lambda: ran == ["a", "b"], "it has run")
 
 
+def test_a_folder_with_a_long_path_will_do(app: App, ran: list[str], tmp_path: Path) -> None:
+    """The paths of sockets are short, those of folders are not."""
+    with cloudsched.embedded(app, tmp_path / ("long" * 30)):
+        app.create(id="a", handler="note")
+        wait_until(lambda: ran == ["a"], "it has run")
+
+
 def test_a_fork_after_the_start_is_told(app: App, ran: list[str], tmp_path: Path) -> None:
     """The forked process is told at its first use, and its parent goes on."""
     with cloudsched.embedded(app, tmp_path / "data"):

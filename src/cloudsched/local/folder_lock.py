@@ -117,6 +117,8 @@ class FolderLock:
 log = logging.getLogger(__name__)
 
 SOCKET_NAME: Final = "queue.sock"
+_MAX_PATH: Final = 100
+"""The longest path of a socket: systems accept 104 bytes, some a few more."""
 _SEND_SECONDS: Final = 1.0
 """The seconds in which the process that runs the tasks must make room for a dispatch."""
 _LISTEN_SECONDS: Final = 1.0
@@ -142,7 +144,8 @@ class HandOverDispatcher:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.settimeout(_SEND_SECONDS)
             try:
-                sender.sendto(data, str(self._folder / SOCKET_NAME))
+                with _SocketPath(self._folder) as path:
+                    sender.sendto(data, path)
             except (FileNotFoundError, ConnectionRefusedError):
                 return
             except OSError as error:
@@ -158,7 +161,6 @@ class HandOverListener:
 
     def __init__(self, folder: Path, accept: Callable[[str, bytes, datetime, Priority], None]) -> None:
         self._folder = folder
-        self._path = folder / SOCKET_NAME
         self._accept = accept
         self._socket: socket.socket | None = None
         self._thread: ServiceThread | None = None
@@ -167,9 +169,11 @@ class HandOverListener:
         """Listen. Raises Misconfigured if the folder's path is too long for a socket, or allows none."""
         found = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            self._path.unlink(missing_ok=True)  # of a process that was killed
-            found.bind(str(self._path))
-            self._path.chmod(0o600)
+            with suppress(FileNotFoundError):  # of a process that was killed
+                (self._folder / SOCKET_NAME).unlink()
+            with _SocketPath(self._folder) as path:
+                found.bind(path)
+            (self._folder / SOCKET_NAME).chmod(0o600)
         except OSError as error:
             found.close()
             raise Misconfigured(f"No socket can be made in {self._folder}: {error}. Name another folder.") from error
@@ -184,11 +188,15 @@ class HandOverListener:
         if found is None or self._thread is None:
             return
         self._thread.stop()
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        with (
+            suppress(OSError),
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+            _SocketPath(self._folder) as path,
+        ):
             sender.settimeout(_SEND_SECONDS)
-            sender.sendto(_STOP, str(self._path))
+            sender.sendto(_STOP, path)
         with suppress(OSError):
-            self._path.unlink()
+            (self._folder / SOCKET_NAME).unlink()
 
     def _take(self, found: socket.socket) -> float | None:
         """Take one dispatch. The sweep sends one again that is not taken."""
@@ -205,3 +213,22 @@ class HandOverListener:
         except (CloudschedError, ValueError, KeyError, TypeError) as error:
             log.warning("a dispatch that was handed over is ignored: %s", error)
         return 0.0
+
+
+class _SocketPath:
+    """A context with the path of a folder's socket, as short as a system accepts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> str:
+        path = str(self._folder / SOCKET_NAME)
+        if len(os.fsencode(path)) <= _MAX_PATH or not Path("/proc/self/fd").is_dir():
+            return path
+        self._descriptor = os.open(self._folder, os.O_RDONLY)
+        return f"/proc/self/fd/{self._descriptor}/{SOCKET_NAME}"
+
+    def __exit__(self, *_error: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)

@@ -49,18 +49,3 @@ def test_a_server_that_stays_away_fails_the_task(server: ModelServer) -> None:
     assert execution.status == "FAILED"
     assert execution.error is not None
     assert "did not answer within 0.05 s" in execution.error.message
-
-
-@pytest.mark.parametrize("garbage", ["no JSON", '{"decision": "ca', b"<html>", "[1]", '{"decision": NaN}', '"call"'])
-def test_garbage_is_repaired_once(server: ModelServer, garbage: str | bytes) -> None:
-    """Cut off, not JSON, or another form: the model is told; a second one fails the execution, with its tokens."""
-    say = server.answer if isinstance(garbage, bytes) else server.say
-    say(garbage)
-    server.say(answer("Repaired."))
-    with simulate(Tools(), server.model()) as sim:
-        assert run(sim).content == "Repaired."
-    server.replies.clear()
-    say(garbage)
-    with simulate(Tools(), server.model()) as sim:
-        execution = run(sim)
-    assert (execution.status, execution.queries, execution.attempt_count) == ("FAILED", 2, 1)

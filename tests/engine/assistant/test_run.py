@@ -154,18 +154,6 @@ def test_an_answer_of_no_use_is_given_back_once(tools: Tools) -> None:
     assert "decision" in model.asked[1]["problem"]
 
 
-def test_a_model_that_does_not_answer_is_asked_again(tools: Tools) -> None:
-    """As the task's retry policy says; what was done before is not done again."""
-    down = ModelUnavailable("The model", "it answered with status 500")
-    model = ScriptedModel(call("search", text="a"), down, down, answer("At last."))
-    with simulate(tools, model) as sim:
-        execution = run(sim, "search")
-    assert (execution.content, execution.attempt_count, len(tools.made)) == ("At last.", 1, 1)
-    with simulate(tools, ScriptedModel(down)) as sim:
-        execution = run(sim, retry=2)
-    assert (execution.status, execution.queries) == ("FAILED", 3)
-
-
 def test_replays_ask_and_call_nothing_again(tools: Tools) -> None:
     """A handler that is replayed at every durable point asks the model as often as one that runs through."""
     model = ScriptedModel(call("search", text="a"), call("fails"), call("unknown"), answer("Done."))

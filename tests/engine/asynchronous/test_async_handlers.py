@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Row, create, run
+from tests.engine.harness import DAY, Row, create, run
 
 from cloudsched import App, AsyncContext, CallFailed, Context, Execution, Retry, StepFailed, Task
 from cloudsched.engine.state.log_context import current_log_fields
@@ -96,22 +96,6 @@ def test_a_durable_handler_awaits_what_others_call(app: App, *, replay: bool) ->
         assert [message.title for message in sim.inbox("ada")] == ["Done"]
 
 
-def test_an_async_handler_gets_an_event_of_its_type(app: App, sim: Simulation) -> None:
-    """With its sender, if it asks for that; after a timeout that is given by name."""
-
-    @app.handler("work", events={"row": Row})
-    async def work(ctx: AsyncContext) -> dict[str, object]:
-        row, sender = await ctx.wait_for("row", Row, timeout=DAY, with_sender=True)
-        assert isinstance(row, Row)
-        return {"n": row.n, "sender": sender.role}
-
-    task = create(app)
-    sim.advance(timedelta(minutes=1))
-    app.send_event(task.id, "row", {"n": 3})
-    sim.run_until_idle()
-    assert [each.content for each in sim.executions(task.id)] == [{"n": 3, "sender": "admin"}]
-
-
 def test_a_plain_handler_may_have_async_steps(app: App) -> None:
     """They run on the loop, even if only the object that the function returns is asynchronous."""
 
@@ -163,26 +147,6 @@ def test_failures_of_steps_and_calls_can_be_caught(app: App, *, replay: bool) ->
 
     assert run(app, replay=replay).content == ["ValueError", "KeyError"]
     assert len(tries) == 3
-
-
-def test_a_failure_has_the_traceback_of_the_handler(app: App) -> None:
-    """It begins at the handler, as that of a plain one does, and shows the line that failed."""
-
-    async def deeper() -> None:
-        await pause()
-        raise ValueError("no luck")
-
-    @app.handler("work", retry=False)
-    async def work() -> None:
-        await deeper()
-
-    error = run(app).error
-    assert error is not None
-    lines = (error.traceback or "").splitlines()
-    assert lines[0] == "Traceback (most recent call last):"
-    assert "in work" in lines[1]
-    assert "event_loop" not in (error.traceback or "")
-    assert lines[-1] == "ValueError: no luck"
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), KeyError("k"), StopAsyncIteration()])
@@ -342,29 +306,6 @@ def test_async_hooks_are_run(app: App, *, own: bool) -> None:
         app.on_failure(hook)
     assert run(app).status == "FAILED"
     assert seen == ["work FAILED"]
-
-
-def test_a_context_annotation_is_enough(app: App) -> None:
-    """An async handler gets an AsyncContext under either name, and its wrapped function counts as asynchronous."""
-
-    def decorate(function: Any) -> Any:  # noqa: ANN401 - as decorators are
-        @functools.wraps(function)
-        def wrapper(*args: object) -> object:
-            return function(*args)
-
-        return wrapper
-
-    @app.handler("work")
-    @decorate
-    async def work(ctx: Context, row: Row | None = None) -> str:
-        assert row == Row(n=3)
-        await pause()
-        return type(ctx).__name__
-
-    with Simulation(app) as sim:
-        task = create(app, payload={"n": 3})
-        sim.advance(MINUTE)
-        assert [each.content for each in sim.executions(task.id)] == ["AsyncContext"]
 
 
 def test_blocking_code_on_the_loop_is_refused_by_name(app: App) -> None:

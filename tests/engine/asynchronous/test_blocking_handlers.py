@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from tests.engine.harness import run
 
@@ -39,27 +37,3 @@ def test_the_handler_and_the_seconds_are_named(
     run(app)
     lines = [each.message for each in caplog.records if "blocked the event loop" in each.message]
     assert [line.startswith("handler 'work' blocked the event loop for 8.0 s") for line in lines] == [True] * is_named
-
-
-def test_time_that_others_take_is_not_its_own(
-    app: App, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """What passes while it waits blocks nobody; what it waits for may fail."""
-    now = [0.0]
-    monkeypatch.setattr(async_handler, "monotonic", lambda: now[0])
-
-    async def wait() -> None:
-        await asyncio.sleep(0)
-        now[0] += 60
-        raise ValueError("late")
-
-    @app.handler("work", retry=0)
-    async def work() -> str:
-        try:
-            await asyncio.create_task(wait())
-        except ValueError as error:
-            return str(error)
-        return "nothing"
-
-    assert run(app).content == "late"
-    assert "blocked" not in caplog.text

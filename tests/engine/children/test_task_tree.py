@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Simulate, create, register_work_handler
+from tests.engine.harness import DAY, Simulate, create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.json_limits import json_size
@@ -95,24 +95,3 @@ def test_the_number_of_calls_read_is_limited(app: App, monkeypatch: pytest.Monke
     monkeypatch.setattr(f"{LIMITS}.MAX_TREE", 2)
     monkeypatch.setattr(f"{LIMITS}.MAX_READ", 3)
     assert tree_shape(app.tree("root")) == ([("02", 0, 1), ("02", 0, 1)], 1)
-
-
-def test_calls_of_a_running_handler_are_shown(simulate: Simulate, app: App) -> None:
-    """This includes calls that no commit of the handler's run has recorded yet."""
-    seen = list[int]()
-
-    @app.handler("late")
-    def late(ctx: Context) -> None:
-        ctx.call("leaf")
-        ctx.sleep(DAY)
-
-    @app.handler("leaf")
-    def leaf() -> None:
-        (branch,) = app.tree("root").children
-        seen.append(len(branch.children))
-
-    register_work_handler(app, lambda ctx: ctx.call("late").result())
-    sim = simulate()
-    create(app, id="root")
-    sim.advance(MINUTE)
-    assert seen == [1]

@@ -37,19 +37,3 @@ def test_misusing_a_call_as_its_result_names_the_result_method(app: App, misuse:
         return call
 
     assert run(app, use).content == 1
-
-
-def test_calls_are_distinct_and_hashable(app: App) -> None:
-    """They can be put into lists, sets and dicts, and their repr in a debugger identifies the call."""
-    app.handler("one")(lambda: 1)
-
-    def use(ctx: Context) -> object:
-        calls = [ctx.call("one"), ctx.call("one")]
-        assert calls[0] != calls[1]
-        assert calls[0] == calls[0]
-        assert calls.index(calls[1]) == 1
-        assert len({*calls, *calls}) == 2
-        assert repr(calls) == "[<Call 1 of 'one'>, <Call 2 of 'one'>]"
-        return sum(ctx.gather(*calls))
-
-    assert run(app, use).content == 2

@@ -50,25 +50,6 @@ def test_a_manual_run_does_not_resolve_a_call(app: App, sim: Simulation, create:
     assert execution.content == "call"
 
 
-def test_a_call_that_is_cancelled_before_it_ran_fails_despite_a_manual_run(
-    app: App, sim: Simulation, create: Create
-) -> None:
-    """Its task has run, and so has a last execution, but no outcome."""
-    app.handler("c")(lambda: "by hand")
-    register_parent(app, jitter=DAY)
-    parent = create()
-    sim.advance(MINUTE)
-    child = call_id(app, parent)
-    app.trigger(child)
-    sim.advance(MINUTE)
-    assert [each.status for each in sim.executions(child)] == ["SUCCEEDED"]
-    app.cancel(child)
-    assert app.get(child).outcome is None
-    sim.run_until_idle()
-    (execution,) = sim.executions(parent.id)
-    assert execution.content == ["CANCELLED", "Cancelled by its owner."]
-
-
 def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create: Create) -> None:
     """The retry of the call's own run continues under the same id; a manual run beside it changes nothing."""
     fails = [True, True]

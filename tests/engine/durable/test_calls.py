@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, MINUTE, Create, Row, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, Create, register_work_handler, run
 
 from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents import journal as limits
@@ -164,27 +164,3 @@ def test_a_call_refuses_fields_that_it_cannot_have(app: App, fields: dict[str, A
     execution = run(app, call)
     assert {field.split(".")[0] for field in refused} == {to_camel(name) for name in fields}
     assert (execution.status, [step.child for step in execution.steps]) == ("SUCCEEDED", [None])
-
-
-def test_a_replay_test_tells_apart_runs_of_one_task_that_begin_together(app: App) -> None:
-    """Each run's calls are compared with its own, not with those of the run that began at the same instant."""
-
-    @app.handler("fine")
-    def fine(row: Row) -> int:
-        return row.n
-
-    @app.handler("work")
-    def work(ctx: Context, row: Row) -> object:
-        return ctx.gather(*[ctx.call("fine", row) for _ in range(2)])
-
-    with Simulation(app, replay=True) as sim:
-        late = Schedule.once(sim.now + DAY)
-        app.create(id="t", owner="ada", title="T", handler="work", payload={"n": 0}, schedule=late, overlap="allow")
-        for n in (1, 2):
-            app.trigger("t", {"n": n})
-            sim.clock.advance(timedelta(microseconds=1))
-        sim.advance(MINUTE)
-        runs = sim.executions("t")
-        assert len({each.started_at for each in runs}) == 1 < len(runs)
-        assert [(each.status, each.error) for each in runs] == [("SUCCEEDED", None)] * 2
-        assert sorted(each.content for each in runs) == [[1, 1], [2, 2]]

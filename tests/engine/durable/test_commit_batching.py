@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.harness import Create, register_work_handler, run
+from tests.engine.harness import Create, register_work_handler
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -136,32 +134,3 @@ def test_steps_too_large_for_their_record_are_loaded_with_it(app: App, sim: Simu
     assert (len(listed.steps), listed.steps_reference is None) == (0, False)
     assert (len(execution.steps), execution.steps_reference) == (300, None)
     assert execution.model_copy(update={"steps": (), "steps_reference": listed.steps_reference}) == listed
-
-
-def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
-    """The cost is the number of functions that Python enters; each resumption of a generator counts.
-
-    Finalizers of other tests' garbage are not counted.
-    """
-    app.handler("fine")(lambda: None)
-
-    def call(ctx: Context) -> list[int]:
-        ctx.call("fine")
-        spent = []
-        for _ in range(2):
-            entered = list[object]()
-            gc.disable()
-            try:
-                sys.setprofile(lambda _, event, __: entered.append(None) if event == "call" else None)  # noqa: B023
-                for _ in range(20):
-                    ctx.call("fine")
-            finally:
-                sys.setprofile(None)
-                gc.enable()
-            spent.append(len(entered))
-            for _ in range(200):
-                ctx.call("fine")
-        return spent
-
-    few, many = run(app, call).content
-    assert many < few * 1.1

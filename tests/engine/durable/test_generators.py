@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, register_work_handler, run
+from tests.engine.harness import DAY, run
 
 from cloudsched import App, Context
 
@@ -54,16 +54,6 @@ def test_the_items_of_a_generator_belong_to_its_step(
     assert execution.tokens == 25
 
 
-def test_nested_generators_in_a_result_are_read_inside_the_step(app: App) -> None:
-    """It is not tried again: the step itself has succeeded."""
-    register_work_handler(
-        app, lambda ctx: ctx.step("pages", lambda: {"rows": generate_values(lambda _: str(ctx.now()))})
-    )
-    execution = run(app)
-    assert [step.kind for step in execution.steps] == ["STEP"]
-    assert len(execution.content["rows"]) == 3
-
-
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"rows": rows}])
 def test_a_returned_generator_may_use_durable_operations(
@@ -86,21 +76,3 @@ def test_a_returned_generator_may_use_durable_operations(
     assert execution.content == wrap([None, 3])
     assert done == ["first", "second"]
     assert [step.kind for step in execution.steps] == ["STEP", "STEP", "SLEEP"]
-
-
-def test_a_replay_that_ends_earlier_than_before_is_a_mismatch_also_in_what_is_returned(app: App) -> None:
-    began = list[None]()
-
-    def call(ctx: Context) -> object:
-        def rows() -> Iterator[int]:
-            began.append(None)
-            yield ctx.step("first", lambda: 1)
-            if len(began) == 1:
-                yield ctx.step("second", lambda: 1)
-                ctx.sleep(DAY)
-
-        return rows()
-
-    execution = run(app, call)
-    assert execution.error
-    assert execution.error.type == "JournalMismatch"

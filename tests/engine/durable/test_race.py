@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import MINUTE, Create, Row, register_work_handler, run
 
-from cloudsched import App, AsyncContext, Context, Schedule, Task
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.journal import FailureCause, StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
@@ -217,21 +217,6 @@ def test_a_retried_race_runs_again_without_what_failed(app: App, sim: Simulation
     assert execution.content == "up"
 
 
-def test_an_async_handler_awaits_a_race(app: App, sim: Simulation, create: Create) -> None:
-    """The winner is the very call that was passed, and a function may be given for a handler's name."""
-
-    @app.handler("work")
-    async def work(ctx: AsyncContext) -> list[Any]:
-        slow, fast = ctx.call("nap", Row(n=2)), ctx.call("nap", Row(n=1))
-        result, winner = await ctx.race(slow, fast)
-        return [result, winner is fast]
-
-    task = create()
-    sim.run_until_idle()
-    (execution,) = sim.executions(task.id)
-    assert execution.content == [1, True]
-
-
 @pytest.mark.parametrize("misuse", ["nothing", "twice", "result", "list", "flag"])
 def test_a_race_of_what_cannot_race_is_refused(app: App, misuse: str) -> None:
     def race(ctx: Context) -> None:
@@ -241,22 +226,6 @@ def test_a_race_of_what_cannot_race_is_refused(app: App, misuse: str) -> None:
             ctx.race(*wrong.get(misuse, (call,)), **({"cancel_losers": "no"} if misuse == "flag" else {}))  # type: ignore[arg-type]
 
     assert run(app, race).status == "SUCCEEDED"
-
-
-def test_a_call_of_an_earlier_attempt_cannot_race(app: App) -> None:
-    """Its number may mean something else by now."""
-    kept = list[Any]()
-
-    def race(ctx: Context) -> None:
-        call = ctx.call("nap", Row(n=1))
-        kept.append(call)
-        if len(kept) > 1:
-            with pytest.raises(InvalidInput, match="another execution or attempt"):
-                ctx.race(kept[0], call)
-        ctx.race(call)
-
-    assert run(app, race).status == "SUCCEEDED"
-    assert len(kept) > 1
 
 
 @pytest.mark.usefixtures("sim")

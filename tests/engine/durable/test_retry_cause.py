@@ -113,33 +113,6 @@ def test_a_handler_that_cancels_after_a_failure_can_be_retried(
     assert sim.executions(task.id)[0].content == "pay"
 
 
-def await_twice(bench: RetryHarness, ctx: Context) -> object:
-    call = ctx.call("charge", Row(n=1))
-    try:
-        call.result()
-    except CallFailed:
-        bench.step(ctx, "note")
-    return call.result()
-
-
-def gather_twice(bench: RetryHarness, ctx: Context) -> object:
-    calls = [ctx.call("charge", Row(n=n)) for n in range(3)]
-    try:
-        ctx.gather(*calls[:2])
-    except CallFailed:
-        bench.step(ctx, "note")
-    return ctx.gather(*calls[1:])[0]
-
-
-@pytest.mark.parametrize("call", [await_twice, gather_twice])
-def test_a_failure_seen_twice_is_retried_from_the_first_time(
-    bench: RetryHarness, call: Callable[[RetryHarness, Context], object]
-) -> None:
-    """The operations in between followed from the failure."""
-    execution, again = bench.run_fix_and_retry(lambda ctx: call(bench, ctx))
-    assert (execution.content, again) == (1, ["charge 1"]), execution.error
-
-
 def test_new_code_that_fails_during_the_replay_keeps_the_journal(bench: RetryHarness) -> None:
     """The failed step was the last thing it used, and yet that step is not why it fails now."""
     began = list[None]()
@@ -157,34 +130,3 @@ def test_new_code_that_fails_during_the_replay_keeps_the_journal(bench: RetryHar
 
     execution, again = bench.run_fix_and_retry(call)
     assert (execution.content, again) == ("done", [])
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "return await Promise.any([tools.pay({n: 1}), tools.pay({n: 2})])",
-        "try { return await tools.pay({n: 1}) } catch (cause) { throw new Error('no', {cause}) }",
-        "try { return await tools.pay({n: 1}) } catch (e) { await tools.note({}); throw new Error(e.message) }",
-        "try { return await tools.pay({n: 1}) } catch (e) { throw 'no money' }",
-    ],
-)
-def test_a_script_that_rewords_a_failure_can_be_retried(bench: RetryHarness, sim: Simulation, source: str) -> None:
-    @bench.app.handler("pay", tool=True, retry=False)
-    def pay(row: Row) -> int:
-        bench.perform("pay")
-        return row.n
-
-    @bench.app.handler("note", tool=True)
-    def note() -> None:
-        bench.perform("note")
-
-    schedule = Schedule.once(START)
-    task = bench.app.create(owner="ada", title="S", script={"source": source}, schedule=schedule)
-    sim.run_until_idle()
-    assert sim.executions(task.id)[0].status == "FAILED"
-    bench.effects.clear()
-    bench.broken.clear()
-    bench.app.retry(task.id)
-    sim.run_until_idle()
-    assert sim.executions(task.id)[0].content == 1
-    assert set(bench.effects) == {"pay"}

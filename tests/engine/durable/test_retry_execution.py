@@ -11,7 +11,7 @@ from tests.engine.harness import DAY, MINUTE, Create, Row, Simulate, register_wo
 
 from cloudsched import App, Context, Schedule
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
-from cloudsched.testing import START, Simulation
+from cloudsched.testing import Simulation
 
 
 @pytest.fixture
@@ -61,21 +61,6 @@ def test_a_caught_failure_is_not_repeated_by_a_retry(
     execution, again = bench.run_fix_and_retry(call)
     assert execution.content == "done"
     assert again == ([] if caught is not gather_failed_call_and_step else ["ship"])
-
-
-@pytest.mark.parametrize("is_parallel", [True, False])
-def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, sim: Simulation, *, is_parallel: bool) -> None:
-    bench.broken |= {"charge 1", "charge 3"} if is_parallel else {"charge 1"}
-    children = [{"handler": "charge", "payload": {"n": n}} for n in range(5)]
-    schedule = Schedule.once(START)
-    task = bench.app.create(owner="ada", title="All", children=children, parallel=is_parallel, schedule=schedule)
-    sim.run_until_idle(timedelta(days=366))
-    bench.effects.clear()
-    bench.broken.clear()
-    bench.app.retry(task.id)
-    sim.run_until_idle(timedelta(days=366))
-    assert sim.executions(task.id)[0].content["results"] == [0, 1, 2, 3, 4]
-    assert bench.effects == ([f"charge {n}" for n in ((1, 3) if is_parallel else (1, 2, 3, 4))])
 
 
 def test_a_failed_call_is_repeated_without_the_calls_after_it(

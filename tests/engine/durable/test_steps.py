@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from itertools import pairwise
 
 from tests.engine.harness import DAY, MINUTE, Create, run
 
 from cloudsched import App, Context, RetryPolicy
-from cloudsched.domain.documents import journal as limits
 from cloudsched.errors import (
     StepFailed,
 )
@@ -133,27 +131,3 @@ def test_a_step_that_exceeds_its_timeout_is_abandoned(app: App) -> None:
     never.set()
     assert execution.steps[0].status == "TIMED_OUT"
     assert execution.steps[0].attempts == 2
-
-
-def test_a_retried_step_keeps_when_its_latest_tries_were(app: App) -> None:
-    """Each with its beginning and end, in order, the last at the step's end; a first success keeps nothing more."""
-    left = [12]
-
-    def fail_often() -> str:
-        left[0] -= 1
-        if left[0] >= 0:
-            raise ConnectionError("not yet")
-        return "done"
-
-    def work(ctx: Context) -> str:
-        ctx.step("once", lambda: 1)
-        return ctx.step("often", fail_often, retry=RetryPolicy(max_retries=12, base=MINUTE, factor=1.0, jitter=0))
-
-    once, often = run(app, work).steps
-    assert once.tries == ()
-    assert (often.attempts, len(often.tries)) == (13, limits.MAX_TRIES)
-    starts = [each.started_at for each in often.tries]
-    assert starts == sorted(starts)
-    assert all(each.started_at <= each.finished_at for each in often.tries)
-    assert all(later - earlier >= MINUTE for earlier, later in pairwise(starts))
-    assert often.tries[-1].finished_at == often.finished_at

@@ -22,13 +22,6 @@ ASKS: dict[str, Callable[[Context], object]] = {
     "ctx.uuid()": lambda ctx: ctx.uuid(),
     "ctx.random": lambda ctx: ctx.random,
 }
-SAID: dict[str, Callable[[Context], object]] = {
-    "heartbeat": lambda ctx: ctx.heartbeat(),
-    "progress": lambda ctx: ctx.progress("half"),
-    "time_left": lambda ctx: ctx.time_left(),
-    "used": lambda ctx: ctx.used(tokens=1),
-    "notify": lambda ctx: ctx.notify("Half", "done"),
-}
 
 
 @pytest.fixture
@@ -57,16 +50,6 @@ def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> 
     assert execution.error.message.startswith(f"{ask} is requested in another thread than the handler's own")
     assert "ctx.gather" in execution.error.message
     assert [each.name for each in execution.steps] == ["before"]
-
-
-@pytest.mark.parametrize("say", SAID)
-def test_progress_and_notices_are_allowed_in_any_thread(app: App, say: str) -> None:
-    def call(ctx: Context) -> str:
-        ctx.step("before", lambda: 1)
-        run_in_thread(SAID[say], ctx)
-        return "done"
-
-    assert run(app, call).content == "done"
 
 
 @pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])

@@ -60,20 +60,6 @@ def test_the_record_has_the_results_of_unawaited_calls(app: App, sim: Simulation
     assert (execution.failure_cause.steps if execution.failure_cause else ()) == ((5,) if ending == "fails" else ())
 
 
-def test_a_cancel_records_unawaited_calls(app: App, sim: Simulation, create: Create) -> None:
-    def call(ctx: Context) -> None:
-        ctx.call("c", Row(n=1))
-        ctx.call("c", Row(n=300))
-        ctx.sleep(9 * DAY)
-
-    register_work_handler(app, call)
-    task = create()
-    sim.advance(DAY)
-    app.cancel(task.id)
-    (execution,) = sim.executions(task.id)
-    assert call_outcomes(execution) == [("SUCCEEDED", 1), ("WAITING", None), ("WAITING", None)]
-
-
 def test_a_manual_retry_sees_the_recorded_results(app: App, sim: Simulation, create: Create) -> None:
     """Nothing is called again; what had failed and was not waited for fails in the same way, and is made anew then."""
     is_mended = list[bool]()

@@ -153,24 +153,6 @@ def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "3 calls are in progress" in execution.error.message
 
 
-def test_ended_calls_do_not_count_towards_the_fan_out_limit(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has to gather them for that."""
-    monkeypatch.setattr("cloudsched.engine.durable.calls.MAX_CALLS", 3)
-
-    app.handler("fine")(lambda: "fine")
-
-    def call(ctx: Context) -> list[str]:
-        calls = []
-        for _ in range(10):
-            calls.append(ctx.call("fine"))
-            ctx.sleep(DAY)
-        return ctx.gather(*calls)
-
-    register_work_handler(app, call)
-    assert run(app).content == ["fine"] * 10
-    assert run(app, replay=True).content == ["fine"] * 10
-
-
 def test_large_results_are_stored_by_reference_and_read_whole(app: App) -> None:
     """A megabyte from a step and from a call; neither is in a document."""
     large = "x" * 400_000
@@ -253,27 +235,6 @@ def test_a_lock_is_free_while_its_holder_is_suspended(app: App, sim: Simulation,
     assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
     assert app.container.store.load_lock("one").lock.is_empty
     assert order == ["a begins", "b begins", "b ends", "a ends"]
-
-
-@pytest.mark.parametrize("retention", [None, 2 * DAY])
-def test_the_record_of_a_call_is_retained_as_long_as_its_task(
-    app: App, sim: Simulation, create: Create, retention: timedelta | None
-) -> None:
-    """Its executions are kept for a day; its parent reads them after three, and then they are removed with it."""
-    app.handler("fine")(lambda: "fine")
-
-    def call(ctx: Context) -> str:
-        handle = ctx.call("fine", execution_retention=DAY, retention=retention)
-        ctx.sleep(3 * DAY)
-        result: str = handle.result()
-        return result
-
-    register_work_handler(app, call)
-    task = create()
-    sim.advance(3 * DAY + MINUTE)
-    assert sim.executions(task.id)[0].content == "fine"
-    sim.run_until_idle(timedelta(days=366))
-    assert not app.tree(task.id).children
 
 
 def test_of_many_attempts_the_first_and_the_last_are_kept(app: App, sim: Simulation, create: Create) -> None:

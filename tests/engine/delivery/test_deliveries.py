@@ -7,11 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import claim_all, finish
 
-from cloudsched import App, Context, Done, Schedule, Task
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.transitions.deliveries import delivery_ids
-from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import DeliveryDelayed
 from cloudsched.testing import Simulation
@@ -75,18 +73,6 @@ def test_a_success_is_delivered_by_every_channel_that_the_task_names(sim: Simula
         assert (sent.title, sent.body) == ("Plants", "Water the plants")
     assert [each.body for each in sim.inbox("ada")] == ["Water the plants"]
     assert not sim.sent("WEBHOOK")
-
-
-def test_what_a_worker_reports_through_the_api_is_delivered(sim: Simulation) -> None:
-    """It is delivered like the result of an executor, and once although the worker repeats its report."""
-    make(sim, "EMAIL", pull="gpu")
-    sim.advance(timedelta(seconds=1))
-    (claim,) = claim_all(sim)
-    for _ in range(2):
-        finish(sim, claim, AttemptReport(Done("Water the ferns")))
-    sim.advance(HOUR)
-    (sent,) = sim.sent("EMAIL", to="ada")
-    assert (sent.title, sent.body) == ("Plants", "Water the ferns")
 
 
 def test_what_is_notified_reaches_the_inbox_always_and_other_channels_if_they_are_named(sim: Simulation) -> None:

@@ -133,19 +133,6 @@ def test_an_execution_that_is_run_again_is_told_of_once(sim: Simulation, is_canc
     assert [each.message.kind for each in sim.sent("COMPLETION")] == ["execution.failed"]
 
 
-def test_it_is_no_delivery_of_the_result(sim: Simulation) -> None:
-    """`isDelivered` is decided by the channels alone, whether the callback arrives or not."""
-    sim.channel("COMPLETION").is_down = True
-    task = make(sim, delivery_channels=["EMAIL"])
-    plain = make(sim)
-    sim.advance(HOUR)
-    assert [each.is_delivered for each in sim.executions(task.id)] == [True]
-    assert [each.is_delivered for each in sim.executions(plain.id)] == [False]
-    sim.channel("COMPLETION").is_down = False
-    sim.advance(24 * HOUR)
-    assert len(sim.sent("COMPLETION")) == 2
-
-
 @pytest.mark.parametrize(
     ("own", "url", "arrives"),
     [

@@ -125,23 +125,6 @@ def test_a_switch_that_fails_changes_nothing_for_the_execution(sim: Simulation, 
     assert ("SENT" in told) == (not is_down)
 
 
-def test_an_execution_that_is_run_again_tells_its_success(sim: Simulation) -> None:
-    """A failure that somebody retries by hand ends as a success for the switch, too."""
-    failing = [True]
-
-    @app.handler("sometimes", retry=False)
-    def sometimes() -> None:
-        if failing[0]:
-            raise ValueError("not yet")
-
-    task = make(sim, "sometimes")
-    sim.advance(HOUR)
-    failing[0] = False
-    app.retry(task.id)
-    sim.advance(HOUR)
-    assert list_pings(sim)[-2:] == ["/id/fail", "/id"]
-
-
 def test_addresses_with_a_query_say_each_event_themselves() -> None:
     """As Cronitor and Uptime Kuma want them; nothing is added to a query."""
     plain = Ping(url="https://hc.example/id/")

@@ -266,17 +266,3 @@ def test_follow_ups_of_a_task_that_was_deleted_meanwhile_are_dropped(app: App, n
         with pytest.raises(NotFound):
             app.get("n1")
     assert notes == []
-
-
-def test_an_id_that_was_deleted_is_free_again(app: App, notes: list[str]) -> None:
-    """A task that is being deleted is not edited, but replaced."""
-    register_follow_ups(app, draft(id="n1", payload={"text": "new"}, schedule=START + MINUTE))
-    with Simulation(app) as sim:
-        app.create(draft(id="n1", schedule=START + DAY))
-        stored = app.container.store.load("n1")
-        assert stored is not None
-        marked = stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None})
-        app.container.store.commit(Commit(marked, stored))
-        run(sim)
-        sim.advance(MINUTE)
-    assert notes == ["new"]

@@ -13,7 +13,6 @@ from pydantic import BaseModel, field_validator, model_serializer
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Schedule, Settings, Snooze
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
 from cloudsched.engine.handlers.context import MAX_NOTICES
-from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
@@ -205,23 +204,6 @@ def test_a_snooze_of_a_cancelled_task_is_cancelled(app: App, sim: Simulation) ->
     sim.advance(MINUTE)
     (execution,) = sim.executions(task.id)
     assert (execution.status, sim.app.get(task.id).runs) == ("CANCELLED", ())
-
-
-def test_a_stored_payload_that_is_no_longer_valid_fails_at_once(app: App, sim: Simulation) -> None:
-    """A new deployment may refuse a payload that an older one stored; the execution fails without retries."""
-    payloads = [{"name": "x"}]
-
-    @app.handler("it", retry=3)
-    def it(payload: Picky) -> None:
-        raise AssertionError("it is not called")
-
-    task = app.create(owner="ada", title="It", handler="it", payload=payloads[0])
-    stored = app.container.store.load(task.id)
-    assert stored
-    app.container.store.commit(Commit(task.model_copy(update={"payload": {"name": "y"}}), stored))
-    sim.advance(timedelta(hours=1))
-    (execution,) = sim.executions(task.id)
-    assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
 
 
 def test_progress_and_usage_are_recorded() -> None:

@@ -244,25 +244,6 @@ def test_the_setting_says_what_is_kept(app: App, does: dict[str, Any], level: st
         assert texts(read(app, task)) == kept
 
 
-def test_a_line_that_cannot_be_formatted_is_kept(
-    sim: Simulation, app: App, does: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With what was meant; a wrong format or lone surrogates end no attempt."""
-    monkeypatch.setattr(logging, "raiseExceptions", False)
-    monkeypatch.setattr(log, "propagate", False)  # pytest-xdist cannot send what pytest would capture
-    monkeypatch.setattr(log, "handlers", [logging.NullHandler()])
-
-    def work(_: Context) -> None:
-        log.info("%d items", "three")
-        log.info("half a \ud83d face")
-
-    does["work"] = work
-    task = create(app)
-    sim.advance(2 * MINUTE)
-    assert texts(read(app, task))[0].startswith("%d items")
-    assert texts(read(app, task))[1] == "half a \\ud83d face"
-
-
 def test_only_the_secret_opens_a_log() -> None:
     """Also the previous one; not another one, nor for another execution."""
     old, new = LogSeal("a" * 16), LogSeal("b" * 16, "a" * 16)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -152,33 +150,3 @@ def test_a_clock_that_is_set_as_a_handler_begins_shows_the_handler_its_ended_lea
     assert late == [(1, True, False)]
     assert [one.body for one in sim.inbox("ada")] == ["2"]
     assert [one.status for one in record.attempts] == ["TIMED_OUT", "SUCCEEDED"]
-
-
-def test_a_handler_that_goes_on_after_its_lease_is_named_in_the_log(
-    app: App, sim: Simulation, caplog: pytest.LogCaptureFixture
-) -> None:
-    """With its thread, as nothing stops it from outside; one that has ended, or has time left, is not."""
-    calls: list[int] = []
-
-    @app.handler("stuck", retry=RetryPolicy(max_retries=1), expected_duration=timedelta(seconds=40))
-    def stuck(ctx: Context) -> None:
-        calls.append(ctx.attempt)
-        if ctx.attempt == 1:
-            for seconds in (30, 30):
-                sim.clock.advance(timedelta(seconds=seconds))
-                for each in dispatches:
-                    sim.redeliver(each)
-
-    app.create(id="it", owner="ada", title="It", handler="stuck", schedule=Schedule.once(sim.now))
-    dispatches = sim.pending()
-    with caplog.at_level(logging.ERROR):
-        sim.queue.deliver_due()
-    (said,) = [each.getMessage() for each in caplog.records if "still runs" in each.getMessage()]
-    assert (
-        f"'stuck', task it, has ended, and its handler still runs, in thread {threading.current_thread().name}." in said
-    )
-    assert calls == [1, 2]
-    caplog.clear()
-    for each in dispatches:
-        sim.redeliver(each)
-    assert "still runs" not in caplog.text

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel
 
-from cloudsched import App, AsyncContext, Context, Schedule, TaskStatus
+from cloudsched import App, AsyncContext, Context, Schedule
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
 
 class Reminder(BaseModel):
     text: str
-
-
-def test_the_decorated_function_is_the_function_itself() -> None:
-    """Decorating changes neither its identity nor how it is called; it only adds the handle."""
-    app = App()
-
-    def remind(reminder: Reminder) -> str:
-        return reminder.text
-
-    decorated = app.handler("remind")(remind)
-    assert id(decorated) == id(remind)
-    assert inspect.isfunction(decorated)
-    assert decorated(Reminder(text="tea")) == "tea"
 
 
 def test_create_makes_the_task_that_the_app_makes() -> None:
@@ -62,37 +48,6 @@ def test_run_now_runs_at_once_whatever_the_lead() -> None:
         sim.advance(timedelta(0))
         (execution,) = sim.executions(task.id)
         assert (execution.content, execution.started_at) == ("now", sim.now)
-
-
-def test_run_now_runs_a_task_that_exists_once_more() -> None:
-    """With the id of an existing task it edits that one, and runs it now in addition to its schedule."""
-    app = App()
-
-    @app.handler("remind", task_id=lambda reminder: f"about-{reminder.text}")
-    def remind(reminder: Reminder) -> str:
-        return reminder.text
-
-    with Simulation(app) as sim:
-        first = remind.create(Reminder(text="tea"), schedule="every day at 9:00")
-        second = remind.run_now(Reminder(text="tea"))
-        assert second.id == first.id
-        sim.advance(timedelta(0))
-        assert len(sim.executions(first.id)) == 1
-        assert app.get(first.id).status is TaskStatus.ACTIVE
-        assert app.get(first.id).schedule == first.schedule
-
-
-def test_a_method_stays_as_it_is() -> None:
-    """A bound method cannot carry attributes: it is registered, and called, without a handle."""
-    app = App()
-
-    class Greeter:
-        def greet(self) -> str:
-            return "hello"
-
-    greeter = Greeter()
-    assert app.handler("greet")(greeter.greet)() == "hello"
-    assert not hasattr(greeter.greet, "create")
 
 
 def test_calls_by_the_function_have_the_annotated_result() -> None:

@@ -11,18 +11,6 @@ from cloudsched.errors import UnknownHandler
 BUILT_IN = builtin_handler("cloudsched.echo", lambda payload: payload, takes_context=False)
 
 
-def test_a_view_sees_what_is_registered_after_it_was_made() -> None:
-    """Handlers, hooks and the mail template that the code registers later are in every view, whichever registers."""
-    registry = Registry()
-    users, extended = registry.for_users(), registry.with_builtin(BUILT_IN)
-    registry.register("remind", access="users")(lambda: "reminded")
-    extended.register("report")(lambda: "reported")
-    registry.registrations.mail_template = str
-    assert [handler.name for handler in users] == ["remind"]
-    assert [handler.name for handler in registry] == [handler.name for handler in extended] == ["remind", "report"]
-    assert users.registrations.mail_template is extended.registrations.mail_template is str
-
-
 def test_a_view_changes_nothing_of_the_registry() -> None:
     """A view for users leaves the registry open for servers, and a built-in handler of a view is in no other."""
     registry = Registry()

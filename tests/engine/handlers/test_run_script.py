@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
 
 import pytest
-from pydantic import AfterValidator
 from tests.engine.handlers.script_harness import (
     DAY,
     CompromisedInterpreter,
-    Found,
     ToolApp,
     error_parts,
     run,
@@ -163,18 +160,6 @@ def test_arguments_that_a_tool_does_not_accept_are_refused(
     assert tools.did == ["lookup 2"]
 
 
-def test_a_script_gets_the_recorded_results_of_its_tools(tools: ToolApp) -> None:
-    """They are not parsed by the annotations, which may differ between processes, as the order of a set does."""
-
-    @tools.app.handler("turned", tool=True)
-    def turned() -> Annotated[list[int], AfterValidator(lambda given: [*reversed(given)])]:
-        return [1, 2]
-
-    tools.app.handler("shortened", tool=True)(lambda: Longer(name="Ada", owner="ada", more=True))
-    source = "return [await tools.turned(), await tools.shortened()]"
-    assert run(tools, source).content == [[1, 2], {"name": "Ada", "owner": "ada", "more": True}]
-
-
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize(("number", "is_exact"), [(2**53, True), (-(2**53), True), (2**53 + 1, False), (2**62, False)])
 def test_no_number_changes_on_its_way_through_a_script(
@@ -192,26 +177,6 @@ def test_no_number_changes_on_its_way_through_a_script(
     assert content == {"n": number} if is_exact else content[:2] == ["InvalidInput", "SUCCEEDED"]
     assert is_exact or "result.n: is an integer beyond 2^53" in content[2]
     assert tools.did == ["count 1"]
-
-
-class Longer(Found):
-    """A result with more fields than the tool's annotation has."""
-
-    more: bool
-
-
-@pytest.mark.parametrize("replay", [False, True])
-def test_a_call_started_before_an_exception_is_made(tools: ToolApp, *, replay: bool) -> None:
-    """The log is kept as well: the way a script ends does not undo what it did before."""
-    source = "await tools.lookup({id: 4}); tools.lookup({id: 5}); log('soon over'); throw new Error('over')"
-    with script_task(tools, source, replay=replay) as (sim, task):
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        made = [call.task.id for call in tools.app.tree(task.id).children]
-    assert error_parts(execution) == ("ScriptFailed", "The script failed in line 1: Error: over")
-    assert tools.did == ["lookup 4", "lookup 5"]
-    assert [step.child for step in execution.steps if step.child] == made
-    assert [step.text for step in execution.progress] == ["soon over"]
 
 
 def test_the_log_is_bounded(tools: ToolApp) -> None:

@@ -131,18 +131,6 @@ def test_the_call_that_made_a_script_fail_is_made_again(tools: ToolApp, catch: s
     assert (execution.content, tools.did) == ("done", ["lookup 2"])
 
 
-@pytest.mark.parametrize("before", ["1", "'no number'"])
-def test_a_script_whose_call_was_refused_can_be_fixed(tools: ToolApp, before: str) -> None:
-    """A refusal that it caught stays; the call that it failed with is requested again, with the new arguments."""
-    source = f"await tools.lookup({{id: {before}}}).catch(() => 1); return (await tools.lookup({{id: 'x'}})).name"
-    with script_task(tools, source) as (sim, task):
-        sim.run_until_idle(timedelta(days=366))
-        assert "payload.id" in error_parts(sim.executions(task.id)[0])[1]
-        execution = fix_and_retry(tools, sim, task, source.replace("'x'", "2"))
-    assert (execution.status, execution.content) == ("SUCCEEDED", "customer 2")
-    assert tools.did == (["lookup 1", "lookup 2"] if before == "1" else ["lookup 2"])
-
-
 class RepeatingInterpreter(CompromisedInterpreter):
     """An interpreter that requests refused calls, regardless of its list of tools."""
 
@@ -175,17 +163,6 @@ EDITS = [
     ("await tools.lookup({id: 2}); await sleep(86400); return 'after'", "JournalMismatch"),
     ("return 'after'", "JournalMismatch"),
 ]
-
-
-@pytest.mark.parametrize("after", [each for each, _ in EDITS])
-def test_a_sleeping_script_goes_on_as_it_began(tools: ToolApp, after: str) -> None:
-    """An edit of the script concerns later runs, as with any handler."""
-    with script_task(tools, BEFORE.replace("return before", "return 'before'")) as (sim, task):
-        sim.advance(timedelta(hours=1))
-        tools.app.update(task.id, script={"source": after})
-        sim.run_until_idle(timedelta(days=366))
-        (execution,) = sim.executions(task.id)
-        assert (execution.content, tools.did) == ("before", ["lookup 1"])
 
 
 @pytest.mark.parametrize(("after", "outcome"), EDITS)
@@ -262,14 +239,6 @@ def test_a_script_that_does_not_compile_is_refused_and_not_stored(tools: ToolApp
         assert sim.counts.commits == before
 
 
-def test_a_script_is_compiled_once(tools: ToolApp) -> None:
-    """An edit of another field, or another task with the same script, starts no process."""
-    with script_task(tools, "return 'only once'") as (_, task):
-        tools.app.container.replace(interpreter=None)
-        tools.app.update(task.id, title="Other")
-        tools.app.create(owner="ada", title="T", script={"source": "return 'only once'"})
-
-
 @pytest.mark.usefixtures("sim")
 def test_only_scripts_are_refused_without_the_package(tools: ToolApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint has the command that installs the package."""
@@ -304,14 +273,3 @@ def test_an_invalid_script_draft_is_refused(tools: ToolApp, fields: dict[str, An
     with pytest.raises(InvalidInput) as refused:
         tools.app.put(TaskDraft.from_wire({"owner": "ada", "title": "T", **fields}))
     assert refused.value.field == field
-
-
-def test_a_task_can_change_between_a_handler_and_a_script(tools: ToolApp) -> None:
-    """An edit that removes the one and sets the other does it."""
-    with script_task(tools, "return 1") as (_, task):
-        changed = tools.app.patch(task.id, {"script": None, "handler": "secret"})
-        assert (changed.handler, changed.script) == ("secret", None)
-        changed = tools.app.patch(task.id, {"handler": None, "script": {"source": "return 2"}})
-        assert changed.handler == "cloudsched.script"
-        changed = tools.app.patch(task.id, {"script": None, "children": [{"handler": "secret"}]})
-        assert (changed.handler, changed.script) == ("cloudsched.children", None)

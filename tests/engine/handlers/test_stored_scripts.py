@@ -256,15 +256,6 @@ def test_a_deleted_script_ends_what_is_under_way_and_no_more(scripts: ScriptStor
     assert scripts.sim.executions(task.id)[-1].content == 2
 
 
-def test_a_version_grows_with_the_code_and_not_with_its_description(scripts: ScriptStore) -> None:
-    """Writing the same again changes nothing but when it was written."""
-    assert scripts.put("a", "return 1").version == 1
-    assert scripts.put("a", "return 1", description="One").version == 1
-    assert scripts.put("a", "return 1", description="One", tools=["double"]).version == 2
-    assert scripts.put("a", "return 2", tools=["double"]).version == 3
-    assert [(each.name, each.version) for each in scripts.stored.list("ada")] == [("a", 3)]
-
-
 def test_a_large_script_is_kept_for_what_is_under_way(scripts: ScriptStore) -> None:
     """One of 64 KiB is replayed after its stored form has changed."""
     tail = f"await sleep({DAY}); return 1 //"

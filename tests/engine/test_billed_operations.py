@@ -214,12 +214,3 @@ def test_a_sweep_that_finds_nothing_costs_one_read(sim: Simulation) -> None:
     before = sim.counts.copy()
     sim.app.sweep()
     assert sim.counts.since(before) == Counts(reads=1)
-
-
-def test_counts_can_be_added_and_compared() -> None:
-    """A copy does not change while counting continues."""
-    counts = Counts()
-    counts.add(reads=2, writes=1)
-    before = counts.copy()
-    counts.add(reads=1, commits=1, dispatches=3)
-    assert counts.since(before) == Counts(reads=1, commits=1, dispatches=3)

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.tasks import follow_changes
-from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.errors import InvalidSchedule
 from cloudsched.testing import Simulation
 
 AT_NINE = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="owner")
@@ -185,16 +185,6 @@ def test_an_owner_without_a_zone_is_refused(sim: Simulation) -> None:
     assert follow(sim).schedule.timezone == "UTC"
 
 
-def test_a_person_who_is_gone_leaves_the_zone_and_one_who_comes_back_brings_another(at_home: Simulation) -> None:
-    """The tasks keep the zone that they have until the person is written again."""
-    follow(at_home)
-    at_home.app.container.people.delete("ada", by=OWN_CODE)
-    at_home.advance(SETTLE)
-    assert at_home.app.get("t").schedule.timezone == BERLIN
-    be_in(at_home, TOKYO)
-    assert at_home.app.get("t").schedule.timezone == TOKYO
-
-
 def test_all_that_is_stored_of_a_person_has_its_links_too(at_home: Simulation) -> None:
     """Erasing leaves no link to the tasks that followed."""
     follow(at_home)
@@ -235,25 +225,6 @@ def test_what_cannot_follow_is_refused(fields: dict[str, Any], field: str) -> No
     assert caught.value.field == field
 
 
-def test_words_say_it(at_home: Simulation) -> None:
-    """Tomorrow is the owner's, in words as with the field beside them."""
-    be_in(at_home, "Pacific/Kiritimati")
-    all_given: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("words", {"schedule": "tomorrow at 9, wherever I am"}),
-        ("field", {"schedule": "tomorrow at 9", "timezone": "owner"}),
-        ("cron", {"schedule": "0 9 2 12 *", "timezone": "owner"}),
-    )
-    for task_id, given in all_given:
-        task = at_home.app.create(id=task_id, owner="ada", handler="remind", title="x", **given)
-        assert task.schedule.follows_owner
-        assert task.schedule.timezone == "Pacific/Kiritimati"
-        assert task.next_execution_time == datetime(2027, 12, 1, 19, tzinfo=UTC)
-    changed = at_home.app.update("words", schedule="make it 10 instead")
-    assert changed.schedule.follows_owner
-    assert changed.next_execution_time == datetime(2027, 12, 1, 20, tzinfo=UTC)
-    assert not at_home.app.update("words", schedule="make it 10 in Berlin").schedule.follows_owner
-
-
 def test_a_follow_up_cannot_follow(at_home: Simulation) -> None:
     """Nothing would link it to its owner: the run fails with what to do instead."""
 
@@ -266,11 +237,3 @@ def test_a_follow_up_cannot_follow(at_home: Simulation) -> None:
     (run,) = at_home.executions("c")
     assert run.error is not None
     assert "follow" in run.error.message
-
-
-def test_the_error_of_a_wrong_draft_comes_first(sim: Simulation) -> None:
-    """A task that is refused anyway writes no link."""
-    sim.app.container.people.put("ada", PersonSpec(timezone=BERLIN), by=OWN_CODE)
-    with pytest.raises(InvalidInput):
-        follow(sim, max_runs=0)
-    assert not sim.app.container.store.records.list(CalendarLink, zone_key("ada"), limit=5)

@@ -12,12 +12,11 @@ from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.domain.transitions.outcome import Done, Retry
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.pull.offers import THIS_PROCESS, ClaimCaller, WorkerClaim, WorkerFilter
-from cloudsched.testing import START, Simulation
+from cloudsched.testing import Simulation
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-AT_ONCE = Schedule.once(START + SECOND)
 
 DONE = AttemptReport(Done("done"))
 FAILED = AttemptReport(Retry("no"), ExecutionError(type="ValueError", message="no"))

@@ -67,18 +67,6 @@ def test_a_task_with_a_skill_goes_only_to_workers_that_have_it(sim: Simulation) 
     assert require_claim(sim, "metal", "cuda").stored.task.id == "cuda"
 
 
-def test_a_claim_returns_at_most_its_limit(sim: Simulation) -> None:
-    """The other offers remain for other workers."""
-    for number in range(5):
-        offer(sim, f"t{number}")
-    sim.advance(MINUTE)
-    assert [len(claim_all(sim, limit)) for limit in (2, 100, 1)] == [
-        2,
-        3,
-        0,
-    ]
-
-
 def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
     """Offers of handlers that it lacks or of other owners are skipped, however many come first."""
     for number in range(30):
@@ -176,17 +164,6 @@ def test_a_run_that_no_worker_claimed_in_time_is_expired(sim: Simulation) -> Non
     (record,) = sim.executions("a")
     assert (record.status, record.message) == ("EXPIRED", "No worker took it within 1:00:00.")
     assert sim.app.get("a").status is TaskStatus.EXPIRED
-
-
-def test_an_expiration_beyond_the_horizon_of_the_queue_is_kept(sim: Simulation) -> None:
-    """The dispatch that expires the run crosses the horizon by hops, like any distant dispatch."""
-    offer(sim, "a", expiration=timedelta(days=100))
-    sim.advance(timedelta(days=100))
-    assert statuses(sim, "a") == []
-    sim.advance(2 * SECOND)
-    (record,) = sim.executions("a")
-    assert record.status == "EXPIRED"
-    assert record.finished_at == record.scheduled_for + timedelta(days=100)
 
 
 def test_a_run_that_has_started_does_not_expire(sim: Simulation) -> None:

@@ -13,7 +13,7 @@ from tests.instants import spread
 from cloudsched import Context, Task
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.calendar import Calendar, CalendarLink, HolidaySource
+from cloudsched.domain.documents.calendar import Calendar, HolidaySource
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
@@ -153,16 +153,6 @@ def test_a_task_that_is_stored_while_its_calendar_changes_is_found(
     monkeypatch.undo()
     finish_changes(sim)
     assert holiday not in list_days(sim)
-
-
-def test_links_of_tasks_that_are_gone_are_removed(sim: Simulation) -> None:
-    """A calendar's changes do not look for deleted tasks for ever."""
-    put(sim, "fr")
-    create(sim)
-    sim.app.delete("t")
-    put(sim, "fr", FAR)
-    finish_changes(sim)
-    assert not sim.app.container.store.records.list(CalendarLink, "fr", limit=5)
 
 
 def test_nobody_uses_or_shadows_another_owners_calendar(sim: Simulation) -> None:

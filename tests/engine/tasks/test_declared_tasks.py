@@ -213,17 +213,6 @@ def test_a_pause_by_a_person_outlives_the_return_of_a_declaration(moment: str) -
         assert compare(app) == []
 
 
-def test_a_pause_ends_with_its_resumption() -> None:
-    """A later pause by a person is not mistaken for the earlier one of a missing declaration."""
-    app = declaring("every day at 9")
-    with Simulation(app):
-        known = forget(app)
-        app.resume("report")
-        app.pause("report")
-        declarations(app).update(known)
-        assert compare(app) == []
-
-
 class Killed(BaseException):
     """The process ends here."""
 

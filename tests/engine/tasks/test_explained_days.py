@@ -11,7 +11,6 @@ from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Reason
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START
 
 DAILY = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="Europe/Paris")
@@ -67,29 +66,6 @@ def test_a_pause_is_told_from_its_beginning_to_its_end(scene: Scene) -> None:
         assert Reason.PAUSED not in reasons(ask(scene, START + DAY))
 
 
-def test_the_schedule_of_that_day_counts(scene: Scene) -> None:
-    """A task that runs at nine and was given another schedule since: that day it did run, and was due then."""
-    with scene.sim:
-        scene.create(schedule=DAILY, execution_retention=DAY)
-        scene.sim.advance(5 * DAY)
-        scene.app.patch("t", {"schedule": {"rrule": "FREQ=YEARLY", "timezone": "Europe/Paris"}})
-        scene.sim.advance(3 * DAY)
-        scene.app.container.store.expire(scene.sim.clock.now())
-        found = ask(scene, START + 2 * DAY)
-        assert "at 09:00:00 (Europe/Paris), of which no record is kept" in found.summary
-        assert "Later it was edited" in found.findings[-1].sentence
-
-
-def test_what_is_asked_comes_before_the_rest_of_the_day(scene: Scene) -> None:
-    """Of a task that runs each hour: the run nearest to the instant first."""
-    with scene.sim:
-        scene.create()
-        scene.sim.advance(3 * DAY)
-        at = START + DAY + 7 * HOUR + 5 * MINUTE
-        found = ask(scene, at)
-        assert found.findings[0].at == at
-
-
 def test_a_day_within_an_outage_has_the_record_that_covers_it(scene: Scene) -> None:
     """A week in which nothing ran has one record, of its first day: a day in its midst says so, too, and how many."""
     with scene.sim:
@@ -99,28 +75,6 @@ def test_a_day_within_an_outage_has_the_record_that_covers_it(scene: Scene) -> N
         found = ask(scene, START + 4 * DAY)
         assert "more, up to" in found.summary
         assert Reason.NOT_KEPT not in reasons(found)
-
-
-def test_a_run_that_waited_for_its_lock_says_so(scene: Scene) -> None:
-    """How late it was, and since when it had waited; also on the record, for the waterfall."""
-    with scene.sim:
-        scene.create("holder", pull="gpu", lock_key="printer", schedule=Schedule.once(START + MINUTE))
-        scene.create(lock_key="printer", schedule=Schedule.once(START + 5 * MINUTE))
-        scene.sim.advance(2 * MINUTE)
-        (held,) = scene.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
-        scene.sim.advance(4.5 * MINUTE)
-        parts = scene.app.container
-        attempt = parts.worker_claims.start(held)
-        assert attempt is not None
-        parts.worker_claims.finish(attempt, parts.executor.invoke(attempt))
-        scene.sim.advance(HOUR)
-        found = ask(scene, START)
-        assert found.findings[0].reason is Reason.OUTCOME
-        assert "It waited for its lock since" in found.summary
-        (record,) = scene.app.executions("t").items
-        assert record.attempts[0].lock_waited_since == START + 5 * MINUTE
-        (other,) = scene.app.executions("holder").items
-        assert other.attempts[0].lock_waited_since is None
 
 
 @pytest.mark.parametrize("days", range(-2, 12))

@@ -45,22 +45,6 @@ def test_a_task_needs_only_its_handler(app: App) -> None:
         assert app.update(task.id, title=None).title == "tidy"
 
 
-@pytest.mark.parametrize(
-    ("fields", "title"),
-    [
-        ({"children": [{"handler": "tidy"}]}, "children"),
-        ({"handler": "tidy", "schedule": "remind me to call mum every Sunday at 18:00"}, "call mum"),
-        ({"handler": "tidy", "title": None, "owner": None}, "tidy"),
-    ],
-)
-def test_the_title_says_what_is_run(app: App, fields: dict[str, Any], title: str) -> None:
-    """Words that have a title come first."""
-    with Simulation(app):
-        task = app.create(**fields)
-        assert (task.title, task.owner) == (title, "system")
-        assert TaskDraft(handler="tidy").title == "tidy"
-
-
 def test_a_wrong_handler_is_still_what_is_reported() -> None:
     """A title that cannot be made from it is no second error."""
     for wrong in ({}, {"handler": 5}, {"handler": "x" * 300}):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -144,34 +143,10 @@ def test_a_task_that_never_ran_has_nothing_to_retry(app: App) -> None:
         app.retry(task.id)
 
 
-LATE: dict[str, dict[str, Any]] = {
-    "expired": {"expiration": timedelta(minutes=1)},
-    "skipped": {"catch_up": "none"},
-    "for workers": {"expiration": timedelta(minutes=1), "pull": {"queue": "gpu"}},
-}
-
-
-@pytest.mark.parametrize("why", LATE)
-def test_a_task_paused_while_its_missed_run_is_retried_can_be_resumed(app: App, sim: Simulation, why: str) -> None:
-    """The occurrence, which did not start in time, has been run by then, so the task is COMPLETED when resumed."""
-    app.handler("slow")(lambda: app.pause("t"))
-    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, **LATE[why])
-    if why != "for workers":
-        sim.queue.purge()
-    sim.clock.advance(timedelta(hours=1))
-    sim.advance(timedelta(minutes=5))
-    assert app.get("t").status == "EXPIRED"
-    sim.add_worker("gpu")
-    app.retry("t", sim.executions("t")[0].id)
-    sim.advance(timedelta(minutes=1))
-    assert app.get("t").status == "PAUSED"
-    assert app.resume("t").status == "COMPLETED"
-
-
 def test_a_task_that_expired_before_it_was_paused_is_expired_when_resumed(app: App, sim: Simulation) -> None:
     """Its only occurrence came due and expired unseen: the pause records it, and resuming ends the task."""
     app.handler("slow")(lambda: None)
-    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, **LATE["expired"])
+    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, expiration=timedelta(minutes=1))
     sim.queue.purge()
     sim.clock.advance(timedelta(hours=1))
     assert app.pause("t").status == "PAUSED"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -94,14 +94,6 @@ def test_a_draft_without_an_app_does_not_read_words() -> None:
         TaskDraft.of(owner="ada", title="T", handler="tick", schedule="every day at 9")
 
 
-@pytest.mark.parametrize(("settings", "hour"), [({}, 9), ({"default_time": time(8, 30)}, 8)])
-def test_words_without_a_time_take_the_settings_time_of_day(app: App, settings: dict[str, Any], hour: int) -> None:
-    wanted: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick"}
-    with Simulation(app, **settings):
-        task = app.create(**wanted, schedule="every Monday")
-        assert task.next_execution_time == datetime(2027, 1, 4, hour, 30 if settings else 0, tzinfo=UTC)
-
-
 def test_a_question_stores_nothing(app: App) -> None:
     """Its readings are schedules that can be given back as they are."""
     with Simulation(app):
@@ -110,13 +102,3 @@ def test_a_question_stores_nothing(app: App) -> None:
         assert len(caught.value.readings) == 2
         assert all(Schedule.model_validate(each["schedule"]) for each in caught.value.readings)
         assert list(app.tasks().items) == []
-
-
-def test_words_change_the_schedule_that_there_is(app: App) -> None:
-    with Simulation(app) as sim:
-        task = app.create(handler="tick", schedule="every weekday at 9:00", timezone="Europe/Paris")
-        sim.advance(timedelta(days=1))
-        app.update(task.id, schedule="not on Mondays")
-        sim.advance(timedelta(days=6))
-        runs = [f"{each.scheduled_for:%a %H:%M}" for each in sim.executions(task.id)]
-        assert runs == ["Fri 08:00", "Tue 08:00", "Wed 08:00", "Thu 08:00"]

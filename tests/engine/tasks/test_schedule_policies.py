@@ -13,7 +13,6 @@ from tests.instants import spread
 from cloudsched import App, Cancel, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
 from cloudsched.domain.documents.task import Backfill
 from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_changes
-from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
 
@@ -116,35 +115,6 @@ def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], 
     assert sorted((at, (one.finished_at - START) / HOUR) for at, one in ended if one.finished_at) == sorted(ran)
     assert hours(found, "SKIPPED") == skipped
     assert all("overlap" in (one.message or "") for one in found if one.status == "SKIPPED")
-
-
-@pytest.mark.parametrize(
-    ("overlap", "then"),
-    [
-        ("skip", "each is recorded as SKIPPED"),
-        ("buffer", "the latest runs, and each other is recorded as SKIPPED"),
-    ],
-)
-def test_what_comes_due_during_a_run_is_seen_before_that_ends(sim: Simulation, overlap: str, then: str) -> None:
-    """In what explains the task."""
-    answer[:] = [keep_busy(500 * HOUR)]
-    make(overlap=overlap)
-
-    def find_said() -> str:
-        found = explain_task(app.container.store, sim.clock, app.get("t"), shows_holders=True)
-        (said,) = [each.sentence for each in found.findings if each.reason == "OVERLAP"]
-        return said
-
-    sim.advance(1.5 * HOUR)
-    assert "The next occurrence" in find_said()
-    sim.advance(HOUR)
-    assert "has come due again since" in find_said()
-    assert then in find_said()
-    sim.advance(2 * HOUR)
-    asked = explain_task(app.container.store, sim.clock, app.get("t"), shows_holders=True, at=START + 3 * HOUR)
-    told = [each.sentence for each in asked.findings if each.at == START + 3 * HOUR]
-    assert [f"when that has ended, of those that came due meanwhile {then}" in each for each in told] == [True]
-    assert hours(sim.executions("t"), "SKIPPED") == []
 
 
 @pytest.mark.parametrize("mode", ["latest", "all", "none"])

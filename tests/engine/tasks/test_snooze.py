@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import claim, finish, require_claim
 
 from cloudsched import App, Context, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -146,27 +145,6 @@ def test_what_has_nothing_to_snooze_says_so(sim: Simulation, state: str) -> None
     assert Verb.SNOOZE not in find_task_verbs(sim.app.get("t"), lambda: sim.now, OWN_CODE.actor)
 
 
-DURATIONS: dict[str | timedelta, timedelta] = {
-    "PT2H": 2 * HOUR,
-    "10 minutes": 10 * MINUTE,
-    "in 10 minutes": 10 * MINUTE,
-    "1 hour and 30 minutes": 90 * MINUTE,
-    "tomorrow at 9:00": DAY + 8 * HOUR,
-    30 * DAY: 30 * DAY,
-    timedelta(seconds=90): timedelta(seconds=90),
-}
-
-
-@pytest.mark.parametrize("duration", DURATIONS, ids=str)
-def test_how_long_may_be_said_in_several_ways(sim: Simulation, duration: str | timedelta) -> None:
-    """Words are of the task's time zone; 30 days are longer than one dispatch may lie ahead."""
-    make(sim, schedule={"rrule": "FREQ=YEARLY", "dtstart": "2027-01-01T01:00:00", "timezone": "Europe/Paris"})
-    sim.advance(timedelta(0))
-    sim.app.snooze("t", duration)
-    sim.advance(31 * DAY)
-    assert [when for when, why in ran(sim) if why == "SNOOZE"] == [START + DURATIONS[duration]]
-
-
 @pytest.mark.parametrize(
     "duration",
     ["PT0S", "now", "every day at 9", "blue", "", "yesterday", 30 * DAY + MINUTE, timedelta(0), -HOUR],
@@ -189,17 +167,3 @@ def test_a_run_that_is_under_way_can_be_snoozed(sim: Simulation) -> None:
     sim.advance(HOUR)
     assert ran(sim) == [(at(0), "SCHEDULE"), (at(10), "SNOOZE")]
     assert sim.app.get("t").status is TaskStatus.COMPLETED
-
-
-def test_a_snooze_that_workers_are_offered_is_taken_back_when_it_is_moved(sim: Simulation) -> None:
-    """It is offered again at its new instant, and not before."""
-    make(sim, schedule="now", pull="gpu")
-    sim.advance(MINUTE)
-    finish(sim, require_claim(sim))
-    sim.app.snooze("t", MINUTE)
-    sim.advance(2 * MINUTE)
-    assert sim.app.get("t").offer is not None
-    assert sim.app.snooze("t", 5 * MINUTE).offer is None
-    assert claim(sim) is None
-    sim.advance(6 * MINUTE)
-    assert require_claim(sim).run.trigger is Trigger.SNOOZE

@@ -61,6 +61,21 @@ def test_a_second_operation_at_the_same_time_is_refused(app: App, name: str, *, 
     assert execution.error.message.startswith(expected)
 
 
+def test_a_task_group_is_told_as_well(app: App) -> None:
+    """The refusal, and not the group that asyncio wraps it in, ends the attempt."""
+
+    @app.handler("work", retry=3)
+    async def work(ctx: AsyncContext) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ctx.step("a", nothing))
+            group.create_task(ctx.step("b", nothing))
+
+    execution = run(app)
+    assert execution.error is not None
+    assert execution.error.type == "WorkflowError"
+    assert "ctx.step('b') is requested while ctx.step('a')" in execution.error.message
+
+
 @pytest.mark.parametrize("replay", [False, True])
 def test_a_task_group_beside_one_operation_is_allowed(app: App, *, replay: bool) -> None:
     """A suspension passes through the group; what runs beside the operation is the handler's own matter."""

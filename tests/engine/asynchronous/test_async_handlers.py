@@ -308,6 +308,17 @@ def test_async_hooks_are_run(app: App, *, own: bool) -> None:
     assert seen == ["work FAILED"]
 
 
+def test_a_context_annotation_is_enough(app: App) -> None:
+    """An async handler gets an AsyncContext under either name."""
+
+    @app.handler("work")
+    async def work(ctx: Context) -> str:
+        await pause()
+        return type(ctx).__name__
+
+    assert run(app).content == "AsyncContext"
+
+
 def test_blocking_code_on_the_loop_is_refused_by_name(app: App) -> None:
     """Running a coroutine from the loop's own thread would wait for itself forever."""
 

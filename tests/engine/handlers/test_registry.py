@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 from tests.cases import try_each
 
-from cloudsched import App, Context, RetryPolicy, Settings
+from cloudsched import App, Context, Settings
 from cloudsched.errors import InvalidPayload, Misconfigured
 
 if TYPE_CHECKING:
@@ -86,16 +86,6 @@ def test_an_option_that_no_task_could_be_stored_with_is_refused(option: dict[str
     """The defaults of a handler are held to the limits of the task's own fields."""
     with pytest.raises(Misconfigured, match="it"):
         App(Settings()).handler("it", **option)
-
-
-@pytest.mark.parametrize(
-    ("retry", "most"), [(None, None), (True, 3), (False, 0), (5, 5), (RetryPolicy(max_retries=7), 7)]
-)
-def test_retry_is_a_policy_a_number_or_a_switch(app: App, retry: Any, most: int | None) -> None:
-    """`retry` takes True or False, a number of retries, or a RetryPolicy."""
-    app.handler("it", retry=retry)(fine)
-    found = app.container.registry.get("it").retry
-    assert (found and found.max_retries) == most
 
 
 def test_a_handler_without_a_payload_refuses_one(app: App) -> None:

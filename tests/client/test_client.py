@@ -55,6 +55,7 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     assert client.resume(task.id).status is TaskStatus.ACTIVE
     assert client.update(task.id, etag=client.get(task.id).etag, title="New", until=None).title == "New"
     assert client.upcoming(task.id, 2) == client.preview(DAILY, 2)
+    assert client.describe_schedule("every day at 9", timezone="UTC").description == "every day at 09:00, UTC"
     sim.advance(timedelta(days=3))
     client.trigger(task.id)
     client.backfill(task.id, datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))

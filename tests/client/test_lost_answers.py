@@ -164,8 +164,6 @@ def _pass_on(flaky: Flaky, *, loses: bool) -> Callable[[], Response]:
 CHANGES: dict[str, Callable[[Client, str], Any]] = {
     "EDITED": lambda client, _: client.update("t", schedule={"delay": "PT5H"}),
     "PAUSED": lambda client, _: client.pause("t"),
-    "PAUSED in a shell": lambda _, url: _type(url, "pause"),
-    "PAUSED on the page": lambda _, url: act(_show(url), "t", "pause", {}),
     "RESUMED": lambda client, _: client.resume("t"),
     "CANCELLED": lambda client, _: client.cancel("t"),
     "TRIGGERED on the page": lambda _, url: act(_show(url), "t", "trigger", {}),
@@ -173,7 +171,6 @@ CHANGES: dict[str, Callable[[Client, str], Any]] = {
     "RETRIED in a shell": lambda _, url: _type(url, "retry"),
     "RETRIED on the page": lambda _, url: act(_show(url), "t", "retry", {}),
     "BACKFILLED": lambda client, _: client.backfill("t", PAST, PAST),
-    "BACKFILLED in a shell": lambda _, url: _type(url, "backfill", PAST.isoformat(), PAST.isoformat()),
     "SNOOZED on the page": lambda _, url: act(_show(url), "t", "snooze", {}),
 }
 

@@ -25,7 +25,6 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.responses import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.engine.tasks.explanations import explain_task
 from cloudsched.errors import Misconfigured, QuotaExceeded, Unavailable
 from cloudsched.testing import Simulation
 from cloudsched.web.api.responses import show_person, task_to_json
@@ -33,12 +32,10 @@ from cloudsched.web.api.responses import show_person, task_to_json
 HTML = "<html>Log in to go on.</html>"
 NOT_THE_API: dict[str, Callable[[], Response]] = {
     "a page": lambda: Response(HTML, 200, mimetype="text/html"),
-    "nothing": lambda: Response("", 200),
     "a list": lambda: Response("[]", 200, mimetype="application/json"),
     "too deep": lambda: Response("[" * 100_000, 200, mimetype="application/json"),
     "another object": lambda: Response('{"status": "ok"}', 200, mimetype="application/json"),
     "other lists": lambda: Response('{"claims": {}, "results": 7, "tasks": [1], "occurrences": [{}]}', 200),
-    "no page": lambda: Response(HTML, 404, mimetype="text/html"),
     "a redirect": lambda: Response("", 302, headers={"Location": "https://login.example"}),
 }
 CALLS: dict[str, Callable[[Client], object]] = {
@@ -50,12 +47,9 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "pause": lambda client: client.pause("t"),
     "send_event": lambda client: client.send_event("t", "go"),
     "tree": lambda client: client.tree("t"),
-    "explain": lambda client: client.explain("t"),
-    "upcoming": lambda client: client.upcoming("t"),
     "executions": lambda client: list(client.executions("t")),
     "execution": lambda client: client.execution("t", "x"),
     "inbox": lambda client: list(client.inbox("ada")),
-    "preview": lambda client: client.preview(DAILY),
     "claim": lambda client: client.claim("gpu"),
 }
 
@@ -180,7 +174,6 @@ def test_the_client_reads_by_the_models_that_the_api_answers_with(app: App, cont
         ("deliveryChannels", ["PIGEON"]),
         ("schedule", {"at": "when the moon is full"}),
         ("retry", {"maxRetries": "endless"}),
-        ("parent", 7),
     ],
 )
 def test_a_value_that_only_a_newer_api_knows_is_kept(content: dict[str, Any], field: str, value: object) -> None:
@@ -210,12 +203,3 @@ def test_what_is_no_task_is_refused(content: dict[str, Any], field: str, value: 
     assert TaskView.from_response(content).priority is Priority.NORMAL
     with pytest.raises(Unavailable, match="it is not a task"):
         TaskView.from_response({**content, field: value})
-
-
-def test_a_reason_that_only_a_newer_api_knows_is_kept(app: App, content: dict[str, Any]) -> None:
-    """Its sentence says what there is to say."""
-    parts = app.container
-    sent = explain_task(parts.store, parts.clock, app.get(content["id"]), shows_holders=True).to_wire()
-    sent["findings"][0]["reason"] = "eclipse"
-    explanation = reader(ExplanationView)(sent)
-    assert (explanation.findings[0].reason, explanation.summary) == ("eclipse", sent["summary"])

@@ -44,13 +44,6 @@ def test_what_a_user_does_sends_mail_to_no_new_address(door: Door, act: Act) -> 
                 assert {*mail_all(world)} <= ({"ada@example.com"} if is_proven else set()), who
 
 
-def test_the_doors_that_write_people_are_tried() -> None:
-    """They are these; each other door says why it has no words for it."""
-    writes = next(each for each in PEOPLE_ACTS if each.name == "put a verified address")
-    tried = [each.name for each in ALL_DOORS if each.why_not(writes) is None]
-    assert {FRONT.name, "the API through delegate", "the API through admin"} <= {*tried}
-
-
 @pytest.mark.parametrize("stored", [None, False, True])
 @pytest.mark.parametrize("says", [None, False, True])
 @pytest.mark.parametrize("address", [VICTIM, "ada@example.com", "Ada@example.com"])
@@ -92,14 +85,3 @@ def test_an_export_that_is_put_back_verifies_nothing() -> None:
         with pytest.raises(CloudschedError, match="Only an admin"):
             ada.put_person("ada", **kept)
         assert mail_all(world) == []
-
-
-def test_the_record_says_why_there_was_no_mail() -> None:
-    """In words that say what is missing."""
-    with WORLDS.enter("own", "records") as (world, _):
-        made = world.app.create(owner="ada", title="T", handler="open", payload={}, delivery_channels=["EMAIL"])
-        world.sim.advance(timedelta(minutes=1))
-        (execution,) = world.sim.executions(made.id)
-        (report,) = world.app.deliveries(made.id, execution.id)
-        assert report.status == "SUPPRESSED"
-        assert "neither their ID token nor a server has said that it is theirs" in str(report.reason)

@@ -148,11 +148,3 @@ def test_a_phrase_that_is_no_whole_schedule_and_no_change_of_this_one_is_refused
         with pytest.raises(InvalidInput):
             world.app.update(made.id, schedule=text)
         assert world.app.get(made.id) == made
-
-
-def test_an_instant_is_the_same_everywhere() -> None:
-    """Another zone only shows it."""
-    with WORLDS.enter("own", "none") as (world, _):
-        made = world.app.create(owner="ada", handler="open", schedule="2027-03-01T09:00:00Z", timezone=HOME)
-        moved = world.app.update(made.id, timezone=AWAY)
-        assert (moved.next_execution_time, moved.timezone) == (made.next_execution_time, AWAY)

@@ -75,8 +75,6 @@ class Unusual(BaseException):
         (Cancel("nothing to do"), "CANCELLED", "cancelled"),
         (RuntimeError("boom"), "RETRYING", "retrying"),
         (SystemExit(3), "RETRYING", "retrying"),
-        (KeyboardInterrupt(), "RETRYING", "retrying"),
-        (GeneratorExit(), "RETRYING", "retrying"),
         (Unusual("odd"), "RETRYING", "retrying"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -238,30 +237,6 @@ def test_lists_and_changes_say_the_same(world: World) -> None:
     paused = world.ask("ada", "POST", "/v1/tasks/t1/pause").get_json()
     assert "resume" in paused["allowedVerbs"]
     assert "pause" not in paused["allowedVerbs"]
-
-
-def test_tree_says_of_each_member_what_it_says_alone(world: World) -> None:
-    """The task at the top and its calls have the verbs that each has alone: a user may not change a call."""
-    top = world.copy(world.create("users'"), {"has_children": True})
-    world.copy(world.create("code's call"), {"parent": CALL.model_copy(update={"task_id": top})})
-    for who in ("ada", "viewer", "root"):
-        tree = world.ask(who, "GET", f"/v1/tasks/{top}/tree").get_json()
-        (child,) = tree["children"]
-        for member in (tree["task"], child["task"]):
-            alone = world.ask(who, "GET", f"/v1/tasks/{member['id']}").get_json()
-            assert member["allowedVerbs"] == alone["allowedVerbs"]
-        assert bool(child["task"]["allowedVerbs"]) == (who == "root")
-
-
-def test_claim_says_what_the_worker_may_do_with_the_task(world: World) -> None:
-    """A user who claims may edit the own task, a worker's key may not change any."""
-    handlers = world.sim.app.container.registry.registrations.handlers
-    handlers["open"] = replace(handlers["open"], user_queues=frozenset({"gpu"}))
-    for who in ("ada", "worker"):
-        world.copy(world.create("for workers"), {"defined_by": Requesters.USERS})
-        world.sim.advance(timedelta(hours=1, minutes=5))  # until the sweep has offered it
-        (claim,) = world.ask(who, "POST", "/v1/queues/gpu/claim", {"limit": 1}).get_json()["claims"]
-        assert bool(claim["task"]["allowedVerbs"]) == (who == "ada")
 
 
 def test_executions_of_all_tasks_say_what_is_known_without_reading_their_tasks(world: World) -> None:

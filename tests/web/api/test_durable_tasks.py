@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +22,6 @@ from cloudsched.errors import (
     InvalidPayload,
     NotAllowed,
     NotAwaited,
-    NotFound,
 )
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
@@ -160,51 +158,6 @@ def test_a_refused_event_does_not_outdate_what_others_have_seen(client: Client, 
     assert call("POST", "/v1/tasks/w/events/aproved", {}).status_code == 409
     body = {"payload": {"by": "grace"}}
     assert call("POST", "/v1/tasks/w/events/approved", body, headers={"If-Match": seen}).status_code == 200
-
-
-def test_the_tree_is_one_call_and_is_drawn(client: Client, url: str, sim: Simulation) -> None:
-    client.create(**WHOLE)
-    sim.advance(timedelta(minutes=1))
-    tree = client.tree("w")
-    assert [branch.task.payload["n"] for branch in tree.children] == [0, 1, 2]
-    alone = client.get(tree.children[0].task.id).to_wire()
-    assert alone == tree.children[0].task.to_wire()
-    with pytest.raises(NotFound):
-        client.tree("none")
-
-    def run(*words: str) -> str:
-        return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words]).stdout
-
-    drawn = run("tree", "w").splitlines()
-    assert drawn[0].split() == ["ACTIVE", "whole", "w"]
-    calls = [line.split()[:3] for line in drawn if line.startswith(("├", "└"))]  # the other lines are steps
-    assert calls == [[mark, "COMPLETED", "part"] for mark in ("├──", "├──", "└──")]
-    assert len(json.loads(run("tree", "w", "--json"))["children"]) == 3
-    assert len(client.tree("w", sim.executions("w")[0].id).children) == 3
-    assert client.tree("w", "20200101T000000Z").children == ()
-    assert "sent approved" in run("send", "w", "approved", "--payload", '{"by": "grace"}')
-    sim.advance(timedelta(minutes=1))
-    assert client.get("w").status == "COMPLETED"
-
-
-def test_a_tree_that_is_too_large_is_cut(
-    client: Client, url: str, sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each node says how many calls of it are left out, and the drawing what to ask for instead."""
-    monkeypatch.setattr("cloudsched.engine.child_tasks.MAX_TREE", 2)
-    client.create(**WHOLE)
-    sim.advance(timedelta(minutes=1))
-    tree = client.tree("w")
-    assert (len(tree.children), tree.omitted_children) == (2, 1)
-    assert [branch.omitted_children for branch in tree.children] == [0, 0]
-    (execution,) = sim.executions("w")
-
-    def draw_tree(*words: str) -> str:
-        said = CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, "tree", "w", *words])
-        return said.stdout.splitlines()[-1]
-
-    assert draw_tree() == "└── … 1 more, see cloudsched tasks tree w --execution ID"
-    assert draw_tree("--execution", execution.id) == "└── … 1 more"
 
 
 def test_children_are_their_task_s_owner_s(call: Call, sim: Simulation) -> None:

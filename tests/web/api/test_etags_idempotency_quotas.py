@@ -133,8 +133,6 @@ def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greet
         ([], "tasks"),
         ([{}] * (MAX_BATCH + 1), "tasks"),
         ({}, "tasks"),
-        (None, "tasks"),
-        ("x", "tasks"),
         ([{}, 1], "tasks.1"),
     ],
 )

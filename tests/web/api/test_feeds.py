@@ -131,30 +131,6 @@ def test_a_feed_has_what_it_is_for(
     assert {str(each["SUMMARY"]) for each in read_events(call("GET", new_feed(call, **filters)).text)} == shown
 
 
-def test_a_feed_says_what_it_leaves_out(call: Call, greeting: dict[str, Any]) -> None:
-    """A task that runs every minute shows its next 200 occurrences, and the calendar's description says so."""
-    every_minute = {"rrule": "FREQ=MINUTELY", "timezone": "UTC"}
-    call("POST", "/v1/tasks", {**greeting, "title": "Busy", "schedule": every_minute})
-    text = call("GET", new_feed(call)).text
-    assert len(read_events(text)) == 200
-    about = str(Calendar.from_ical(text)["X-WR-CALDESC"])
-    assert "200 coming occurrences of each task at most" in about
-
-
-def test_a_feed_says_that_it_leaves_out_the_first_of_many_runs(
-    call: Call, sim: Simulation, greeting: dict[str, Any]
-) -> None:
-    """It shows the last hundred, and of exactly a hundred none is left out."""
-    call("POST", "/v1/tasks", {**greeting, "id": "t", "title": "Often", "schedule": {"rrule": "FREQ=HOURLY;COUNT=101"}})
-    path, left_out = new_feed(call), "It shows 100 past"
-    sim.advance(timedelta(hours=99, minutes=30))
-    assert (len(sim.executions("t")), left_out in call("GET", path).text) == (100, False)
-    sim.advance(timedelta(hours=1))
-    text = call("GET", path).text
-    assert len(read_events(text)) == 100
-    assert left_out in str(Calendar.from_ical(text)["X-WR-CALDESC"])
-
-
 def test_a_feed_of_large_records_says_that_it_leaves_some_out(
     call: Call, sim: Simulation, greeting: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -88,27 +87,6 @@ def test_edit_shows_small_values_and_names_private_ones(world: ApiWorld) -> None
         "description": {},
     }
     assert PRIVATE not in world.ask("root", f"/v1/tasks/{task_id}/history", method="GET").text
-
-
-def test_an_edit_shows_a_schedule_as_it_was_written(world: ApiWorld) -> None:
-    """Without all that a schedule could say, which would be too long to be shown."""
-    task_id = create(world, schedule={"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"})
-    later = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T10:00:00"}
-    assert world.ask("root", f"/v1/tasks/{task_id}", {"schedule": later}, "PATCH").status_code == 200
-    (edited,) = read(world, task_id)[1:]
-    (shown,) = [json.loads(each["after"]) for each in edited["fields"] if each["field"] == "schedule"]
-    assert set(shown) <= {"rrule", "dtstart", "timezone"}
-
-
-def test_retry_and_trigger_name_their_execution(world: ApiWorld) -> None:
-    """The entry of a retry or a trigger leads to the execution."""
-    task_id = create(world, payload={"fails": True}, retry={"maxRetries": 0})
-    world.ask("ada", f"/v1/tasks/{task_id}/trigger")
-    world.sim.advance(timedelta(minutes=1))
-    assert world.ask("ada", f"/v1/tasks/{task_id}/retry").status_code == 200
-    _, triggered, retried = read(world, task_id)
-    assert retried["action"] == "RETRIED"
-    assert triggered["executionId"] == retried["executionId"]
 
 
 def test_scheduler_notes_that_it_paused_a_task(world: ApiWorld) -> None:

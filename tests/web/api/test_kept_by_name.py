@@ -17,14 +17,11 @@ DAYS = {
     ("body", "field"),
     [
         ({"days": [{"date": "2027-13-01"}]}, "days.0.date"),
-        ({"days": [{"date": 0}]}, "days.0.date"),
         ({"days": [{"date": "2027-02-02", "until": "1801526400"}]}, "days.0.until"),
         ({"days": [{"date": "2027-02-02", "until": "2027-02-01"}]}, "days"),
         ({"days": [{"date": "2027-02-02"}], "ics": "BEGIN:VCALENDAR"}, "ics"),
         ({"ics": "hello"}, "ics"),
         ({"url": "http://169.254.169.254/a.ics"}, "url"),
-        ({"weekdays": ["XX"]}, "weekdays.0"),
-        ({"content": "2027-01-01"}, "content"),
         ({"holidays": {"country": "QQ"}}, "holidays"),
     ],
 )
@@ -40,20 +37,6 @@ def test_a_name_that_a_calendar_cannot_have_is_refused(call: Call, name: str) ->
     """Names are 1 to 64 letters, digits, hyphens and underscores, and no one else's."""
     answer = call("PUT", f"/v1/calendars/{name}", DAYS)
     assert (answer.status_code, answer.get_json().get("field")) == (400, "id"), answer.text
-
-
-@pytest.mark.parametrize("start", ["2027-12-23T00:00:00Z", "2027-12-24T00:00:00Z"])
-def test_a_preview_says_where_a_calendars_dates_end(call: Call, start: str) -> None:
-    """Beyond them every day counts as free, so it says so if it shows a day that late; a rule's preview as well."""
-    call("PUT", "/v1/calendars/closed", DAYS)
-    schedule = {"rrule": "FREQ=DAILY;BYHOUR=9", "dtstart": "2027-07-30T09:00:00", "calendars": [{"id": "closed"}]}
-    words = 'every day at 17:00 except on days of "closed"'
-    said = ['Calendar "closed" has no dates from 2027-12-25 on: all later days count as free.']
-    for body, nothing in (({"schedule": schedule}, None), ({"schedule": words, "timezone": "UTC"}, [])):
-        preview = call("POST", "/v1/schedules/preview", {**body, "from": start, "count": 1}).get_json()
-        is_beyond = preview["occurrences"][0]["utc"] > "2027-12-25"
-        assert is_beyond == (start > "2027-12-24")
-        assert preview.get("assumptions") == (said if is_beyond else nothing), preview
 
 
 def test_a_preview_and_a_task_respect_calendars_and_do_not_show_the_days(call: Call, greeting: dict[str, Any]) -> None:
@@ -97,11 +80,9 @@ def test_a_script_is_put_read_listed_and_deleted(call: Call) -> None:
     ("body", "field"),
     [
         ({}, "source"),
-        ({"source": 1}, "source"),
         ({"source": "return ("}, "source"),
         ({"source": "return 1", "tools": ["no-tool"]}, "tools.0"),
         ({"source": "return 1", "version": 7}, "version"),
-        ({"source": "return 1", "definedBy": None}, "definedBy"),
         ({"source": "x" * 70_000}, "source"),
     ],
 )

@@ -117,21 +117,6 @@ def test_the_api_shows_both_clocks(call: Call, greeting: dict[str, Any]) -> None
     assert call("GET", f"/v1/occurrences?until=2027-05-09T00:00:00Z&pageToken={token}").status_code == 400
 
 
-def test_a_category_leaves_the_others_out(call: Call, greeting: dict[str, Any]) -> None:
-    """Alone, and with a label: both must match."""
-    for name, more in (("a", {"category": "REPORT", "labels": ["team=a"]}), ("b", {"category": "REPORT"}), ("c", {})):
-        call("POST", "/v1/tasks", {**greeting, "id": name, "schedule": {"rrule": "FREQ=DAILY;BYHOUR=9"}, **more})
-
-    def find(query: str) -> set[str]:
-        shown = call("GET", f"/v1/occurrences?until=2027-01-09T00:00:00Z&{query}").get_json()
-        return {one["taskId"] for one in shown["occurrences"]}
-
-    assert find("") == {"a", "b", "c"}
-    assert find("category=REPORT") == {"a", "b"}
-    assert find("category=REPORT&label=team=a") == {"a"}
-    assert find("category=OTHERS&label=team=a") == set()
-
-
 @pytest.mark.parametrize(
     ("query", "says"), [("", "until"), ("until=soon", "until"), ("until=2027-05-09T00:00:00Z&status=ACTIVE", "label")]
 )

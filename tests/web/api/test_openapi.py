@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import subprocess
@@ -18,7 +17,6 @@ from tests.web.callers import RoleHarness
 from werkzeug.wrappers import Request
 
 from cloudsched.domain.documents.task import PublicTask, Task
-from cloudsched.drafts.request import DraftRequest
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
@@ -30,20 +28,6 @@ SECONDS = 600
 """How long schemathesis may take; it takes a twentieth of that on a machine that does nothing else."""
 
 pytestmark = pytest.mark.timeout(SECONDS + 30)
-
-
-def test_fields_are_described_by_their_docstrings() -> None:
-    """Those that a model inherits, too: an installation without its sources would describe none."""
-    schemas = build_document()["components"]["schemas"]
-    description = schemas["DraftRequest"]["properties"]["text"]["description"]
-    assert f'"""{description}"""' in inspect.getsource(DraftRequest)
-    described = [name for name in PublicTask.model_fields if "description" in _find_property(schemas["Task"], name)]
-    assert len(described) > len(PublicTask.model_fields) / 2
-
-
-def _find_property(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    found: dict[str, Any] = schema["properties"].get(to_camel(name), {})
-    return found
 
 
 def test_the_api_does_what_its_document_says(roles: RoleHarness, tmp_path: Path) -> None:

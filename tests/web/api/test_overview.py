@@ -149,25 +149,6 @@ def test_a_cursor_says_whether_anything_has_changed(ask: Any) -> None:  # noqa: 
     assert look()["bob"] != second["bob"]
 
 
-def test_how_late_things_start(ask: Any) -> None:  # noqa: ANN401 - the fixture above
-    """By the latest executions of schedules, each owner's own; what is overdue is said while nothing claims it."""
-    sim = ask.sim
-    due = sim.now + timedelta(minutes=10)
-    for owner, handler in (("ada", "fail"), ("bob", "fail")):
-        body = {"owner": owner, "title": "T", "handler": handler, "schedule": {"at": due.isoformat()}}
-        assert ask("admin", "/v1/tasks", body).status_code == 201
-    sim.clock.move_to(due + timedelta(seconds=7))
-    late = ask("ada", "/v1/overview").get_json()
-    assert datetime.fromisoformat(late["overdueSince"]) == due
-    assert late["starts"] == []
-    sim.run_until_idle()
-    sim.app.container.many_tasks.overview.forget()
-    for who, count in (("admin", 2), ("ada", 1)):
-        found = ask(who, "/v1/overview").get_json()
-        assert "overdueSince" not in found
-        assert [one["lateness"] for one in found["starts"]] == pytest.approx([7.0] * count, abs=0.5)
-
-
 def test_what_an_open_run_holds_back_is_not_overdue(ask: Any) -> None:  # noqa: ANN401 - the fixture above
     """It waits for that run's end; what is due behind it is overdue, and found for a read of each that is held back."""
     sim, overview = ask.sim, ask.sim.app.container.many_tasks.overview

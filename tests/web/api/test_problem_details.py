@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 from tests import greeting_app
-from tests.cases import try_each
 from tests.harness import LocalClient, free_port
 from tests.web.callers import open_roles
 from tests.web.conftest import Call
@@ -21,7 +19,6 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.store import Commit
-from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
@@ -44,18 +41,6 @@ def test_all_faults_of_a_body_are_told_at_once(call: Call, greeting: dict[str, A
     assert problem["status"] in {400, 404}
     problem = call("PUT", "/v1/people/ada", {"channels": {"a.b/c~": ["EMAIL"]}}).get_json()
     assert pointers(problem) == {"#/channels/a.b~1c~0/[key]"} or pointers(problem) == {"#/channels/a.b~1c~0"}
-
-
-def test_python_tells_the_same_by_its_own_names(sim: Simulation) -> None:
-    """As they were given: a line for each, in snake_case, and no address of pydantic in the traceback."""
-    with pytest.raises(InvalidInput) as refused:
-        sim.app.create(owner="ada", handler="greet", delivery_channels=["PIGEON"], tilte="T", retry={"maxRetires": 3})
-    assert {each.field for each in refused.value.faults} == {"deliveryChannels.0", "tilte", "retry.maxRetires"}
-    said = {line.partition(": ")[0] for line in str(refused.value).splitlines()}
-    assert said == {"delivery_channels.0", "tilte", "retry.maxRetires"}
-    shown = "".join(traceback.format_exception(refused.value))
-    assert "pydantic.dev" not in shown
-    assert "direct cause" not in shown
 
 
 def test_an_empty_rule_alone_is_once(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
@@ -133,39 +118,10 @@ def test_every_unknown_field_has_a_hint_of_its_own(call: Call, greeting: dict[st
         assert not [hint for hint in hints.values() if re.search("[a-z]_[a-z]", hint)]
 
 
-@try_each(
-    "path, body, expected",
-    [
-        ("/v1/people/ada", {"emial": {}, "timezone": "Mars", "channels": {"REPORT": ["PIGEON"]}}, 3),
-        ("/v1/people/ada", {"email": {"adress": "a@example.com"}, "webhook": {"ulr": "https://x.example"}}, 3),
-        ("/v1/calendars/shop", {"wekdays": ["MO"], "days": [{"date": "soon"}], "title": 5}, 3),
-        ("/v1/scripts/s", {"surce": "1", "owner": "a/b"}, 2),
-    ],
-)
-def test_other_bodies_tell_all_faults_too(call: Call, path: str, body: dict[str, Any], expected: int) -> None:
-    """With the field that is meant, wherever an unknown one stands."""
-    problem = call("PUT", path, body).get_json()
-    assert len(problem["errors"]) >= expected, problem
-    for each in problem["errors"]:
-        name = each["pointer"].rpartition("/")[2]
-        if name in {"emial", "adress", "form", "wekdays", "surce"}:
-            assert each["hint"].startswith("Did you mean "), each
-
-
-def test_what_is_not_in_the_body_has_no_pointer(call: Call, greeting: dict[str, Any]) -> None:
-    """Parameters and headers have a field alone; the body itself is `#`."""
-    assert "errors" not in call("GET", "/v1/tasks?pageSize=x").get_json()
-    assert "errors" not in call("POST", "/v1/tasks?validateOnly=maybe", greeting).get_json()
-    assert "errors" not in call("POST", "/v1/tasks", greeting, headers={"Idempotency-Key": "a b"}).get_json()
-    assert pointers(call("POST", "/v1/tasks", b"[]").get_json()) == {"#"}
-
-
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
         ("text/plain", 415),
-        ("text/html; charset=utf-8", 415),
-        ("multipart/form-data; boundary=x", 415),
         ("application/xml", 415),
         ("application/json", 200),
         ("application/json; charset=utf-8", 200),
@@ -247,9 +203,7 @@ SECRET = "what is in the document is nobody's business"  # noqa: S105 - a text t
     [
         ("GET", "/v1/tasks/t", None),
         ("PATCH", "/v1/tasks/t", {"title": "Another"}),
-        ("POST", "/v1/tasks/t/pause", None),
         ("POST", "/v1/tasks/t/cancel", None),
-        ("DELETE", "/v1/tasks/t", None),
     ],
 )
 @pytest.mark.parametrize("kind", ["damaged", "newer"])

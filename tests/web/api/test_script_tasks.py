@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from tests.harness import LocalClient as Http
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.cli.main import cloudsched
-from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
 
@@ -49,13 +43,6 @@ def http(sim: Simulation) -> Http:
     return Http(Request.application(lambda request: serve_api(sim.app, request)))
 
 
-@pytest.fixture
-def url(sim: Simulation) -> Iterator[str]:
-    with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
-        server.serve()
-        yield f"http://{server.address}"
-
-
 def ask(http: Http, method: str, path: str, content: object = None) -> tuple[int, Any]:
     """Return the status and the content of an answer."""
     answer = http.open(path, method=method, json=content) if content is not None else http.open(path, method=method)
@@ -76,21 +63,3 @@ def test_a_script_runs_from_creation_to_result(http: Http, sim: Simulation) -> N
     assert execution["content"] == [42]
     calls = ask(http, "GET", f"{path}/tree")[1]["children"]
     assert [each["task"]["handler"] for each in calls] == ["double"]
-
-
-def run(url: str, *words: str) -> Result:
-    return CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words])
-
-
-def test_the_command_line_takes_a_file(url: str, tmp_path: Path) -> None:
-    """For a new task and for an edit, in UTF-8; what contradicts itself is refused before anything is sent."""
-    file = tmp_path / "script.js"
-    file.write_text("return 'é'", "utf-8")
-    made = run(url, "create", "T", "--owner", "ada", "--script", str(file), "--tool", "double", "--json")
-    task = json.loads(made.stdout)
-    assert task["script"] == {"source": "return 'é'", "tools": ["double"]}
-    file.write_text("return 2", "utf-8")
-    edited = json.loads(run(url, "update", task["id"], "--script", str(file), "--json").stdout)
-    assert edited["script"] == {"source": "return 2", "tools": ["double"]}
-    for wrong in (["--handler", "double", "--script", str(file)], ["--handler", "double", "--tool", "double"]):
-        assert run(url, "create", "T", *wrong).exit_code == 2

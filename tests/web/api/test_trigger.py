@@ -59,19 +59,6 @@ def test_the_run_is_named_with_its_payload(world: ApiWorld) -> None:
     assert not any("payload" in each for each in listed)
 
 
-def test_an_open_one_is_not_listed_with_it(world: ApiWorld) -> None:
-    """A run that a worker has claimed shows its payload in its task's list, and not in the lists across tasks."""
-    task = create(world, pull="gpu")
-    assert world.ask("root", f"/v1/tasks/{task}/trigger", {"payload": {"n": 7}}).status_code == 200
-    world.sim.advance(MINUTE)
-    claim = world.claim("gpu-1")
-    assert claim["task"]["payload"] == {"n": 7}
-    (listed,) = world.ask("ada", "/v1/executions?status=RUNNING", method="GET").get_json()["executions"]
-    assert "payload" not in listed
-    (own,) = world.ask("ada", f"/v1/tasks/{task}/executions", method="GET").get_json()["executions"]
-    assert own["payload"] == {"n": 7}
-
-
 def test_a_dry_run_starts_nothing(world: ApiWorld) -> None:
     """It shows what would run, or refuses as the trigger itself would; nothing is written or sent."""
     task = create(world)

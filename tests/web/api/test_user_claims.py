@@ -8,7 +8,7 @@ import pytest
 from tests.web.callers import SECOND, ApiWorld, run_path
 
 from cloudsched import App, Execution, Settings, Task
-from cloudsched.engine.pull.overview import WorkerPresence, count_listeners
+from cloudsched.engine.pull.overview import WorkerPresence
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
 VERBS = ("heartbeat", "complete", "fail", "release")
@@ -159,13 +159,3 @@ def test_servers_work_does_not_keep_a_user_from_their_own(
     (claim,) = claim_all(world, "ada")
     assert claim["task"]["id"] == mine
     assert world.sim.counts.reads - before <= 10, "five offers, a task, a lock's place, and the worker's note"
-
-
-def test_an_explanation_counts_no_user_for_a_server_s_work(world: ApiWorld) -> None:
-    """Whoever looks why it waits learns that nobody listens who may claim it."""
-    theirs, mine = create(world, "root"), create(world, "ada", pull="press")
-    for queue in ("gpu", "press"):
-        world.ask("ada", f"/v1/queues/{queue}/claim", {"limit": 1, "handlers": ["other"]})
-    container = world.sim.app.container
-    found = [count_listeners(container.store, world.sim.app.get(each), world.sim.now) for each in (theirs, mine)]
-    assert found == [0, 1]

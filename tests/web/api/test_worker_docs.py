@@ -18,9 +18,8 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.auth.authentication import create_key
-from cloudsched.web.auth.roles import Right, Role
+from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "worker-protocol.md").read_text()
@@ -70,13 +69,3 @@ def test_the_example_worker_of_the_page_runs(worker_api: tuple[Simulation, str, 
     record = client.wait(task.id, timedelta(0))
     assert (record.content, [step.text for step in record.progress]) == ({"frames": 240}, ["half"])
     assert record.attempts[0].worker == "box-1"
-
-
-def test_the_page_names_each_of_a_worker_s_operations() -> None:
-    """And each of their bodies' fields."""
-    for operation in OPERATIONS:
-        if operation.right is Right.WORK:
-            assert f"| `{operation.name}` |" in PAGE
-            assert operation.body is not None
-            for name, field in operation.body.model_fields.items():
-                assert re.search(rf"\b{field.alias or name}\b", PAGE), name

@@ -24,29 +24,22 @@ NOTICE = {"title": "t", "body": "b"}
 BAD_WISHES: dict[str, tuple[object, str]] = {
     "no claims": ({"limit": 0}, "limit"),
     "too many claims": ({"limit": 101}, "limit"),
-    "a limit that is a truth": ({"limit": True}, "limit"),
     "a limit beyond any store": ({"limit": 10**40}, "limit"),
-    "a name with a line break": ({"worker": "a\nb"}, "worker"),
     "a name with a lone surrogate": ({"worker": "\ud800"}, "worker"),
     "a skill with a slash": ({"skills": ["a/b"]}, "skills.0"),
-    "too many skills": ({"skills": ["a"] * 21}, "skills"),
-    "no handler's name": ({"handlers": [""]}, "handlers.0"),
     "no owner's name": ({"owner": "a/b"}, "owner"),
     "an unknown field": ({"status": "ACTIVE"}, "status"),
 }
 BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "no token": ("heartbeat", {"leaseToken": None}, "leaseToken"),
     "a token of 1 KB": ("release", {"leaseToken": "x" * 1024}, "leaseToken"),
-    "a token with a lone surrogate": ("heartbeat", {"leaseToken": "\ud800"}, "leaseToken"),
     "progress that is texts": ("heartbeat", {"progress": ["half"]}, "progress.0"),
     "progress at a naive time": (
         "complete",
         {"progress": [{"text": "x", "at": "2027-01-01T00:00:00"}]},
         "progress.0.at",
     ),
-    "progress before time": ("heartbeat", {"progress": [{"text": "x", "at": "0001-01-01T00:00:00Z"}]}, "progress.0.at"),
     "a log that is lines": ("heartbeat", {"logs": [{"text": "x"}]}, "logs"),
-    "a line without a text": ("heartbeat", {"logs": {"lines": [{"text": "x"}, {}]}}, "logs.lines.1.text"),
     "a line of another attempt": (
         "fail",
         {"error": ERROR, "logs": {"lines": [{"text": "x", "attempt": 1}]}},
@@ -60,21 +53,15 @@ BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "too many lines": ("heartbeat", {"logs": {"lines": [{"text": "x"}] * 1001}}, "logs.lines"),
     "more lines before than any store has": ("heartbeat", {"logs": {"leftOut": MAX_COUNT + 1}}, "logs.leftOut"),
     "a result nested deep": ("complete", {"content": DEEP}, "content" + ".0" * 17),
-    "a result with a lone surrogate": ("complete", {"content": ["\ud800"]}, "content.0"),
     "a result too large": ("complete", {"content": "x" * 600_000}, "content"),
     "a result of a cancelled one": ("complete", {"status": "CANCELLED", "content": 0}, "content"),
-    "a reason of a success": ("complete", {"message": "done"}, "message"),
     "too many notices": ("complete", {"notices": [NOTICE] * (MAX_NOTICES + 1)}, "notices"),
     "a notice too large": ("complete", {"notices": [NOTICE, {"title": "t", "body": "x" * 600_000}]}, "notices.1.body"),
     "queries beyond any store": ("complete", {"queries": MAX_COUNT + 1}, "queries"),
-    "tokens that are text": ("fail", {"error": ERROR, "tokens": "5"}, "tokens"),
     "no error": ("fail", {}, "error"),
-    "an error of no type": ("fail", {"error": {"type": "", "message": "m"}}, "error.type"),
-    "final that is text": ("fail", {"error": ERROR, "isFinal": "yes"}, "isFinal"),
     "final and again": ("fail", {"error": ERROR, "isFinal": True, "retryAfter": 1}, "retryAfter"),
     "again after all time": ("fail", {"error": ERROR, "retryAfter": 1e300}, "retryAfter"),
     "put off for ever": ("release", {"after": 10**11}, "after"),
-    "something more": ("release", {"because": "x"}, "because"),
 }
 
 

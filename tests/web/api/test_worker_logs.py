@@ -49,19 +49,6 @@ def texts(world: ApiWorld, claim: dict[str, Any]) -> list[str]:
     return [each["text"] for each in read(world, claim)["lines"]]
 
 
-def test_a_claim_says_what_is_kept(world: ApiWorld) -> None:
-    """From which level on, how much, and how much room there is beside what earlier attempts have logged."""
-    world.offer("a", retry={"maxRetries": 1})
-    claim = world.claim("gpu-1")
-    bounds = {"level": "INFO", "maxLines": MAX_LINES, "maxBytes": MAX_LOG_BYTES}
-    assert claim["logs"] == {**bounds, "bytesLeft": MAX_LOG_BYTES}
-    assert send(world, "gpu-1", "fail", claim, "x" * 100) == 200
-    world.sim.advance(timedelta(hours=1))
-    again = world.claim("gpu-1")
-    assert again["attempt"] == 2
-    assert again["logs"] == {**bounds, "bytesLeft": MAX_LOG_BYTES - 100 - len("INFO") - 40}
-
-
 def test_where_nothing_is_kept_nothing_is_asked_for() -> None:
     """The claim has no `logs`; lines that are sent all the same are ignored, and end no work."""
     for world in open_world(kept_logs="off"):

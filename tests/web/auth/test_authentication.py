@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +19,6 @@ from tests.harness import LocalClient
 from tests.subject_cases import REFUSED
 from tests.web.auth.token_issuer import (
     AUDIENCE,
-    FIREBASE_CERTS,
-    GOOGLE_CERTS,
     MAX_AGE,
     PROJECT,
     Issuer,
@@ -37,7 +34,6 @@ from cloudsched import App, Settings
 from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
-from cloudsched.local.stack import run_stack
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api, serve_sweep
@@ -121,16 +117,6 @@ def test_nothing_is_created_after_a_tokens_end(issuer: Issuer, monkeypatch: pyte
         assert [each["status"] for each in answer.get_json()["results"]] == [401, 401]
         monkeypatch.undo()
         assert client.post("/v1/tasks", headers=credential, json=task).status_code == 201
-
-
-def test_keys_are_fetched_once(issuer: Issuer, issuer_requests: list[str]) -> None:
-    """The libraries keep Google's keys as long as their Cache-Control says: not every request waits for them."""
-    for _ in range(3):
-        assert (request_status(issuer.make_user_token()), request_status(issuer.make_account_token(ROBOT))) == (
-            200,
-            200,
-        )
-    assert sorted(issuer_requests) == sorted([FIREBASE_CERTS, GOOGLE_CERTS])
 
 
 @pytest.mark.parametrize(
@@ -448,10 +434,3 @@ def test_the_cloud_refuses_to_be_open() -> None:
     assert Settings.from_environment({"CLOUDSCHED_OPEN": "on"}).access.open
     assert ask_openly(Access(open=True), is_deployed=True) == 503
     assert ask_openly(Access(open=True, firebase_project="p"), is_deployed=True) == 503
-
-
-def test_the_local_stack_is_open() -> None:
-    """`cloudsched dev` sets the option itself, and passes it to the processes that it starts."""
-    with run_stack(App(), base=dataclasses.replace(Settings(), access=Access()), store="sqlite") as stack:
-        assert stack.settings.access.open
-        assert stack.to_environment()["CLOUDSCHED_OPEN"] == "on"

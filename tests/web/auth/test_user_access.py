@@ -76,22 +76,6 @@ def test_a_user_is_refused_on_create_batch_and_edit(roles: RoleHarness, fields: 
         assert roles.ask("admin", "POST", "/v1/tasks", task(**fields)).status_code == 201
 
 
-ALLOWED = {
-    "a handler": {"handler": "open", "priority": "HIGH"},
-    "its own queue": {"handler": "render"},
-    "a queue by name": {"handler": "render", "pull": "gpu"},
-    "children": {"children": [{"handler": "open"}, {"handler": "render", "pull": "gpu"}, {"handler": "render"}]},
-    "a less urgent child": {"children": [{"handler": "slow", "priority": "LOW"}]},
-    "a script": {"script": {"source": "return 1", "tools": ["open", "slow"]}},
-}
-
-
-@pytest.mark.parametrize("fields", ALLOWED.values(), ids=ALLOWED)
-def test_a_user_may_use_handlers_that_the_app_allows(roles: RoleHarness, fields: dict[str, Any]) -> None:
-    """Handlers with access="users", in their own queue and in those that the app names."""
-    assert roles.ask("ada", "POST", "/v1/tasks", task(**fields)).status_code == 201
-
-
 def test_a_user_cannot_take_work_from_its_workers(roles: RoleHarness) -> None:
     """A user cannot move a workers' handler to the executor; null in an edit restores the default."""
     refused = roles.ask("ada", "POST", "/v1/tasks", task(handler="render", pull=None))

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
-from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -388,8 +387,3 @@ def key_of(who: str) -> str:
 def headers_of(who: str) -> dict[str, str]:
     """Return somebody's credential."""
     return {"X-Api-Key": key_of(who)}
-
-
-def is_done(status: int) -> bool:
-    """Return whether a status says that it was done."""
-    return HTTPStatus.OK <= status < HTTPStatus.BAD_REQUEST

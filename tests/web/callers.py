@@ -117,6 +117,20 @@ class ApiWorld:
         found: dict[str, Any] = claim
         return found
 
+    def create(self, who: str = "ada", **fields: Any) -> str:
+        """Create a task for ada, let it come due, and return its id."""
+        owner = {} if who == "ada" else {"owner": "ada"}
+        due = {"schedule": {"at": (self.sim.now + SECOND).isoformat()}}
+        answer = self.ask(who, "/v1/tasks", {"title": "T", **owner, **due, **fields})
+        assert answer.status_code == 201, answer.text
+        self.sim.advance(2 * SECOND)
+        return str(answer.get_json()["id"])
+
+    def claim_all(self, who: str, queue: str = "gpu") -> list[dict[str, Any]]:
+        """Claim everything that a queue offers a caller."""
+        found: list[dict[str, Any]] = self.ask(who, f"/v1/queues/{queue}/claim", {"limit": 9}).get_json()["claims"]
+        return found
+
     def report(self, who: str, verb: str, run: str, token: str) -> TestResponse:
         """Report on a run with a lease token."""
         return self.ask(who, f"{run}/{verb}", {"leaseToken": token, **(ERROR if verb == "fail" else {})})

@@ -54,15 +54,6 @@ def app() -> App:
     return app
 
 
-def create(world: ApiWorld, **fields: Any) -> str:
-    """Create a task as ada, let it make its calls, and return its id."""
-    due = {"schedule": {"at": (world.sim.now + SECOND).isoformat()}}
-    answer = world.ask("ada", "/v1/tasks", {"title": "T", **due, **fields})
-    assert answer.status_code == 201, answer.text
-    world.sim.advance(2 * SECOND)
-    return str(answer.get_json()["id"])
-
-
 def lowest_call(world: ApiWorld, task_id: str) -> str:
     """Return the id of the only call at the bottom of a task's tree, as ada sees it."""
     tree = world.ask("ada", f"/v1/tasks/{task_id}/tree", method="GET").get_json()
@@ -70,12 +61,6 @@ def lowest_call(world: ApiWorld, task_id: str) -> str:
         (tree,) = tree["children"]
     assert tree["task"]["id"] != task_id
     return str(tree["task"]["id"])
-
-
-def claim_all(world: ApiWorld, who: str) -> list[dict[str, Any]]:
-    """Claim everything that the queue ``gpu`` offers a caller."""
-    found: list[dict[str, Any]] = world.ask(who, "/v1/queues/gpu/claim", {"limit": 9}).get_json()["claims"]
-    return found
 
 
 BY_CODE = {
@@ -92,7 +77,7 @@ BY_OWNER = {
 @pytest.mark.parametrize("fields", [*BY_CODE.values(), *BY_OWNER.values()], ids=[*BY_CODE, *BY_OWNER])
 def test_an_owner_may_read_a_call_but_not_change_it(world: ApiWorld, fields: dict[str, Any]) -> None:
     """Each change is refused with 403 and leaves the call as it was; the response says whose call it is."""
-    top = create(world, **fields)
+    top = world.create(**fields)
     call = lowest_call(world, top)
     before = world.sim.app.get(call)
     assert world.ask("ada", f"/v1/tasks/{call}", method="GET").status_code == 200
@@ -105,9 +90,9 @@ def test_an_owner_may_read_a_call_but_not_change_it(world: ApiWorld, fields: dic
 @pytest.mark.parametrize("fields", BY_CODE.values(), ids=BY_CODE)
 def test_an_owner_cannot_claim_a_call_made_by_code(world: ApiWorld, fields: dict[str, Any]) -> None:
     """A worker's key gets it, and its result is the one that the caller sees."""
-    top = create(world, **fields)
-    assert claim_all(world, "ada") == []
-    (claim,) = claim_all(world, "gpu-1")
+    top = world.create(**fields)
+    assert world.claim_all("ada") == []
+    (claim,) = world.claim_all("gpu-1")
     said = {"leaseToken": claim["leaseToken"], "content": "true"}
     assert world.ask("gpu-1", f"{run_path(claim)}/complete", said).status_code == 200
     world.sim.advance(timedelta(minutes=5))
@@ -121,8 +106,8 @@ def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields:
 
     The run goes on as it began, with what its owner wrote.
     """
-    top = create(world, **fields)
-    (claim,) = claim_all(world, "ada")
+    top = world.create(**fields)
+    (claim,) = world.claim_all("ada")
     edit = {**dict.fromkeys(fields), "handler": "flow"}
     assert world.ask("ada", f"/v1/tasks/{top}", edit, "PATCH").status_code == 200
     said = {"leaseToken": claim["leaseToken"], "content": "forged"}
@@ -135,8 +120,8 @@ def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields:
 
 def test_a_retry_does_not_give_an_owner_s_results_to_code(world: ApiWorld) -> None:
     """The same, where the task had failed in a later child, and is retried after the edit."""
-    top = create(world, children=[PULL_CHILD, {"handler": "broken"}])
-    (claim,) = claim_all(world, "ada")
+    top = world.create(children=[PULL_CHILD, {"handler": "broken"}])
+    (claim,) = world.claim_all("ada")
     said = {"leaseToken": claim["leaseToken"], "content": "forged"}
     assert world.ask("ada", f"{run_path(claim)}/complete", said).status_code == 200
     world.sim.advance(timedelta(days=1))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.web.callers import SECOND, ApiWorld, run_path
+from tests.web.callers import ApiWorld, run_path
 
 from cloudsched import App, Context, Settings
 
@@ -37,19 +37,10 @@ def app() -> App:
     return app
 
 
-def create(world: ApiWorld, **fields: Any) -> str:
-    """Create a task as ada, let it come due, and return its path."""
-    due = {"schedule": {"at": (world.sim.now + SECOND).isoformat()}}
-    answer = world.ask("ada", "/v1/tasks", {"title": "T", **due, **fields})
-    assert answer.status_code == 201, answer.text
-    world.sim.advance(2 * SECOND)
-    return f"/v1/tasks/{answer.get_json()['id']}"
-
-
 @pytest.mark.parametrize("is_open", [True, False])
 def test_an_edit_opens_no_log(world: ApiWorld, *, is_open: bool) -> None:
     """What a handler has logged for admins is not shown because its task now runs one that logs for owners."""
-    task = create(world, handler="inner")
+    task = f"/v1/tasks/{world.create(handler='inner')}"
     world.sim.advance(timedelta(0) if is_open else timedelta(days=1))
     (execution,) = world.ask("ada", f"{task}/executions", method="GET").get_json()["executions"]
     assert world.ask("ada", task, {"handler": "outer"}, "PATCH").status_code == 200
@@ -63,7 +54,7 @@ def test_an_edit_opens_no_log(world: ApiWorld, *, is_open: bool) -> None:
 
 def test_a_worker_gets_what_the_run_began_with(world: ApiWorld) -> None:
     """In each attempt, also at another queue, and whichever handlers it says that it has."""
-    task = create(world, handler="paint", payload={"n": 1})
+    task = f"/v1/tasks/{world.create(handler='paint', payload={'n': 1})}"
     (first,) = world.ask("gpu-1", "/v1/queues/gpu/claim", {}).get_json()["claims"]
     assert world.report("gpu-1", "fail", run_path(first), first["leaseToken"]).status_code == 200
     edit = {"handler": "outer", "payload": {}, "pull": "press"}

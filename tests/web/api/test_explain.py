@@ -1,37 +1,22 @@
-"""Why a task runs when it does or does not run, as the API says it. `test_explanations.py` has every reason."""
+"""Why a task ran, as the API says it. `test_explanations.py` has every reason."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
-import pytest
 from tests.web.conftest import Call
 
-from cloudsched import App, Schedule, Settings, Task
+from cloudsched import Schedule, Task
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.testing import START, Simulation
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=5), timezone="Europe/Paris")
 
 
-@pytest.fixture
-def app() -> App:
-    """A handler that succeeds or fails."""
-    app = App(Settings())
-
-    @app.handler("work", retry=2)
-    def work(payload: dict[str, Any]) -> None:
-        if payload.get("fails"):
-            raise ConnectionError("the printer is out of paper")
-
-    return app
-
-
 def test_of_another_day(call: Call, create: Callable[..., Task], sim: Simulation) -> None:
     """The answer names the instant, and a text that is none is refused; without one, it is about the present."""
-    task = create(schedule=HOURLY)
+    task = create(handler="greet", payload={"name": "Ada"}, schedule=HOURLY)
     sim.advance(timedelta(days=2))
     path = f"/v1/tasks/{task.id}/explain"
     at = (START + timedelta(days=1, minutes=5)).isoformat()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.web.callers import SECOND, ApiWorld, run_path
+from tests.web.callers import VERBS, ApiWorld, run_path
 
 from cloudsched import App, Execution, Settings, Task
 from cloudsched.engine.pull.overview import WorkerPresence
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
-VERBS = ("heartbeat", "complete", "fail", "release")
 
 
 @pytest.fixture
@@ -39,22 +38,6 @@ def app(told: list[str]) -> App:
     return app
 
 
-def create(world: ApiWorld, who: str, **fields: Any) -> str:
-    """Create a task for ada, let it come due, and return its id."""
-    owner = {} if who == "ada" else {"owner": "ada"}
-    due = {"schedule": {"at": (world.sim.now + SECOND).isoformat()}}
-    answer = world.ask(who, "/v1/tasks", {"title": "T", "handler": "paint", **owner, **due, **fields})
-    assert answer.status_code == 201, answer.text
-    world.sim.advance(2 * SECOND)
-    return str(answer.get_json()["id"])
-
-
-def claim_all(world: ApiWorld, who: str, queue: str = "gpu") -> list[dict[str, Any]]:
-    """Claim everything that a queue offers a caller."""
-    found: list[dict[str, Any]] = world.ask(who, f"/v1/queues/{queue}/claim", {"limit": 9}).get_json()["claims"]
-    return found
-
-
 SERVERS: dict[str, dict[str, Any]] = {
     "a handler for servers": {"handler": "check_credit", "pull": "gpu"},
     "a handler that users may name": {},
@@ -68,10 +51,10 @@ SERVERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("fields", SERVERS.values(), ids=SERVERS)
 def test_a_user_is_not_offered_what_a_server_asked_for(world: ApiWorld, fields: dict[str, Any]) -> None:
     """Although they own the task; a worker gets it."""
-    create(world, "root", **fields)
+    world.create("root", **{"handler": "paint", **fields})
     queue = fields.get("pull", "gpu")
     assert world.ask("ada", f"/v1/queues/{queue}/claim", {"limit": 9}).get_json().get("claims", []) == []
-    assert len(claim_all(world, "gpu-1", queue)) == 1
+    assert len(world.claim_all("gpu-1", queue)) == 1
 
 
 def test_a_user_listens_only_where_something_of_theirs_may_wait(world: ApiWorld) -> None:
@@ -96,24 +79,24 @@ OWN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_user_works_on_what_they_asked_for(world: ApiWorld, fields: dict[str, Any], verb: str) -> None:
     """They claim it and may report on it in each way."""
-    create(world, "ada", **fields)
-    (claim,) = claim_all(world, "ada", fields.get("pull", "gpu"))
+    world.create("ada", **{"handler": "paint", **fields})
+    (claim,) = world.claim_all("ada", fields.get("pull", "gpu"))
     assert world.report("ada", verb, run_path(claim), claim["leaseToken"]).status_code == 200
 
 
 def test_a_server_s_edit_takes_a_user_s_task_out_of_their_reach(world: ApiWorld) -> None:
     """What runs from then on is the server's: a user's key is not offered it."""
-    task = create(world, "ada")
+    task = world.create("ada", handler="paint")
     edit = {"handler": "check_credit", "pull": "gpu"}
     assert world.ask("root", f"/v1/tasks/{task}", edit, "PATCH").status_code == 200
-    assert claim_all(world, "ada") == []
-    assert len(claim_all(world, "gpu-1")) == 1
+    assert world.claim_all("ada") == []
+    assert len(world.claim_all("gpu-1")) == 1
 
 
 def test_a_claim_from_before_a_server_s_edit_goes_on_with_what_it_began_with(world: ApiWorld, told: list[str]) -> None:
     """Its report is the user's own work's: no hook of the server's handler is told, and the record names theirs."""
-    task = create(world, "ada", retry={"maxRetries": 0})
-    (claim,) = claim_all(world, "ada")
+    task = world.create("ada", handler="paint", retry={"maxRetries": 0})
+    (claim,) = world.claim_all("ada")
     edit = {"handler": "check_credit", "pull": "bank"}
     assert world.ask("root", f"/v1/tasks/{task}", edit, "PATCH").status_code == 200
     said = {"leaseToken": claim["leaseToken"]}
@@ -125,21 +108,21 @@ def test_a_claim_from_before_a_server_s_edit_goes_on_with_what_it_began_with(wor
 
 def test_a_run_that_a_server_began_stays_the_servers_after_a_user_s_edit(world: ApiWorld) -> None:
     """A user may edit the task; what a worker has begun of it they do not get."""
-    task = create(world, "root")
-    (claim,) = claim_all(world, "gpu-1")
+    task = world.create("root", handler="paint")
+    (claim,) = world.claim_all("gpu-1")
     progress = {"leaseToken": claim["leaseToken"], "progress": [{"text": "half"}]}
     assert world.ask("gpu-1", f"{run_path(claim)}/release", progress).status_code == 200
     assert world.ask("ada", f"/v1/tasks/{task}", {"payload": {"n": 1}}, "PATCH").status_code == 200
-    assert claim_all(world, "ada") == []
-    (again,) = claim_all(world, "gpu-1")
+    assert world.claim_all("ada") == []
+    (again,) = world.claim_all("gpu-1")
     assert again["task"]["payload"] == {}
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_user_s_claim_of_a_server_s_run_counts_no_more(world: ApiWorld, verb: str, told: list[str]) -> None:
     """One from before a deployment that closed the handler to users: nothing renews, ends or releases it."""
-    create(world, "ada", retry={"maxRetries": 0})
-    (claim,) = claim_all(world, "ada")
+    world.create("ada", handler="paint", retry={"maxRetries": 0})
+    (claim,) = world.claim_all("ada")
     handlers = world.sim.app.container.registry.registrations.handlers
     handlers["paint"] = handlers["check_credit"]
     assert world.report("ada", verb, run_path(claim), claim["leaseToken"]).status_code == 409
@@ -153,9 +136,9 @@ def test_servers_work_does_not_keep_a_user_from_their_own(
     """However much of it waits ahead, it is not among the offers that a user's claim examines, and costs no read."""
     monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 2)
     for _ in range(4):
-        create(world, "root", handler=handler, pull="gpu")
-    mine = create(world, "ada")
+        world.create("root", handler=handler, pull="gpu")
+    mine = world.create("ada", handler="paint")
     before = world.sim.counts.reads
-    (claim,) = claim_all(world, "ada")
+    (claim,) = world.claim_all("ada")
     assert claim["task"]["id"] == mine
     assert world.sim.counts.reads - before <= 10, "five offers, a task, a lock's place, and the worker's note"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from tests.authorities import as_user
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
-from tests.web.callers import RoleHarness, run_path
+from tests.web.callers import ERROR, VERBS, RoleHarness, run_path
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
@@ -22,8 +22,6 @@ from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import Authenticator, create_key
 from cloudsched.web.auth.roles import Caller, Role
 
-ERROR = {"error": {"type": "E", "message": "m"}}
-VERBS = ("heartbeat", "complete", "fail", "release")
 QUEUES = ("gpu", "render", "mail")
 OWN = {f"own-{queue}": ("ada", queue) for queue in QUEUES}
 """The tasks that ada has asked for; all others are a server's."""

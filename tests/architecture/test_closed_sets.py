@@ -7,10 +7,8 @@ import json
 from collections.abc import Iterator
 from enum import StrEnum
 
-import pytest
 from tests.architecture.test_imports import MODULES, ROOT, nodes
 
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import SENT_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
@@ -70,13 +68,6 @@ def test_what_differs_by_member_is_a_match() -> None:
         and "assert_never" not in ast.unparse(node.cases[-1])
     ]
     assert not open_ended
-
-
-def test_a_table_without_a_member_is_refused() -> None:
-    """When it is imported, with the member's name."""
-    rows: dict[Priority, int] = {each: 1 for each in Priority if each is not Priority.LOW}
-    with pytest.raises(TypeError, match="Priority has no row for LOW"):
-        complete_table(Priority, rows)
 
 
 def test_every_priority_and_channel_has_a_queue() -> None:

@@ -1,4 +1,4 @@
-"""Every page's Python is run by a test, and the commands and requests of the pages exist.
+"""Every page's Python is run by a test.
 
 Python runs: on the pages of `RUN_ELSEWHERE` by the test that is named there, on all others by ``test_page_code.py``.
 ``tests/docs`` says who reads the other blocks, and types all commands.
@@ -6,14 +6,11 @@ Python runs: on the pages of `RUN_ELSEWHERE` by the test that is named there, on
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from tests.architecture import test_page_code
 from tests.cases import try_each
-from tests.doc_blocks import Block, read_blocks
-
-from cloudsched.web.api.operations import OPERATIONS
+from tests.doc_blocks import read_blocks
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -50,12 +47,3 @@ def test_the_python_of_every_page_is_run(page: str) -> None:
         assert page in text or "tutorial" in text
     else:
         assert page in test_page_code.PAGES, f"{page} has Python that no test runs"
-
-
-@try_each("block", [each for each in BLOCKS if "curl" in each.text])
-def test_requests_are_those_of_the_api(block: Block) -> None:
-    """Each path below ``/v1`` is one of an operation."""
-    patterns = [re.sub(r"\\\{\w+\\\}", "[^/:?]+", re.escape(each.path)) for each in OPERATIONS]
-    for path in re.findall(r"(?:8080|\$URL|\$API)(/v1/[^\s'\"?$]+)", block.text):
-        shown = re.sub(r"\$\w+", "x", path)
-        assert any(re.fullmatch(pattern, shown) for pattern in patterns), f"{block}: {path}"

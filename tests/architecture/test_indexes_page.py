@@ -10,7 +10,6 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 CONTENT: dict[str, Any] = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
-MAX_COMPOSITES, MAX_ENTRIES = 25, {0: 6, 2: 8}
 
 
 def read_rows(page: str, heading: str) -> list[tuple[str, ...]]:

@@ -3,7 +3,7 @@
 A line with ``type: ignore`` is a mistake that they must find: were it accepted, the ignore would be unused, an error.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import BaseModel
@@ -14,32 +14,20 @@ from cloudsched import (
     AsyncApp,
     AsyncAppLike,
     AsyncContext,
-    CallFailed,
     Cancel,
-    CatchUp,
-    CloudschedError,
     Context,
     Depends,
     Done,
-    EventTimedOut,
     Execution,
-    ExecutionStatus,
     Fail,
-    Overlap,
     Retry,
     RetryPolicy,
-    Schedule,
     Settings,
     Snooze,
-    StepFailed,
     Task,
-    TaskDraft,
     TaskLike,
-    TaskQuery,
-    TaskStatus,
 )
 from cloudsched.client import AsyncClient, Client
-from cloudsched.testing import Simulation
 
 
 class Greeting(BaseModel):
@@ -104,54 +92,6 @@ def stepping(ctx: Context) -> str:
     fetched: Greeting = ctx.step("fetch", fetch, 1)
     wrong: int = ctx.step("fetch", fetch, 1)  # type: ignore[assignment]
     return fetched.name * wrong
-
-
-@app.handler("patient")
-def patient(ctx: Context) -> str:
-    """Meet each of the things that a durable handler may catch."""
-    try:
-        ctx.step("look", plain)
-        ctx.gather(ctx.call("plain"), return_failures=True)
-        ctx.wait_for("word", timeout=timedelta(days=1))
-    except StepFailed as failure:
-        return failure.step
-    except CallFailed as failure:
-        return failure.status
-    except EventTimedOut as failure:
-        return failure.event
-    return ""
-
-
-def create() -> Task:
-    """Create tasks in both ways."""
-    app.create(TaskDraft.of(owner="ada", title="Once", handler="plain", schedule=datetime.now(UTC)))
-    return app.create(
-        owner="ada",
-        title="Greet",
-        handler="greet",
-        payload=Greeting(name="Ada"),
-        schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone="Europe/Paris"),
-        overlap=Overlap.BUFFER,
-        catch_up=CatchUp(window=timedelta(hours=1)),
-    )
-
-
-def look(task: Task) -> tuple[list[datetime], datetime | None, list[Execution], list[Task]]:
-    """Read what there is."""
-    query = TaskQuery(owner="ada", status=TaskStatus.ACTIVE)
-    executions = [one for one in app.executions(task.id).items if one.status is ExecutionStatus.SUCCEEDED]
-    try:
-        return app.upcoming(task.id, 3), task.next_execution_time, executions, list(app.tasks(query).items)
-    except CloudschedError:
-        return [], None, [], []
-
-
-def a_test_of_a_user() -> None:
-    """Move time."""
-    with Simulation(app) as sim:
-        task = create()
-        sim.advance(timedelta(days=1))
-        assert [one.content for one in sim.executions(task.id)]
 
 
 def mistakes() -> None:

@@ -10,7 +10,6 @@ from tests.harness import Function, free_port, function, request
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.web.api.parse import MAX_BODY
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 QUEUE = "projects/demo-cloudsched/locations/us-central1/queues/cloudsched"
@@ -52,33 +51,6 @@ def test_a_task_goes_through_the_functions(served: Served) -> None:
     assert (record["status"], record["startedAt"]) == ("SUCCEEDED", "2027-01-01T00:00:00Z")
     (message,) = request(api, "GET", "/v1/inboxes/ada/messages").body["messages"]
     assert (message["title"], message["body"]) == ("Tea", "It is ready.")
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/v1/tasks?pageSize=1", 200),
-        ("PATCH", "/v1/tasks/nothing", 404),
-        ("DELETE", "/v1/tasks/nothing", 404),
-        ("PUT", "/v1/tasks", 405),
-        ("GET", "/", 404),
-    ],
-)
-def test_every_method_reaches_the_api(served: Served, method: str, path: str, status: int) -> None:
-    """The framework forwards every method and path, and errors are problem documents."""
-    reply = request(served[1]["api"].url, method, path, {} if method in {"PATCH", "PUT"} else None)
-    assert reply.status == status
-    if status >= 400:
-        assert reply.headers["Content-Type"] == "application/problem+json"
-        assert reply.body["status"] == status
-
-
-def test_a_body_in_chunks_is_a_body(served: Served) -> None:
-    """A body without a Content-Length is read too, up to the same limit."""
-    url, chunked = served[1]["api"].url, {"Transfer-Encoding": "chunked"}
-    claim = "/v1/queues/nobody-s/claim"
-    for content, status in (({"limit": 2}, 200), ({"limit": "many"}, 400), (b" " * (MAX_BODY + 1), 413), (b"", 200)):
-        assert request(url, "POST", claim, content, chunked).status == status
 
 
 def test_execute_requires_a_token(served: Served) -> None:

@@ -67,18 +67,6 @@ def test_a_backup_of_an_earlier_version_is_ones_own(tmp_path: Path) -> None:
     cloud.ok("deploy.sh")
 
 
-@pytest.mark.parametrize("is_restored", [False, True])
-def test_an_empty_or_a_restored_database_may_be_named(tmp_path: Path, *, is_restored: bool) -> None:
-    """One that somebody made for this deployment, and one that a backup of another deployment was restored to."""
-    cloud = Cloud(tmp_path, deepcopy(IN_USE))
-    make_database(cloud.state, "named")
-    if not is_restored:
-        cloud.state[key_of("collections", "named")] = []
-    cloud.configure(DATABASE="named")
-    cloud.ok("deploy.sh")
-    assert f"database/{DATABASE}" not in cloud.state
-
-
 def test_a_deployment_moves_only_to_a_database_of_its_own(cloud: Cloud) -> None:
     """An upgrade with the app's DATABASE ends before anything changes; the old one goes on."""
     add_app(cloud.state)

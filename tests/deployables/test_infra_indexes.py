@@ -105,27 +105,6 @@ def test_an_upgrade_creates_its_indexes_first(cloud: Cloud) -> None:
         assert {index["state"] for index in state["indexes"]} == {"READY"}
 
 
-def test_indexes_of_the_old_version_outlive_the_upgrade(cloud: Cloud) -> None:
-    """A single-field index that the new version no longer uses is dropped by deploy.sh, only after the upgrade."""
-    content = read_index_file(cloud)
-    tasks = {each["fieldPath"]: each for each in content["fieldOverrides"] if each["collectionGroup"] == "tasks"}
-    wake, created = tasks["wakeAt"], tasks["createdAt"]
-    wake["indexes"] = []
-    created["indexes"] = [{"queryScope": "COLLECTION", "order": "ASCENDING"}]
-    configure_indexes(cloud, content)
-    cloud.configure(MEMORY="1Gi")
-    before = deepcopy(cloud.state["fields"])
-    for command in (("deploy.sh", "--step=indexes"), ("upgrade.sh",)):
-        cloud.ok(*command)
-        assert _get_orders(cloud, "wakeAt") == ["ASCENDING"]
-        assert _get_orders(cloud, "createdAt") == ["ASCENDING", "DESCENDING"]
-    cloud.ok("deploy.sh", "--step=indexes")
-    assert _get_orders(cloud, "wakeAt") == []
-    assert _get_orders(cloud, "createdAt") == ["ASCENDING"]
-    assert before.keys() == cloud.state["fields"].keys()
-    assert cloud.ok("deploy.sh", "--check").out == ""
-
-
 RETIRED = {
     "collectionGroup": "tasks",
     "queryScope": "COLLECTION",

@@ -75,18 +75,6 @@ def test_the_step_is_idempotent_updates_and_is_removed(tmp_path: Path) -> None:
     assert find(cloud, "metric/") + find(cloud, "/dashboards/") == []
 
 
-def test_a_deployment_that_tells_nobody_says_so(tmp_path: Path) -> None:
-    """Every run warns while no channel is set, whether the policies exist or not; with one, none does."""
-    cloud = new_cloud(tmp_path)
-    warning = "Warning: nobody is told of an outage. Set NOTIFICATION_CHANNELS"
-    assert warning in cloud.ok("deploy.sh", "--step=monitoring").err
-    assert warning in cloud.ok("deploy.sh", "--step=monitoring", "--check").err
-    cloud.configure(MONITORING="off", NOTIFICATION_CHANNELS=f'"{CHANNEL}"')
-    assert warning in cloud.ok("deploy.sh", "--step=monitoring").err
-    cloud.configure(MONITORING="on", NOTIFICATION_CHANNELS=f'"{CHANNEL}"')
-    assert warning not in cloud.ok("deploy.sh", "--step=monitoring").err
-
-
 def test_the_limit_of_spending_is_a_number_of_runs(tmp_path: Path) -> None:
     """A change of the daily limit changes that policy alone; what is no number of dollars is refused."""
     cloud = new_cloud(tmp_path)

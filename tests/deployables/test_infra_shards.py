@@ -9,8 +9,6 @@ from tests.deployables.fake_project import Cloud
 from tests.deployables.fake_resources import get_env
 from tests.deployables.fake_schedules import Schedules
 
-from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY, MAX_SHARDS
-
 
 @pytest.fixture
 def program(cloud: Cloud) -> Schedules:
@@ -77,13 +75,3 @@ def test_a_walk_that_fails_drops_no_index(cloud: Cloud, program: Schedules) -> N
     program.answer("done", 0)
     cloud.ok("deploy.sh", "--step=shards")
     assert not list_shapes(cloud) & BEFORE
-
-
-def test_the_scripts_have_the_bounds_of_the_settings(cloud: Cloud) -> None:
-    """One, and as many as the functions take; neither zero nor one more."""
-    for name, maximum in (("SHARDS", MAX_SHARDS), ("QUEUES_PER_PRIORITY", MAX_QUEUES_PER_PRIORITY)):
-        complaint = f"a whole number from 1 to {maximum}"
-        for number, is_refused in ((0, True), (maximum, False), (maximum + 1, True)):
-            cloud.configure(**{name: str(number)})
-            result = cloud.run("deploy.sh", "--dry-run", "--step=services")  # the configuration is read by each
-            assert (complaint in result.err) == is_refused, (name, number, result.err)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 import yaml
 from tests.deployables.fake_project import PROJECT, Cloud
-
-from cloudsched.cli.init import PIPELINES
 
 WORKFLOWS = ("deploy", "pipeline")
 
@@ -115,21 +112,3 @@ def test_a_deployment_that_is_not_well_goes_back(project: Path, first: tuple[Clo
     assert "not well" in output
     assert cloud.serving("execute") == before
     assert len(cloud.state["service/cloudsched-execute"]["status"]["revisions"]) > 1
-
-
-@pytest.mark.parametrize("words", [("deploy", "nowhere"), ("destroy", "staging"), ("plan",), ()])
-def test_what_is_not_known_is_refused(words: tuple[str, ...], project: Path, tmp_path: Path) -> None:
-    """Before anything is asked or changed."""
-    cloud = Cloud(tmp_path)
-    code, _, _ = run(project, cloud, *words)
-    assert code != 0
-    assert cloud.calls == []
-
-
-def test_the_scripts_pass_shellcheck(project: Path) -> None:
-    """As the project's own do, and the pipeline is executable."""
-    names = [name for name in PIPELINES["github"] if name.endswith(".sh")]
-    command = [str(Path(sys.executable).with_name("shellcheck")), "-x", *(str(project / each) for each in names)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - shellcheck
-    assert done.returncode == 0, done.stdout
-    assert os.access(project / "infra" / "pipeline.sh", os.X_OK)

@@ -1,4 +1,4 @@
-"""What a run says at its end, and what it looks for that was left behind."""
+"""What a run says of what is red, and of what a module of tests leaves behind."""
 
 from __future__ import annotations
 
@@ -6,114 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.run import dates, emulator, leftovers, second_look, tiers
-
-from cloudsched.adapters.firestore.emulator import FirestoreEmulator
+from tests.run import leftovers, second_look, tiers
 
 TESTS = Path(__file__).parents[1]
-LISTEN = """import socket, time
-with socket.create_server(("127.0.0.1", 0)) as server:
-    print(server.getsockname()[1], flush=True)
-    time.sleep(600)
-"""
-TELL_DAY = """import datetime, subprocess, sys
-TELL = "import datetime, time; time.sleep(0.01); print(datetime.datetime.now(datetime.UTC).date())"
-def test_day():
-    assert str(datetime.datetime.now(datetime.UTC).date()) == "2028-02-29"
-    for env in (None, {"PATH": "/usr/bin"}):
-        assert subprocess.check_output([sys.executable, "-c", TELL], env=env, text=True).strip() == "2028-02-29"
-"""
-
-
-@pytest.fixture
-def before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[leftovers.Before]:
-    """The state before a run that has just begun, in a home and a checkout of its own."""
-    monkeypatch.setenv("CI", "true")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(leftovers, "ROOT", tmp_path)
-    monkeypatch.setattr(leftovers, "PATIENCE", 0.1)
-    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)  # noqa: S603, S607 - Git
-    state = leftovers.Before()
-    yield state
-    state.close()
-
-
-def test_nothing_is_left_behind(before: leftovers.Before, tmp_path: Path) -> None:
-    """Processes that have ended, files that are gone, and the tools' own folders do not count."""
-    subprocess.run([sys.executable, "-c", ""], check=True)
-    with tempfile.TemporaryDirectory():
-        (tmp_path / ".cache").mkdir()
-        (before.temporary / "cloudsched-dev-0").mkdir()
-    assert before.list_leftovers() == []
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_a_process_and_its_port_are_found(before: leftovers.Before) -> None:
-    """Also if it has left the session of its parent."""
-    with subprocess.Popen(  # noqa: S603 - Python
-        [sys.executable, "-c", LISTEN], start_new_session=True, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout
-        port = process.stdout.readline().strip()
-        found = before.list_leftovers()
-        process.kill()
-    assert len(found) == 1
-    assert found[0].startswith(f"a process: {process.pid} ")
-    assert found[0].endswith(f"(listens on {port})")
-
-
-def test_files_are_found(before: leftovers.Before, tmp_path: Path) -> None:
-    """In the folder for temporary files, at home and in the checkout."""
-    folder = tempfile.mkdtemp(prefix="a")
-    secrets = before.temporary / "cloudsched-dev-0"
-    secrets.mkdir()
-    (secrets / "forgotten.env").touch()
-    (tmp_path / "forgotten.txt").touch()
-    expected = [
-        f"a file: {folder}",
-        f"a file: {secrets}",
-        f"a file: {tmp_path / 'forgotten.txt'}",
-        "a change in the checkout: ?? forgotten.txt",
-    ]
-    assert before.list_leftovers() == expected
-
-
-class _Emulator(FirestoreEmulator):
-    """One that only counts how often it is started."""
-
-    def start(self) -> str:
-        self.reason += " started"
-        self.address = "127.0.0.1:1"
-        return self.address
-
-    def stop(self) -> None:
-        self.address = ""
-
-
-def test_the_processes_of_a_run_share_one_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first that asks starts it, it ends with the run, and one that was given is taken instead."""
-    one = _Emulator("it was")
-    monkeypatch.setattr(emulator, "find_emulator", lambda: one)
-    monkeypatch.delenv("FIRESTORE_EMULATOR_HOST", raising=False)
-    shared = emulator.SharedEmulator()
-    try:
-        monkeypatch.setenv(emulator.ASK_AT, str(shared.port))
-        assert one.reason == "it was"
-        assert [emulator.find_address() for _ in range(3)] == ["127.0.0.1:1"] * 3
-        assert one.reason == "it was started"
-        monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:2")
-        assert emulator.find_address() == "127.0.0.1:2"
-    finally:
-        shared.close()
-    assert not one.address
-    monkeypatch.delenv("FIRESTORE_EMULATOR_HOST")
-    assert emulator.find_address() is None, "the run has ended"
 
 
 @pytest.mark.parametrize("row", [*tiers.CHECK, *tiers.ALL, *tiers.KEPT])
@@ -148,13 +47,7 @@ LEFTOVERS = {
         "logging.getLogger().setLevel(logging.DEBUG)",
         "logging.getLogger().level == logging.WARNING",
     ),
-    "logger cloudsched.own: handlers added <NullHandler": (
-        "logging.getLogger('cloudsched.own').addHandler(logging.NullHandler())",
-        "not logging.getLogger('cloudsched.own').handlers",
-    ),
-    "state logging.disable: 50, was 0": ("logging.disable()", "not logging.root.manager.disable"),
     "environment variable LEFT: added": ("os.environ['LEFT'] = 'a secret'", "'LEFT' not in os.environ"),
-    "state the working directory: /, was": ("os.chdir('/')", "os.getcwd() != '/'"),
     "handler of SIGUSR1: 1, was 0": (
         "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
         "signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL",
@@ -205,17 +98,3 @@ def test_a_module_that_leaves_something_behind_fails_and_the_next_one_does_not(t
         assert said.startswith(expected)
     assert done.stdout.splitlines()[-1].startswith(f"{2 * len(LEFTOVERS) + 3} passed, {len(LEFTOVERS)} errors")
     assert "a secret" not in done.stdout
-
-
-def test_a_run_is_on_the_day_that_was_asked_for(tmp_path: Path) -> None:
-    """So are the processes that its tests start, whatever environment they give them; and they can sleep."""
-    if dates.describe_clock() is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("There is no libfaketime. Install Debian's faketime.")
-    (tmp_path / "test_day.py").write_text(TELL_DAY)
-    env = {name: value for name, value in os.environ.items() if name != "FAKETIME"}
-    path = os.pathsep.join(filter(None, [str(TESTS.parent), env.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.run.dates", "--at", "2028-02-29", "test_day.py"]
-    done = subprocess.run(  # noqa: S603 - pytest
-        command, cwd=tmp_path, env={**env, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -124,11 +124,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
-def runs_each_time(test: str) -> bool:
-    """Return whether a test, by its id from the top of the checkout, runs without `--all`."""
-    return any(_covers(row, test) for row in KEPT) or not any(_covers(row, test) for row in (*CHECK, *ALL))
-
-
 def _covers(row: str, test: str) -> bool:
     path, _, start = row.partition("::")
     file, _, name = test.partition("::")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from benchmarks import scale
-from benchmarks.scale import Effort, make_markdown, make_table, measure_fan_out, measure_purge, measure_steady
+from benchmarks.scale import Effort, measure_purge, measure_steady
 from tests.scale.cloud_tasks_model import QueueSetup
 from tests.scale.index_ranges import Indexes, choose_indexes
 from tests.scale.world import Deployment
@@ -26,14 +25,6 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 def rows() -> list[dict[str, Any]]:
     """Return the rows of a tiny run: 1,000 occurrences a second of a million tasks."""
     return [result.to_row() for result in scale.measure([10**6], [1_000], TINY)]
-
-
-def test_the_rows_have_their_shape(rows: list[dict[str, Any]]) -> None:
-    """JSON takes all of it, and people get a table."""
-    assert [(row["shards"], row["queues"]) for row in rows] == [(8, 4), (1, 4)]
-    assert json.loads(json.dumps(rows)) == rows
-    assert make_table(rows).row_count == 2
-    assert make_markdown(rows).splitlines()[1].startswith("|---:|---:|")
 
 
 def test_an_occurrence_costs_what_the_guarantees_say(rows: list[dict[str, Any]]) -> None:
@@ -69,29 +60,6 @@ def test_an_index_without_its_shard_shows() -> None:
     assert steady.range_writes == pytest.approx(500, rel=0.05)
 
 
-def test_a_shard_that_is_not_stored_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All tasks say shard 0, whatever their hash: its range gets what eight were to take."""
-    monkeypatch.setattr("cloudsched.adapters.firestore.shards.Shards.choose", lambda *_: 0)
-    steady = measure_steady(SPREAD, TINY)
-    assert steady.is_saturated
-    assert "shard=0" in steady.hottest_range
-
-
-def test_a_task_that_runs_each_second_is_a_hot_document() -> None:
-    """It is written twice for each occurrence."""
-    steady = measure_steady(Deployment(100, 100), replace(TINY, rate=3.0))
-    assert steady.aborted["aborted by document"] > 0
-    assert steady.hottest_document.startswith("tasks/t")
-    assert steady.is_saturated
-
-
-def test_too_few_queues_show() -> None:
-    """One queue of 500 a second for a thousand occurrences."""
-    steady = measure_steady(replace(SPREAD, queues=QueueSetup(1, 500.0, 200)), TINY)
-    assert steady.lateness[1] > 5
-    assert steady.queue_use == pytest.approx(1.0, abs=0.15)
-
-
 def test_a_lost_dispatch_is_found_by_the_sweep() -> None:
     """Not before it is 20 seconds overdue, and then with the next sweep; a larger backlog takes longer."""
     recovery = measure_purge(SPREAD, TINY)
@@ -101,9 +69,3 @@ def test_a_lost_dispatch_is_found_by_the_sweep() -> None:
     assert small is not None
     assert large is not None
     assert 80 < small < large
-
-
-def test_the_sweeps_of_all_shards_begin_within_a_second() -> None:
-    """One after the other, creating 512 dispatches would take ten; every shard is swept, and by one job."""
-    assert measure_fan_out(scale.choose_deployment(10**6, 50_000)) < 1.5
-    assert measure_fan_out(scale.choose_deployment(10**6, 1_000)) < 0.5

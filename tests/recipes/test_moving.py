@@ -75,10 +75,8 @@ def test_the_entries_of_beat_call_their_celery_tasks(load: Load, monkeypatch: py
     "when",
     [
         crontab(),
-        crontab(minute="*/15"),
         crontab(minute="0", hour="*/3,8-17"),
         crontab(minute=5, hour=7, day_of_week="mon-fri"),
-        crontab(minute=5, hour=7, day_of_week="0,6"),
         crontab(minute="0", hour="0", day_of_month="1-7,15"),
         crontab(minute="0", hour="12", month_of_year="*/3"),
     ],
@@ -136,12 +134,10 @@ def test_the_jobs_of_apscheduler_call_their_functions(load: Load, monkeypatch: p
     "fields",
     [
         {"minute": "*/10"},
-        {"hour": 7, "day_of_week": "0-4"},
         {"hour": "8-18/2", "minute": "5,35", "day_of_week": "sat,6"},
         {"hour": 3, "day_of_week": "mon-fri/2"},
         {"day": "last"},
         {"day": "1,15", "hour": 12},
-        {"month": "1-6/2", "day": 9},
     ],
     ids=str,
 )
@@ -164,8 +160,6 @@ def test_a_cron_trigger_means_the_same(fields: dict[str, Any], load: Load, monke
     "fields",
     [
         {"second": "*/5"},
-        {"week": 3},
-        {"year": 2030},
         {"day": 1, "day_of_week": "mon"},
         {"day": "2nd fri"},
         {"day_of_week": "*/2"},

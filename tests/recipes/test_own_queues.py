@@ -8,12 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.harness import ROOT
 from tests.instants import about
 from tests.recipes.conftest import Load
 
-from cloudsched import App, Settings, Task, TaskDraft
-from cloudsched.errors import InvalidInput
+from cloudsched import App, Settings, Task
 from cloudsched.testing import Simulation
 
 PAGE = "from-your-own.md"
@@ -115,20 +113,3 @@ def test_documents_of_firestore(load: Load, app: App) -> None:
     first, second = import_twice(app, lambda: module.import_collection(app, Query()))
     assert (first.id, first.next_execution_time, first.title) == ("doc-a", LATER, "Letter")
     assert (second.id, second.next_execution_time) == ("doc-b", about(NOW))
-
-
-def test_the_words_of_the_page_are_those_of_the_hints() -> None:
-    """A name in the left column is refused with a hint to the one beside it, if that is a field that can be given."""
-    fields = {field.alias or name for name, field in TaskDraft.model_fields.items()}
-    checked = 0
-    for line in (ROOT / "docs" / "how-to" / PAGE).read_text("utf-8").partition("## Their words")[2].splitlines():
-        theirs, _, rest = line.strip("| ").partition("|")
-        ours = rest.split("|")[0].strip().strip("`").partition(".")[0]
-        for word in theirs.split(","):
-            name = word.strip().strip("`")
-            if ours in fields and name.isidentifier():
-                with pytest.raises(InvalidInput) as refused:
-                    TaskDraft.from_wire({name: "x"})
-                assert refused.value.hint.startswith(f"Did you mean {ours}?"), name
-                checked += 1
-    assert checked > 15

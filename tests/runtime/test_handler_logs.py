@@ -81,13 +81,6 @@ def test_each_line_of_a_handler_names_its_attempt(sim: Simulation, lines: list[d
         assert line[TRACE_FIELD] == started[TRACE_FIELD], "what one occurrence logs is in one trace"
 
 
-def test_a_line_outside_a_handler_names_no_attempt(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """The ids of an attempt end with it, also when it fails."""
-    run(sim, "fail")
-    own.info("afterwards")
-    assert lines[-1].keys() == {"severity", "message", "time", "logger"}
-
-
 def test_a_final_failure_is_an_error_that_error_reporting_groups(sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """ERROR, with the service, the whole traceback in the message, and the owner whom it concerns; and only once."""
     run(sim, "fail")
@@ -102,41 +95,6 @@ def test_a_final_failure_is_an_error_that_error_reporting_groups(sim: Simulation
     )
     assert TRACEBACK.fullmatch(message.partition("\n")[2])
     assert "in book\n" in message
-
-
-def test_a_retry_is_a_warning_with_its_traceback(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A retry is not an error yet: its traceback is in a separate field, where Error Reporting does not find it."""
-    run(sim, "fail")
-    (retrying,) = [line for line in lines if line["severity"] == "WARNING"]
-    assert (retrying["action"], retrying["attempt"]) == ("retrying", 1)
-    assert TRACEBACK.fullmatch(retrying["traceback"])
-    assert "Traceback" not in retrying["message"]
-    assert not {"@type", "serviceContext"} & retrying.keys()
-
-
-def test_a_failure_without_an_exception_is_grouped_by_its_handler(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A handler that returns Fail has no traceback; its name says where the error was."""
-    run(sim, "refuse")
-    (failed,) = execution_lines(lines, "failed")
-    assert (failed["severity"], failed["context"]["reportLocation"]["functionName"]) == ("ERROR", "refuse")
-    assert failed["message"].endswith(": sold out")
-
-
-def test_a_lease_that_ran_out_is_an_error(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A process that died in the last attempt leaves an ERROR as well, once its lease has ended."""
-
-    class Killed(BaseException):
-        """The process dies here."""
-
-    @app.handler("deadly", retry=False)
-    def deadly() -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        run(sim, "deadly")
-    sim.advance(timedelta(days=1))
-    (line,) = execution_lines(lines, "timed_out")
-    assert line["severity"] == "ERROR"
 
 
 def test_the_app_s_hook_is_called_for_every_handler(

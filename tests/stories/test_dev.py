@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,17 +26,6 @@ api, tasks = os.environ["CLOUDSCHED_URL"], "http://" + os.environ["CLOUD_TASKS_E
 ask(f"{api}/v1/tasks", {"id": "tea", "owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "Now."}})
 ask(f"{tasks}/clock", {"advance": "PT6M"})
 print([execution["status"] for execution in ask(f"{api}/v1/tasks/tea/executions")["executions"]])
-"""
-AS_A_CLIENT = """
-from cloudsched import App, Context
-app = App()
-@app.handler("remind")
-def remind(ctx: Context, payload: dict[str, str]) -> None: ...
-parts = app.container
-tea = app.create(owner="ada", title="Tea", handler="remind")
-print(parts.settings.store, parts.clock.now().isoformat(), tea.status)
-print(parts.settings.is_deployed, parts.settings.firestore_emulator)
-app.close()
 """
 
 
@@ -72,23 +60,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     with process(*ALONE, env=env, cwd=tmp_path_factory.mktemp("stack")) as dev:
         dev.wait_for("Ready")
         yield dev
-
-
-def test_the_stack_prints_where_its_dashboard_is(stack: Process) -> None:
-    """The address that it prints serves the page."""
-    (address,) = re.findall(r"^dashboard    (\S+)$", stack.output, re.MULTILINE)
-    with urllib.request.urlopen(address, timeout=60) as page:  # noqa: S310 - our own
-        assert b"<h1" in page.read()
-
-
-def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:
-    """An app in the command's process uses the stack's store, queue and clock without any settings."""
-    env = {**os.environ, "K_SERVICE": "left over", "FIRESTORE_EMULATOR_HOST": "127.0.0.1:1"}
-    frozen = (*DEV, "--freeze", "2027-01-01T00:00:00Z")
-    with process(*frozen, "--", sys.executable, "-c", AS_A_CLIENT, env=env, cwd=tmp_path) as dev:
-        assert dev.wait() == 0, dev.output
-        printed = [line for line in dev.output.splitlines() if line.startswith(("sqlite", "False"))]
-        assert printed == ["sqlite 2027-01-01T00:00:00+00:00 ACTIVE", "False None"]
 
 
 @pytest.mark.parametrize(("signum", "store"), [(signal.SIGINT, "firestore"), (signal.SIGTERM, "sqlite")])
@@ -136,27 +107,6 @@ def test_a_signal_during_the_start_of_the_command_ends_it_too(moment: str, tmp_p
         assert dev.wait() == 128 + signal.SIGINT, dev.output
         wait_until(lambda: not still_running({command}), "it has ended")
         assert f"ended with -{signal.SIGINT:d}\n" in dev.output
-
-
-def test_a_stack_without_a_command_runs_until_it_is_stopped(tmp_path: Path) -> None:
-    """It prints its addresses, logs what runs with the time of its own clock, and exits with 0."""
-    (tmp_path / "handlers.py").write_text(
-        "from cloudsched import App\napp = App()\n@app.handler('greet')\ndef greet() -> str:\n    return 'hello'\n"
-    )
-    with process(*ALONE, "--freeze", "2027-01-01T00:00:00Z", cwd=tmp_path) as dev:
-        dev.wait_for("Ready")
-        assert "greet (handlers.py)" in dev.output
-        assert dev.output.startswith("store        SQLite")
-        url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
-        tasks = dev.wait_for(r"Cloud Tasks +(127\.0\.0\.1:\d+)")[1]
-        assert request(url, "POST", "/v1/tasks", {"owner": "a", "title": "Hi", "handler": "greet"}).status == 201
-        dev.wait_for(r"2027-01-01T00:00:00Z \S+ succeeded")  # at once: it has no time
-        later = {"owner": "a", "title": "Hi", "handler": "greet", "schedule": {"at": "2027-01-01T00:05:00Z"}}
-        assert request(url, "POST", "/v1/tasks", later).status == 201
-        assert request(f"http://{tasks}", "POST", "/clock", {"advance": "PT6M"}).body["delivered"] == 1
-        dev.wait_for(r"2027-01-01T00:05:00Z \S+ succeeded")
-        dev.signal(signal.SIGINT)
-        assert dev.wait() == 0
 
 
 MISBEHAVING = """
@@ -211,21 +161,6 @@ def test_the_example_of_the_banner_runs_at_once(stack: Process) -> None:
     join = stack.wait_for(r"(eval \"\$\(cloudsched dev --print-env --port \d+\)\")")[1]
     join = join.replace("cloudsched", " ".join(CLOUDSCHED))
     assert _run_in_shell(f"{join}; {sys.executable} -c '{JOINS}'") == "Tea\n"
-
-
-def test_changed_handlers_are_loaded_into_the_running_stack(tmp_path: Path) -> None:
-    """With --reload the next task runs the new code, in the same stack with the same clock."""
-    code = "from cloudsched import App\napp = App()\n@app.handler('greet')\ndef greet() -> str:\n    return 'one'\n"
-    file = tmp_path / "handlers.py"
-    file.write_text(code)
-    with process(*ALONE, "--reload", "--freeze", "2027-01-01T00:00:00Z", cwd=tmp_path) as dev:
-        url, _ = _ready(dev)
-        file.write_text(code.replace("one", "another"))
-        dev.wait_for("handlers loaded again: greet")
-        request(url, "POST", "/v1/tasks", {"id": "g", "owner": "a", "title": "Hi", "handler": "greet"})
-        dev.wait_for("g succeeded")
-        (execution,) = request(url, "GET", "/v1/tasks/g/executions").body["executions"]
-        assert (execution["content"], execution["scheduledFor"]) == ("another", "2027-01-01T00:00:00Z")
 
 
 def test_data_survives_a_restart(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ LIBRARIES = {
 """The libraries that a dispatch needs, of those that some install declares."""
 OF_FLASK = {"click", "flask", "jinja2", "markupsafe"}
 """What functions-framework brings along."""
-CLIENTS = ("google.cloud.firestore", "google.cloud.tasks", "google.api_core", "google.auth", "proto", "requests")
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +58,3 @@ def test_no_library_is_imported_that_a_dispatch_does_not_need(report: dict[str, 
     """What serves callers, deliveries or fetching costs the first dispatch nothing."""
     more = find_declared(report["modules"]) - LIBRARIES - OF_FLASK
     assert more == set(), "import these where they are needed, or list them with what a dispatch needs"
-
-
-def test_the_executor_needs_no_generated_client(report: dict[str, Any]) -> None:
-    """Whatever is added above, these are never on the way."""
-    assert not [name for name in report["modules"] if name.startswith(CLIENTS)]

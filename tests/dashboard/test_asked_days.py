@@ -39,13 +39,6 @@ def test_a_day_is_asked_about(ui: str, query: dict[str, str], words: str) -> Non
     assert 'name="on" type="date" required value="' + query["on"] in page.text
 
 
-def test_what_failed_comes_first(ui: str) -> None:
-    """A task whose last runs failed begins with that, and with how many; when it runs next is below."""
-    text = get(f"{ui}/tasks/sync").text
-    assert text.index("failures in a row: ValueError") < text.index("It runs next on")
-    assert "<b>Its last occurrence" in text
-
-
 def test_pauses_edits_and_what_is_left_out_are_marked() -> None:
     """Each pause from its beginning to its end, the present one to now; what a calendar moves is not left out."""
     entries = [

@@ -52,10 +52,6 @@ def app() -> App:
         ctx.wait_for("approved")
         return call.result()
 
-    @app.handler("leaves")
-    def leaves(ctx: Context) -> None:
-        ctx.call("patient", {})
-
     return app
 
 
@@ -196,12 +192,3 @@ def test_whoever_recovers_leaves_the_list(pages: Pages, app: App) -> None:
     sentence, listed = read_attention(pages)
     assert sentence.startswith("Nothing needs you")
     assert "all tasks were asked" in listed
-
-
-def test_a_call_that_its_caller_did_not_wait_for_is_left_as_it_was(pages: Pages, app: App) -> None:
-    """Nobody notices its end any more, so the page of the run that has ended does not say that somebody will."""
-    hourly(app, "caller", handler="leaves", schedule=Schedule.once(pages.sim.now))
-    pages.sim.advance(timedelta(minutes=30))
-    [run] = pages.sim.executions("caller")
-    assert run.status is ExecutionStatus.SUCCEEDED
-    assert "<dt>Finished" not in pages.get("admin", f"/tasks/caller/executions/{run.id}?step=1").text

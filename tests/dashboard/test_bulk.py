@@ -99,13 +99,6 @@ def test_ticked_tasks_are_changed_and_no_others(stack: Stack, ui: str, label: st
     assert sorted(statuses(stack, label)) == ["ACTIVE", "PAUSED", "PAUSED"]
 
 
-def test_nothing_to_change_is_said(ui: str, label: str) -> None:
-    """Without a button that would do nothing."""
-    text = get(f"{ui}/bulk", action="resume", label=label).text
-    assert "<h1>Nothing to change</h1>" in text
-    assert "<button" not in text[text.index("<main") : text.index("</main>")]
-
-
 @pytest.mark.parametrize(("count", "words"), [(0, "Pause 0 or more tasks?"), (7, "Pause 7 or more tasks?")])
 def test_a_count_that_stopped_is_the_least(count: int, words: str) -> None:
     """Nothing found so far is not nothing to change."""

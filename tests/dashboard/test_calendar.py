@@ -11,10 +11,10 @@ import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import PARIS, look
+from tests.dashboard.conftest import look
 
 from cloudsched.dashboard import calendar_view
-from cloudsched.dashboard.calendar_chart import TIERS, Bin, Mark, Placed, count_bins, draw_day, measure, place_marks
+from cloudsched.dashboard.calendar_chart import TIERS, Mark, Placed, count_bins, measure, place_marks
 from cloudsched.dashboard.times import DAY, find_start, make_day
 from cloudsched.dashboard.visit import Json
 
@@ -104,37 +104,12 @@ def test_density_counts_each_once(places: list[tuple[float, str]], parts: int) -
         assert sum(getattr(each, kind) for each in bins) == sum(name == kind for _, name in places)
 
 
-def test_bars_are_filled_up_to_now_and_outlined_after() -> None:
-    """Failures hang below the line; the bar in which now lies is filled to its left and outlined to its right."""
-    now = 12.5 / 24
-    bins = [Bin(ran=4, failed=1 if hour == 3 else 0) if hour < 12 else Bin(due=4) for hour in range(24)]
-    bins[12] = Bin(ran=2, due=2)
-    svg = draw_day(make_day(date(2027, 3, 27), PARIS), [], bins, 4, now, lanes=2, name="Mon", more_href="?")
-    assert svg.count('class="f-past"') == 13
-    assert svg.count('class="o"') == 12
-    assert svg.count('class="f-fail"') == 1
-    assert svg.count('class="nowl"') == 1
-
-
 def occurrence(at: str, task: str = "t") -> Json:
     return {"utc": at, "taskId": task, "title": task.upper()}
 
 
 def answer(*due: Json, **more: object) -> Json:
     return {"ran": [], "moreRan": False, "counts": None, "due": list(due), "dueUntil": None, "paused": 0, **more}
-
-
-def test_a_task_that_is_due_often_is_a_bar_that_day_only() -> None:
-    """Seven times on a day make bars, six make marks; in the table a busy task stands once."""
-    seven = [occurrence(f"2027-03-26T{hour:02}:00:00Z") for hour in range(7)]
-    six = [occurrence(f"2027-03-25T{hour:02}:00:00Z") for hour in range(6)]
-    page = calendar_view.build(answer(*six, *seven), look(week="2027-03-22"))
-    charts = {row["name"].split("\N{NO-BREAK SPACE}")[1]: row["chart"] for row in page["rows"]}
-    assert charts["26"].count("<rect") == 7
-    assert "<circle" not in charts["26"]
-    assert "<rect" not in charts["25"]
-    day = calendar_view.build(answer(*seven), look(day="2027-03-26"))
-    assert [row["note"] for row in day["table"]] == ["and 6 more until 07:00"]
 
 
 def test_a_clock_change_is_said_in_words_and_at_its_day() -> None:
@@ -273,19 +248,3 @@ def test_a_category_hides_other_tasks(ui: str) -> None:
         both = {**asked, "label": "team=sales", "handler": "report", "category": "OTHERS"}
         assert "Weekday report" in requests.get(f"{ui}/calendar", params=both, timeout=60).text
     assert requests.get(f"{ui}/calendar", params={"category": "news"}, timeout=60).status_code == 400
-
-
-def test_a_label_hides_only_the_future_of_other_tasks(ui: str) -> None:
-    """What tasks with this label did, and what they are going to do; with a handler as well, both must match."""
-    week = {"week": "2027-03-29", "tz": "Europe/Paris", "label": "team=sales"}
-    sales = requests.get(f"{ui}/calendar", params=week, timeout=60).text
-    assert "09:00 Weekday report" in sales
-    assert "Sync catalogue" not in sales
-    past = {**week, "week": "2027-03-22"}
-    assert "Weekday report, Fri" in requests.get(f"{ui}/calendar", params=past, timeout=60).text
-    assert (
-        "Weekday report, Fri" in requests.get(f"{ui}/calendar", params={**past, "handler": "report"}, timeout=60).text
-    )
-    other = requests.get(f"{ui}/calendar", params={**past, "handler": "broken"}, timeout=60)
-    assert other.status_code == 200
-    assert "Weekday report" not in other.text

@@ -51,38 +51,12 @@ def test_bars_stay_in_their_day_and_none_is_hidden(found: Bin, most: int) -> Non
         assert float(left) + float(width) <= 100.1
 
 
-def test_days_with_clock_changes_say_how_much_longer_they_are() -> None:
-    """An hour shorter in March, an hour longer in October; other days say nothing."""
-    for month, number, text in (("2027-03", 28, "\N{MINUS SIGN}1 h"), ("2027-10", 31, "+1 h")):
-        page = calendar_view.build(answer(), look(month=month))
-        said = {cell["number"]: cell["hours"] for week in page["month"] for cell in week if cell and cell["hours"]}
-        assert said == {number: text}
-        named = "forward on Sunday 28 March: " if month == "2027-03" else "back on Sunday 31 October: "
-        assert f"Clocks go {named}" in page["sentence"], "a month has several Sundays"
-        words = next(cell["words"] for week in page["month"] for cell in week if cell and cell["number"] == number)
-        assert ("23 hours" if month == "2027-03" else "25 hours") in words
-
-
 def test_a_day_counts_by_the_wall_clock_of_the_chosen_zone() -> None:
     """Half past midnight in Paris is another day than in UTC."""
     due = occurrence("2027-03-25T23:30:00Z")
     for zone, number in ((PARIS, 26), (UTC_ZONE, 25)):
         page = calendar_view.build(answer(due), replace(look(month="2027-03"), zone=zone))
         assert [c["number"] for week in page["month"] for c in week if c and "1 late" in c["words"]] == [number]
-
-
-def test_addresses_lead_to_days_and_to_the_months_around() -> None:
-    """A day is one click away, and so are its week and the months before and after; other filters stay."""
-    page = calendar_view.build(answer(), look(month="2027-01", label="x"))
-    assert page["moves"]["ArrowLeft"].href == "?label=x&month=2026-12"
-    assert page["moves"]["ArrowRight"].href == "?label=x&month=2027-02"
-    assert page["moves"]["0"].href == "?label=x&month=2027-03"
-    first = next(cell for week in page["month"] for cell in week if cell)
-    assert first["href"] == "?label=x&day=2027-01-01"
-    assert [name for name, _, is_shown in page["spans"] if is_shown] == ["Month"]
-    assert ("month", "2027-01") in page["kept"]
-    week = calendar_view.build(answer(), look(week="2027-03-22"))
-    assert {name: href for name, href, _ in week["spans"]}["Month"] == "?month=2027-03"
 
 
 class CountingApi:
@@ -129,19 +103,6 @@ def test_a_search_that_is_given_up_says_so() -> None:
     assert api.calls < 20
     page = calendar_view.build(answer(isSearchCut=found["isSearchCut"], moreRan=True, ranFrom=found["ranFrom"]), month)
     assert "At least 0 ran" in " ".join(page["notes"])
-
-
-def test_all_days_have_one_scale() -> None:
-    """The day with the most has the longest bar, one with half of it half of that."""
-    days = [make_day(each, PARIS) for each in make_span("month", date(2027, 3, 1)).days]
-    some = {date(2027, 3, 2): DayTotals(Bin(ran=10), None), date(2027, 3, 3): DayTotals(Bin(ran=5), None)}
-    counts = {each.day: EMPTY for each in days} | some
-    cells = [
-        c for week in build_month(days, counts, date(2027, 3, 1), {each.day: "?" for each in days}) for c in week if c
-    ]
-    assert 'width="100.00%"' in cells[1]["chart"]
-    assert 'width="50.00%"' in cells[2]["chart"]
-    assert "rect" not in cells[3]["chart"]
 
 
 def test_the_month_shows_past_and_future(ui: str) -> None:

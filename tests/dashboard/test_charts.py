@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,12 +14,10 @@ from cloudsched.dashboard.life_chart import (
     Bar,
     Lived,
     count_due,
-    draw_lateness,
     draw_life,
     draw_runs,
     draw_strip,
     make_bars,
-    write_runs,
 )
 from cloudsched.dashboard.status import BAD
 
@@ -64,30 +60,6 @@ def test_all_that_is_due_stands_in_one_bar(minutes: list[int]) -> None:
         assert counted == sum(bars[0].start <= each < bars[-1].end for each in due)
 
 
-@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
-def test_a_bar_that_crosses_now_ends_and_begins_there(good: int, bad: int, due: int) -> None:
-    """What was is filled up to the line, what is due is outlined after it."""
-    svg = draw_strip([Bar(at(-20), at(40), good, bad, due)], NOW, timedelta(hours=12), PARIS, None)
-    bars = re.findall(r'class="(f-past|f-fail|o)" x="([\d.]+)%" width="([\d.]+)%"', svg)
-    assert {css for css, *_ in bars} == {css for css, count in (("f-past", good), ("f-fail", bad), ("o", due)) if count}
-    for css, x, width in bars:
-        assert float(x) + float(width) <= 50.02 if css != "o" else float(x) >= 50
-
-
-@given(st.lists(st.tuples(st.integers(-900, 100), st.integers(0, 10_000)), max_size=40))
-def test_each_start_has_a_stem_as_tall_as_it_was_late(starts: list[tuple[int, int]]) -> None:
-    """Those in the span, and no other; the latest has its length and time written at it, inside the chart."""
-    given = [(at(minutes), timedelta(seconds=late)) for minutes, late in starts]
-    svg = draw_lateness(given, NOW, timedelta(hours=12), PARIS)
-    shown = [late for minutes, late in starts if -720 <= minutes <= 0]
-    heights = [float(each) for each in re.findall(r'class="f-past"[^>]* height="([\d.]+)"', svg)]
-    assert len(heights) == len(shown)
-    assert all(2 <= each <= 30 for each in heights)
-    for (late, tall), (other, height) in pairwise(zip(shown, heights, strict=True)):
-        assert (late <= other) == (tall <= height) or abs(tall - height) < 0.02
-    assert svg.count("<text") == (1 if any(shown) else 0)
-
-
 @given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), max_size=12), st.integers(1, 9000))
 def test_no_label_crosses_the_now_line(lived: list[tuple[int, int]], due: int) -> None:
     """In a task's life each label is on one side of now, unless there is no room on either side of its bar."""
@@ -98,24 +70,6 @@ def test_no_label_crosses_the_now_line(lived: list[tuple[int, int]], due: int) -
     for left, x, side in re.findall(lanes, svg):
         if side == "start" and float(x) < now and float(left) > 15.1:
             assert float(x) + 9 * 0.68 <= now + 0.1
-
-
-@pytest.mark.parametrize(
-    ("statuses", "words"),
-    [
-        ([], "Nothing has run yet"),
-        (["SUCCEEDED"], "The last one: succeeded"),
-        (["SUCCEEDED"] * 20, "Last 12: all succeeded"),
-        (["SUCCEEDED"] * 9 + ["FAILED"] * 3, "Last 12: 9 succeeded, 3 failed, the last 3 in a row"),
-        (["FAILED", "SUCCEEDED", "FAILED"], "Last 3: 2 failed, 1 succeeded"),
-        (["SUCCEEDED", "TIMED_OUT", "FAILED"], "Last 3: 1 succeeded, 1 timed out, 1 failed, the last 2 in a row"),
-        (["NEWER"], "The last one: newer"),
-    ],
-)
-def test_the_latest_executions_are_said_in_words(statuses: list[str], words: str) -> None:
-    """The marks have a name that says what they show."""
-    assert write_runs(statuses) == words
-    assert f'aria-label="{words}"' in draw_runs(statuses)
 
 
 @given(st.lists(st.sampled_from(["SUCCEEDED", "FAILED", "TIMED_OUT", "SKIPPED", "RUNNING", "SUSPENDED", "?"])))

@@ -1,4 +1,4 @@
-"""The pages say whom a task follows, and their forms make it follow, keep it so, and stop it."""
+"""The pages say whom a task follows, and their form keeps it so."""
 
 from __future__ import annotations
 
@@ -50,19 +50,3 @@ def test_an_edit_of_something_else_keeps_it_following(stack: Stack) -> None:
     assert edit(stack, "kept", title="Green tea")["schedule"] == before["schedule"]
     changed = edit(stack, "kept", schedule="every day at 10:00")["schedule"]
     assert (changed["followsOwner"], changed["timezone"]) == (True, "Asia/Tokyo")
-
-
-def test_another_zone_ends_the_following(stack: Stack) -> None:
-    """A zone that is named in the form counts."""
-    make(stack, "fixed")
-    fixed = edit(stack, "fixed", timezone="Europe/Paris")["schedule"]
-    assert fixed["timezone"] == "Europe/Paris"
-    assert not fixed.get("followsOwner")
-
-
-def test_a_check_shows_the_times_where_the_owner_is(stack: Stack) -> None:
-    """Before anything is stored."""
-    form = {"handler": "report", "owner": "ada", "schedule": "every day at 9:00", "timezone": "owner", "verb": "check"}
-    text = post(f"{stack.url}/ui/new", form).text
-    assert "It follows ada, who is in Asia/Tokyo." in text
-    assert "09:00 +0900" in text.replace("\N{NO-BREAK SPACE}", " ")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.dashboard.role_pages import Pages
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Settings
 
 
 @pytest.fixture
@@ -22,11 +22,6 @@ def app() -> App:
 
     @app.handler("work", access="users")
     def work() -> None: ...
-
-    @app.handler("calls")
-    def calls(ctx: Context) -> None:
-        for _ in range(3):
-            ctx.call("work", {})
 
     return app
 
@@ -77,14 +72,6 @@ def test_a_search_says_what_was_looked_through_and_goes_on(
     further = re.search(r'<a href="(\?[^"]+)">look further', text)
     assert further
     assert "5 tasks were looked through" in pages.get("admin", f"/tasks{further[1]}").text
-
-
-def test_calls_fold_under_the_task_that_made_them(pages: Pages, app: App) -> None:
-    """They are hidden by default, and a click away."""
-    create(app, "top", handler="calls")
-    pages.sim.advance(timedelta(minutes=1))
-    assert list_rows(pages.get("admin", "/tasks").text) == ["top"]
-    assert len(list_rows(pages.get("admin", "/tasks?calls=true").text)) == 4
 
 
 def test_what_is_shown_becomes_a_file(pages: Pages, app: App) -> None:

@@ -1,4 +1,4 @@
-"""A page offers what the API allows its visitor, leads back to a chosen step, and tells a task's history."""
+"""A page offers what the API allows its visitor and leads back to a chosen step."""
 
 from __future__ import annotations
 
@@ -29,10 +29,6 @@ def app() -> App:
     @app.handler("breaks", retry=0)
     def breaks() -> None:
         raise ValueError("broken")
-
-    @app.handler("told")
-    def told(payload: dict[str, str]) -> None:
-        pass
 
     @app.handler("flow", access="users", retry=0)
     def flow(ctx: Context) -> None:
@@ -126,20 +122,6 @@ def test_home_offers_no_retry_that_would_be_refused(pages: Pages) -> None:
     assert f"tasks/{task.id}/verbs/retry" in question
 
 
-def test_running_a_task_is_asked_first(pages: Pages) -> None:
-    """What is going to happen is said, with the payload, escaped; the form works without script."""
-    at = START + timedelta(minutes=1)
-    payload = {"about": "<b>sales</b>"}
-    task = pages.sim.app.create(owner="ada", title="T", handler="told", schedule=at, payload=payload)
-    text = find_verbs(pages.get("admin", f"/tasks/{task.id}").text)
-    question = text.partition('<details class="ask">')[2].partition("</details>")[0]
-    assert "It runs once, now, beside the schedule, which stays as it is." in question
-    assert "A run that has started cannot be taken back." in question
-    assert "&lt;b&gt;sales&lt;/b&gt;" in question
-    assert f'action="../tasks/{task.id}/verbs/trigger"' in question
-    assert "/verbs/trigger" not in text.replace(question, "")
-
-
 @pytest.mark.parametrize(
     ("task", "verbs"),
     [
@@ -170,18 +152,6 @@ def test_execution_is_retried_from_the_chosen_step(pages: Pages) -> None:
     pages.sim.advance(timedelta(minutes=2))
     assert pages.sim.app.execution(task.id, failed.id).status == "SUCCEEDED"
     assert DONE == ["first", "first", "second"]
-
-
-def test_task_page_has_its_history(pages: Pages) -> None:
-    """The history of edits names who did what, with a field's values before and after."""
-    task = create(pages, "flow")
-    pages.sim.app.update(task.id, title="Renamed")
-    pages.post("admin", f"/tasks/{task.id}/verbs/pause", {})
-    text = pages.get("ada", f"/tasks/{task.id}").text
-    assert "History of edits" in text
-    assert "key:admin" in text
-    assert "the app&#39;s own code" in text
-    assert "<code>title</code>: &#34;T&#34; → &#34;Renamed&#34;" in text
 
 
 def test_a_pause_can_be_taken_back_until_somebody_changes_the_task(pages: Pages) -> None:

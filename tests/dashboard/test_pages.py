@@ -99,13 +99,6 @@ def test_an_execution_shows_what_it_did(ui: str) -> None:
     assert "gaps compressed" not in get(address, scale="true").text
 
 
-def test_a_failure_is_readable(ui: str) -> None:
-    """Its error, and the traceback folded."""
-    text = get(f"{ui}/tasks/sync/executions/{find_execution(ui, 'sync')}").text
-    assert "ValueError: the warehouse of shop did not answer" in text
-    assert re.search(r"<details>\s*<summary>Traceback</summary>", text)
-
-
 def test_a_task_may_be_called_new(stack: Stack, ui: str) -> None:
     """The form for a new task has an address that no task has."""
     schedule = {"at": "2099-01-01T00:00:00Z"}
@@ -227,26 +220,3 @@ def test_all_that_a_page_loads_is_small() -> None:
     """Stylesheet, scripts, icon and the largest template together stay below 150 kB."""
     static = sum(file.stat().st_size for file in (ROOM / "static").iterdir())
     assert static + max(file.stat().st_size for file in (ROOM / "templates").iterdir()) < 150_000
-
-
-def test_nothing_but_the_stylesheet_stands_before_the_first_paint(ui: str) -> None:
-    """One stylesheet that loads no other, and scripts that wait until the page is read: two requests, then it shows."""
-    text = get(f"{ui}/").text
-    sheets = re.findall(r'<link rel="stylesheet" href="([^"]+)"', text)
-    assert len(sheets) == 1
-    assert all('type="module"' in each for each in re.findall(r"<script[^>]*>", text))
-    assert not re.findall(r"<(?:img|iframe|object|video)\b", text)
-    style = get(f"{ui}/{sheets[0]}").text
-    assert "@import" not in style
-    assert "@font-face" not in style
-    assert "url(" not in style
-
-
-def test_a_task_s_page_offers_the_zone_of_the_browser(ui: str) -> None:
-    """It begins in the task's own zone; the switch has both and UTC, whichever the address names."""
-    for query, chosen in (({}, "Europe/Paris"), ({"tz": "UTC"}, "UTC"), ({"tz": "Asia/Tokyo"}, "Asia/Tokyo")):
-        cookies = {"cloudsched-zone": "Asia/Tokyo"}
-        text = requests.get(f"{ui}/tasks/sync", params=query, cookies=cookies, timeout=60).text
-        switch = text.partition('aria-label="Show times in"')[2].partition("</div>")[0]
-        assert set(re.findall(r">([^<>]+)</a>", switch)) == {"Europe/Paris", "Asia/Tokyo", "UTC"}
-        assert f'aria-current="true">{chosen}<' in switch

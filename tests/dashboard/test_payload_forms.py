@@ -137,20 +137,6 @@ def test_a_wrong_text_is_said_at_its_field(name: str, text: str) -> None:
     assert list(errors) == [name]
 
 
-def test_each_kind_is_asked_for_by_its_rule() -> None:
-    """Text, whole and other numbers, yes or no, choices, dates, groups, lists of lines; the rest is JSON."""
-    kinds = {slot.key: slot.kind for slot in SLOT.slots}
-    assert kinds == {
-        "about": "text", "count": "integer", "price": "number", "is_rush": "yes or no", "day": "date", "at": "text",
-        "kind": "choice", "customer": "group", "payer": "group", "tags": "lines", "numbers": "lines",
-        "limits": "JSON", "node": "group", "either": "JSON",
-    }  # fmt: skip
-    hints = {slot.key: slot.hint for slot in SLOT.slots}
-    assert "at least 1" in hints["count"]
-    customer = next(slot for slot in SLOT.slots if slot.key == "customer")
-    assert customer.slots[0].hint == "Who pays. Text, at least 3 characters."
-
-
 LOOP = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
 DEEP: dict[str, Any] = {"type": "string"}
 for _ in range(60):

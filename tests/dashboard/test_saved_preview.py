@@ -11,7 +11,6 @@ import pytest
 import requests
 from tests.dashboard.conftest import get, post, read_form
 
-from cloudsched.dashboard.task_options import read_before, write_schedule
 from cloudsched.local.stack import Stack
 
 FRIDAYS = {"rrule": "FREQ=WEEKLY;BYDAY=FR;BYHOUR=9;BYMINUTE=0", "timezone": "Europe/Paris"}
@@ -120,28 +119,3 @@ def test_a_change_is_told_from_what_to_what_and_taken_back(stack: Stack, ui: str
         [{"id": "easter", "on": "skip"}],
     )
     assert now["schedule"]["rrule"] == FRIDAYS["rrule"]
-
-
-def test_what_was_before_fits_the_form_or_is_named() -> None:
-    """Parts of a policy, lists as lines, an instant as it is; what is not kept, or not in the form, is left."""
-    fields = [
-        {"field": "retry", "before": '{"maxRetries": 5, "base": 2}', "after": "{}"},
-        {"field": "labels", "before": '["a=b", "c=d"]'},
-        {"field": "catchUp", "before": '{"mode": "all"}'},
-        {"field": "schedule", "before": '{"at": "2027-01-01T09:00:00Z", "timezone": "Europe/Paris"}'},
-        {"field": "lockKey", "after": '"press"'},
-        {"field": "payload"},
-        {"field": "until", "before": '"2027-01-01T00:00:00Z"'},
-        {"field": "title", "after": '"x"'},
-    ]
-    texts, left = read_before(fields)
-    assert texts == {
-        "retries": "5",
-        "labels": "a=b\nc=d",
-        "catchUp": "all",
-        "schedule": "2027-01-01T09:00:00Z",
-        "timezone": "Europe/Paris",
-        "lockKey": "",
-    }
-    assert left == ["payload", "until", "title"]
-    assert write_schedule({"rrule": "FREQ=DAILY", "timezone": "UTC"}) == '{"rrule": "FREQ=DAILY"}'

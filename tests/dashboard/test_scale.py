@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.dashboard.waterfall import SHORTEST_GAP, gap_width, make_scale, merge
+from cloudsched.dashboard.waterfall import SHORTEST_GAP, make_scale, merge
 
 START = datetime(2027, 2, 1, 8, tzinfo=UTC)
 SECONDS = st.integers(0, 10_000_000)
@@ -63,34 +63,3 @@ def test_nothing_runs_in_a_gap_and_only_long_gaps_are_compressed(spans: list[tup
         assert not any(begin < gap.end and finish > gap.start for begin, finish in running)
     if any(stretch.duration for stretch in scale.stretches if not stretch.is_gap):
         assert sum(gap.width for gap in scale.gaps) <= 0.45 + 1e-9
-
-
-def test_a_longer_gap_is_never_narrower() -> None:
-    """A gap's width grows with it, between 6 and 14 per cent."""
-    widths = [gap_width(timedelta(minutes=2**power)) for power in range(-2, 20)]
-    assert widths == sorted(widths)
-    assert widths[0] == 0.06
-    assert widths[-1] == 0.14
-
-
-def test_lengths_outside_gaps_share_one_scale() -> None:
-    """A run of twenty seconds is twice as long as one of ten, whatever lies between them."""
-    runs = [(at(0), at(10)), (at(900_000), at(900_020))]
-    scale = make_scale(runs, START, at(900_020))
-    first, second = (scale.place(end) - scale.place(begin) for begin, end in runs)
-    assert abs((second - 0.025) / (first - 0.025) - 2) < 1e-6  # each stretch has 2.5 % for its date
-
-
-def test_an_instant_of_work_between_two_gaps_keeps_its_date() -> None:
-    """What took no time at all has a stretch of its own, so that its date can be read."""
-    scale = make_scale([(at(0), at(0)), (at(500_000), at(500_000))], START, at(900_000))
-    points = [stretch for stretch in scale.stretches if not stretch.is_gap]
-    assert [stretch.start for stretch in points] == [at(0), at(500_000)]
-    assert [stretch.width for stretch in points] == [0.025, 0.025], "and no more: it has no length"
-
-
-def test_true_scale_compresses_nothing() -> None:
-    """Half of the time is half of the width."""
-    scale = make_scale([(at(0), at(1))], START, at(1_000_000), true=True)
-    assert not scale.gaps
-    assert abs(scale.place(at(500_000)) - 0.5) < 1e-9

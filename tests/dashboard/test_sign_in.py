@@ -96,19 +96,6 @@ def test_each_session_has_the_role_of_its_key(keyed: str) -> None:
     assert requests.get(f"{keyed}tasks", cookies=cookies, timeout=60).status_code == 401
 
 
-def test_who_has_signed_in_can_sign_out_on_every_page(keyed: str) -> None:
-    """A button in the foot, which says the role; it is a form of this page, and works without script."""
-    session, _ = sign_in(keyed, VIEWER[0])
-    for path in ("", "tasks/t", "tasks/nope", "calendar"):
-        page = session.get(keyed + path, timeout=60)
-        [form] = re.findall(r'<form[^>]* action="([^"]*sign-out)"', page.text)
-        assert requests.compat.urljoin(page.url, form) == f"{keyed}sign-out"
-    assert "with the role viewer" in session.get(f"{keyed}tasks/t", timeout=60).text
-    origin = {"Origin": "/".join(keyed.split("/")[:3])}
-    assert "signed out" in session.post(f"{keyed}sign-out", headers=origin, timeout=60).text
-    assert session.get(f"{keyed}tasks", timeout=60).status_code == 401
-
-
 def test_the_clock_of_a_stack_with_keys_needs_an_admins(keyed: str) -> None:
     """Whoever has no key neither sees nor moves it, a viewer and a user only see it, an admin moves it."""
     url = keyed.replace("/ui/", "/dev/clock")

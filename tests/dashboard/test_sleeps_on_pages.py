@@ -6,11 +6,9 @@ from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.dashboard.conftest import visit
 from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.dashboard.status import write_message
 from cloudsched.testing import START
 
 WAKES = START + timedelta(days=3)
@@ -48,19 +46,3 @@ def test_a_sleep_ends_in_the_zone_of_its_page(pages: Pages) -> None:
         shown = f"{WAKES.astimezone(ZoneInfo(zone)):%a %d %b %Y %H:%M %z}"
         assert f"It sleeps until {shown}." in text, path
         assert f"sleeps until {WAKES.isoformat()}" not in text, path
-
-
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        ("SUSPENDED", "It waits for its task to be resumed."),
-        ("SUSPENDED", "It sleeps until 2027-99-01T09:00:00+00:00."),
-        ("SUSPENDED", "It sleeps until 9999-12-31T23:59:59-12:00."),
-        ("SUSPENDED", "It waits for the call It sleeps until 2027-01-01T09:00:00+00:00."),
-        ("FAILED", "It sleeps until 2027-01-01T09:00:00+00:00."),
-        ("SUCCEEDED", None),
-    ],
-)
-def test_other_messages_are_shown_as_they_are(status: str, message: str | None) -> None:
-    """What is no end of a sleep, and what no calendar has."""
-    assert write_message({"status": status, "message": message}, visit()) == (message or "")

@@ -82,21 +82,6 @@ def test_a_lock_a_queue_and_a_sleep_are_what_they_are() -> None:
     assert seconds(found.sums) == {"queue": 1, "wait": 99, "calls": 50, "ran": 1}
 
 
-def test_zooming_into_a_stretch_drops_the_gaps_outside_it() -> None:
-    """The waterfall of a part has the rows that lie in it, the handler, and no gap before or after."""
-    spans = ((0, 600), (180_000, 180_600), (540_000, 540_600))
-    steps = [step("STEP", *span, number, name=f"part {number}") for number, span in enumerate(spans, 1)]
-    made = record(*(attempt(1, *span, "SUCCEEDED") for span in spans), steps=steps)
-    whole = make_waterfall(made, NOW)
-    assert len(whole.scale.gaps) == 2
-    window = (START + 179_400 * SECOND, START + 181_200 * SECOND)
-    part = make_waterfall(made, NOW, window=window)
-    assert [row.name for row in part.rows] == ["The handler", "part 2"]
-    assert part.scale.span == window
-    assert not any(gap.end <= window[0] or gap.start >= window[1] for gap in part.scale.gaps)
-    assert part.whole.span == whole.scale.span
-
-
 SPANS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 900)), max_size=6)
 
 
@@ -137,7 +122,6 @@ def test_the_sums_add_up(
         ({"hasUnrecordedPayload": True}, None, 1, None, "too large"),
         ({}, None, 1, {"now": 2}, "Its task's payload."),
         ({}, None, 2, None, "is not kept whether"),
-        ({}, {"entries": []}, 2, {"now": 2}, "Its task's payload."),
         ({}, {"entries": [], "omittedEntries": 3}, 9, None, "is not kept whether"),
         (
             {},
@@ -145,13 +129,6 @@ def test_the_sums_add_up(
             2,
             None,
             "been edited",
-        ),
-        (
-            {},
-            {"entries": [{"at": at(-5), "action": "EDITED", "fields": [{"field": "payload"}]}], "omittedEntries": 1},
-            2,
-            {"now": 2},
-            "Its task's payload.",
         ),
         ({}, {"entries": [{"at": at(5), "action": "EDITED", "fields": [{"field": "title"}]}]}, 2, {"now": 2}, "task's"),
     ],

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dashboard.conftest import NOW, PARIS, get, look
+from tests.dashboard.conftest import get, look
 
 from cloudsched.dashboard.chart_axis import WHOLE, Part, clip, find_parts, read_window
-from cloudsched.dashboard.life_chart import Lived, draw_life, find_span
-from cloudsched.dashboard.task_view import build_life
 from cloudsched.dashboard.waterfall import make_scale
 
 PLACES = st.floats(0, 1, allow_nan=False)
@@ -94,48 +91,6 @@ def test_a_window_beside_the_axis_shows_all() -> None:
         START,
         START + timedelta(hours=1),
     )
-
-
-@given(st.lists(st.tuples(st.integers(-5000, -1), st.integers(0, 100)), min_size=1, max_size=8), PLACES, PLACES)
-def test_a_part_of_a_life_has_the_lanes_that_lie_in_it(lived: list[tuple[int, int]], one: float, other: float) -> None:
-    """Each execution that touches the part has its lane and no other has; now is drawn where it is in sight."""
-    spans = [
-        Lived(at := NOW + timedelta(minutes=start), min(NOW, at + timedelta(minutes=took)), "SUCCEEDED", "succeeded")
-        for start, took in lived
-    ]
-    start, end = find_span(spans, [], NOW)
-    begin, finish = (start + (end - start) * place for place in sorted((one, other)))
-    if finish - begin < timedelta(seconds=1):
-        return
-    svg = draw_life(spans, [], NOW, PARIS, (begin, finish))
-    assert svg.count('class="f-past"') == sum(
-        each.end is not None and each.start <= finish and each.end >= begin for each in spans
-    )
-    assert ("nowl" in svg) == (begin <= NOW <= finish)
-
-
-def test_a_life_is_walked_by_addresses() -> None:
-    """In, right, out and home again: each address shows what its button said, and home is that without a part."""
-    records = [
-        {
-            "status": "SUCCEEDED",
-            "scheduledFor": (NOW - timedelta(days=days)).isoformat(),
-            "startedAt": (NOW - timedelta(days=days)).isoformat(),
-            "finishedAt": (NOW - timedelta(days=days, hours=-1)).isoformat(),
-        }
-        for days in (1, 2, 3)
-    ]
-    visit = look(tz="UTC")
-    for key in ("+", "+", "ArrowLeft", "-", "0"):
-        href = build_life(records, [], visit)["moves"][key].href
-        assert href is not None
-        parts = urlsplit(href)
-        assert parts.fragment == "life"
-        visit = look(**{name: values[0] for name, values in parse_qs(parts.query).items()})
-        assert visit.query["tz"] == "UTC"
-        assert (read_window(visit) is None) == (key == "0")
-    moves = build_life(records, [], visit)["moves"]
-    assert {key for key, each in moves.items() if each.href is None} == {"-", "0", "ArrowLeft", "ArrowRight"}
 
 
 def test_pages_show_a_part_of_their_axis(ui: str) -> None:

@@ -61,18 +61,3 @@ def test_what_runs_on_the_way_appears_as_it_runs(tour: Visitor, site: Site) -> N
     page.get_by_text("The clock was moved.").wait_for()
     page.locator("main:not([aria-busy])").wait_for()
     assert site.stack.clock.now() >= now + timedelta(hours=1)
-
-
-def test_space_freezes_the_clock_and_lets_it_run(tour: Visitor, site: Site) -> None:
-    """Wherever the focus is, but on a button, which it presses."""
-    page = tour.go("?tz=UTC")
-    page.keyboard.press("Space")
-    page.get_by_role("button", name="Freeze the clock").wait_for()
-    assert str(site.stack.clock.mode) == "running"
-    page.keyboard.press("Space")
-    page.get_by_role("button", name="Let the clock run").wait_for()
-    assert str(site.stack.clock.mode) == "frozen"
-    page.get_by_role("button", name="Let the clock run").focus()
-    page.keyboard.press("Space")
-    page.get_by_role("button", name="Freeze the clock").click()
-    page.get_by_role("button", name="Let the clock run").wait_for()

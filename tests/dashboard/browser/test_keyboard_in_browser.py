@@ -131,17 +131,6 @@ def test_keys_pause_a_task_and_undo_it(tour: Visitor, site: Site) -> None:
     page.wait_for_url("**/new")
 
 
-def test_what_was_paused_in_the_list_is_undone_there(tour: Visitor, site: Site) -> None:
-    """The list stays, says what was done, and undoes it."""
-    site.create("listed", labels=["case=listed"])
-    page = tour.go("tasks?label=case%3Dlisted")
-    page.get_by_role("row").filter(has_text="listed").get_by_role("button", name="Pause").click()
-    page.get_by_text("Paused.", exact=True).wait_for()
-    page.get_by_role("button", name="Undo").click()
-    wait_until(lambda: site.call("GET", "/v1/tasks/listed")["status"] == "ACTIVE")
-    assert "label=case" in page.url
-
-
 def read_parts(page: Page) -> tuple[str, str]:
     """Return which part of the axis the address says, and how the first button of it looks."""
     query = parse_qs(urlsplit(page.url).query)
@@ -170,20 +159,6 @@ def test_keys_zoom_and_move_a_time_axis(tour: Visitor) -> None:
     page.wait_for_url("**from=*")
     expect(page.locator("#life header .sub")).to_contain_text(" to ")
     assert page.evaluate("window.isSamePage"), "nothing was loaded anew"
-
-
-def test_keys_zoom_the_calendar(tour: Visitor) -> None:
-    """From the week to the day, to the next one and back, and with `t` to today."""
-    page = tour.go("calendar?week=2027-03-22&tz=UTC")
-    page.keyboard.press("+")
-    page.wait_for_url("**day=*")
-    day = page.url
-    page.keyboard.press("ArrowRight")
-    page.wait_for_url(lambda url: "day=" in url and url != day)  # which waits for the scripts of that page, too
-    page.keyboard.press("-")
-    page.wait_for_url("**week=*")
-    page.keyboard.press("t")
-    page.wait_for_function("() => !location.search.includes('week=')")
 
 
 def test_a_task_is_run_by_keys_after_a_question(tour: Visitor, site: Site) -> None:

@@ -52,22 +52,6 @@ def test_what_changes_is_shown_in_place(tour: Visitor, site: Site) -> None:
     assert page.evaluate("getSelection().toString()").strip()
 
 
-def test_what_is_selected_stays_selected(tour: Visitor, site: Site) -> None:
-    """A selected text does not change under the selection; once it is gone, the news show without asking again."""
-    task = site.create("live-selected")
-    page = tour.go(f"tasks/{task}", clock=True)
-    poll(page)
-    page.evaluate("getSelection().selectAllChildren(document.querySelector('.head p'))")
-    before = page.evaluate("getSelection().toString()")
-    site.call("POST", f"/v1/tasks/{task}/pause")
-    poll(page)
-    page.get_by_role("button", name="Resume the task").wait_for()
-    assert page.evaluate("getSelection().toString()") == before
-    page.evaluate("getSelection().removeAllRanges()")
-    poll(page)
-    page.locator(".head p", has_text="Paused").wait_for()
-
-
 def test_when_nothing_changes_one_read_is_all(tour: Visitor, site: Site) -> None:
     """The page asks for the change cursor only, which costs one read; the page itself is not fetched again."""
     page = tour.go("tasks", clock=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from tests.dashboard.browser.conftest import Site, Visitor
 from tests.dashboard.browser.fitness import COLLIDING, CUT, check, check_keyboard
@@ -45,12 +43,6 @@ PROBLEMS = {
     "tasks?page=made-up": "Not possible",
 }
 """Addresses that show a problem, and its heading."""
-SAY_BUSY = """() => {
-    const main = document.getElementById('main');
-    const say = () => console.log(`busy: ${main.getAttribute('aria-busy')}`);
-    new MutationObserver(say).observe(main, {attributes: true});
-}"""
-"""Says in the console when main becomes busy: while another page is loading, nothing else can be asked of this one."""
 
 
 @pytest.mark.parametrize("path", VIEWS)
@@ -120,21 +112,6 @@ def test_the_form_for_a_key_is_fit_for_everybody(tour: Visitor, site: Site) -> N
     answer = page.goto(f"{site.stack.url}/ui/locks")
     assert answer
     assert answer.status == 401
-
-
-def test_main_is_busy_while_the_next_page_loads(tour: Visitor) -> None:
-    """Whoever has followed a link is told that it takes a while."""
-    page = tour.go("tasks?q=nothing-like-it")
-    held: list[Any] = []
-    page.route(
-        lambda _: True,
-        lambda route: held.append(route) if route.request.is_navigation_request() else route.continue_(),
-    )
-    page.evaluate(SAY_BUSY)
-    with page.expect_console_message(lambda message: message.text == "busy: true"):
-        page.evaluate("address => { location.href = address }", tour.site.pages[Role.ADMIN])
-    held.pop().continue_()
-    page.get_by_role("heading", level=1, name="Home", exact=True).wait_for()
 
 
 def test_every_view_works_without_script(tour: Visitor) -> None:

@@ -27,18 +27,13 @@ __all__ = ["one_database"]  # the other program's zones are ours
     [
         ("FREQ=YEARLY", True),
         ("FREQ=MONTHLY;BYDAY=1MO,-1FR", True),
-        ("FREQ=WEEKLY;BYDAY=MO,TU", True),
         ("FREQ=DAILY", True),
-        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", False),
         ("FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1", True),
         ("FREQ=HOURLY", False),
-        ("FREQ=MINUTELY;INTERVAL=90", False),
         ("RSCALE=GREGORIAN;FREQ=MONTHLY;BYMONTHDAY=31;SKIP=FORWARD", False),
         ("FREQ=YEARLY;BYWEEKNO=20", False),
         ("FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=1", False),
         ("FREQ=MONTHLY;BYDAY=1MO,FR", False),
-        ("FREQ=MONTHLY;BYMONTHDAY=24", True),
-        ("FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU", True),
         ("FREQ=YEARLY;BYDAY=20MO", False),
         ("FREQ=YEARLY;BYYEARDAY=100", False),
         ("FREQ=MONTHLY;BYMONTH=5,6", False),
@@ -87,7 +82,6 @@ def read(text: str) -> Any:  # noqa: ANN401 - its types are unions of everything
         (TaskStatus.CANCELLED, True),
         (TaskStatus.PAUSED, True),
         (TaskStatus.FAILED, True),
-        (TaskStatus.EXPIRED, True),
         (TaskStatus.COMPLETED, False),
     ],
 )
@@ -103,14 +97,6 @@ def test_a_task_that_runs_no_more_is_a_calendar_nevertheless(
     assert event["UID"] == before["UID"]
     assert event["STATUS"] == ("CANCELLED" if is_cancelled else "CONFIRMED")
     assert "nothing is to come" in event["DESCRIPTION"]
-
-
-def test_an_instant_in_years_is_shown(make_task: MakeTask) -> None:
-    """What runs once runs then, however far ahead."""
-    at = datetime(2031, 1, 1, 9, tzinfo=UTC)
-    task = make_task(schedule=Schedule.once(at), next_execution_time=at)
-    (event,) = read(build_task_calendar(task, NOW)).walk("VEVENT")
-    assert event["DTSTART"].dt == at
 
 
 def test_a_search_that_is_given_up_is_told(make_task: MakeTask) -> None:
@@ -136,11 +122,9 @@ def list_instants(calendar: Any, end: datetime, now: datetime = NOW) -> list[dat
     [
         ("FREQ=HOURLY;INTERVAL=7", "Europe/Berlin", 89, "cut"),
         ("FREQ=MINUTELY;INTERVAL=4", "UTC", 2, "cut"),
-        ("FREQ=HOURLY;BYHOUR=9,10,11", "Europe/Berlin", 89, "cut"),
         ("FREQ=MINUTELY;INTERVAL=30;BYHOUR=9", "Europe/Berlin", 89, "cut"),
         ("FREQ=HOURLY;COUNT=100", "UTC", 89, "whole"),
         ("FREQ=DAILY", "Europe/Berlin", 89, "rule"),
-        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=3", "Europe/Berlin", 800, "rule"),
         ("FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD", "Europe/Berlin", 89, "cut"),
     ],
 )

@@ -28,14 +28,6 @@ def test_a_copy_is_what_pydantic_makes(changes: dict[str, object] | None) -> Non
     assert RUN.model_dump() == before
 
 
-def test_a_deep_copy_shares_nothing() -> None:
-    """`deep` copies the parts as well."""
-    attempt = Attempt(number=1, started_at=START, finished_at=START, status=ExecutionStatus.FAILED)
-    run = RUN.with_attempt(attempt)
-    assert run.model_copy(deep=True) == run
-    assert run.model_copy(deep=True).attempts[0] is not run.attempts[0]
-
-
 def test_what_is_built_is_what_pydantic_makes() -> None:
     """`build` differs from the constructor only in that it does not validate: same fields, order, defaults, JSON."""
     fields = {"number": 1, "started_at": START, "finished_at": START, "status": ExecutionStatus.FAILED}

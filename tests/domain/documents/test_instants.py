@@ -56,13 +56,6 @@ def test_an_edit_whose_instants_exceed_the_calendar_is_refused(
     assert sim.app.get(task.id) == task
 
 
-def test_the_longest_expiration_works(sim: Simulation, create: Callable[..., Task]) -> None:
-    """A hundred years of expiration is accepted, also where a worker runs the task."""
-    task = create(expiration=timedelta(days=36_525), pull="gpu")
-    sim.advance(timedelta(days=1))
-    assert sim.app.get(task.id).runs
-
-
 @pytest.mark.usefixtures("sim")
 @pytest.mark.parametrize("at", ["9998-12-31T23:59:59-05:00", "1583-01-01T00:00:00+05:00"])
 def test_the_year_limit_applies_to_the_instant_in_utc(create: Callable[..., Task], at: str) -> None:

@@ -54,10 +54,8 @@ def test_any_json_can_be_stored_in_firestore(value: object) -> None:
     "value, field",
     [
         ({"a": [1, 2**63]}, "payload.a.1"),
-        (-(2**63) - 1, "payload"),
         ({"a": {"b": float("inf")}}, "payload.a.b"),
         (float("nan"), "payload"),
-        ({"a": b""}, "payload.a"),
         ({"a": object()}, "payload.a"),
         ({1: 2}, "payload"),
         ({"": 2}, "payload"),
@@ -129,13 +127,10 @@ def test_the_size_of_json_is_that_of_its_text(texts: list[str]) -> None:
         ("x" * 524_000, True),
         ([1] * 115_000, True),
         ([1] * 116_000, False),
-        ([0.5] * 116_000, False),
-        ([{"n": 1}] * 60_000, True),
-        ([[1, 2]] * 87_000, True),
         ([["中" * 100]] * 1_500, True),
         ([["中" * 100]] * 1_600, False),
     ],
-    ids=["text", "numbers", "too many numbers", "fractions", "objects", "lists", "texts in lists", "too many texts"],
+    ids=["text", "numbers", "too many numbers", "texts in lists", "too many texts"],
 )
 def test_the_size_of_a_result_is_counted_as_firestore_does(value: object, *, is_kept: bool) -> None:
     """A number has eight bytes however short its JSON is; a nested list has the bytes of its JSON in ASCII."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
-from cloudsched.domain.documents.person import Person, default_channels, find_obstacle, is_wanted, without_channel
+from cloudsched.domain.documents.person import Person, find_obstacle, is_wanted, without_channel
 
 NOON = datetime(2027, 6, 1, 10, tzinfo=UTC)
 MAIL, PUSH, WEB = DeliveryChannel.EMAIL, DeliveryChannel.MOBILE, DeliveryChannel.WEB
@@ -54,13 +54,6 @@ def test_what_cannot_or_should_not_be_sent_is_suppressed(
     assert person is None or find(person, WEB) is None
 
 
-def test_what_is_wanted_is_sent() -> None:
-    """A category that is listed, by its channels; one that is not, by all."""
-    assert find(make_person()) is None
-    assert find(make_person(channels={"REMINDER": ["EMAIL"]})) is None
-    assert find(make_person(channels={"REPORT": []})) is None
-
-
 @given(listed=st.sets(st.sampled_from(DeliveryChannel)) | st.none(), dropped=st.sampled_from([MAIL, PUSH]))
 def test_without_a_channel_the_others_stay(listed: set[DeliveryChannel] | None, dropped: DeliveryChannel) -> None:
     """Ending mails about one category ends nothing else."""
@@ -70,10 +63,3 @@ def test_without_a_channel_the_others_stay(listed: set[DeliveryChannel] | None, 
         for channel in DeliveryChannel:
             expected = is_wanted(person, category, channel) and (category, channel) != (Category.REMINDER, dropped)
             assert is_wanted(after, category, channel) == expected
-
-
-def test_preferences_are_the_defaults_of_a_task() -> None:
-    """Those of its category; none without preferences."""
-    person = make_person(channels={"REMINDER": ["EMAIL", "WEB"]})
-    assert default_channels(person, Category.REMINDER) == (MAIL, WEB)
-    assert default_channels(person, Category.REPORT) == default_channels(None, Category.REMINDER) == ()

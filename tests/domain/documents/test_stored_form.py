@@ -192,12 +192,6 @@ def test_what_documents_are_found_by_is_always_stored() -> None:
         assert field.default is NO_DEFAULT or is_meant, f"{collection}.{path} is left out where it is {field.default!r}"
 
 
-def test_readers_always_find_what_they_decide_by(make_task: MakeTask) -> None:
-    """The smallest task still says these."""
-    stored = make_task().to_stored()
-    assert {"schemaVersion", "status", "owner", "handler", "category", "revision"} <= set(stored)
-
-
 def make_documents(
     make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> list[Document]:
@@ -280,10 +274,3 @@ def test_no_default_is_stored_at_any_depth(make_task: MakeTask) -> None:
     assert stored["runs"] == ({"executionId": "e", "scheduledFor": NOW, "dueAt": NOW},)
     assert "catchUp" not in stored
     assert not {"gap", "fold", "subDaily", "calendars"} & set(stored["schedule"])
-
-
-def test_shown_fields_keep_their_defaults(make_task: MakeTask) -> None:
-    """Only what is stored leaves them out: the API's JSON has every field that is not None."""
-    shown = make_task().to_wire()
-    assert shown["retry"]["maxRetries"] == 3
-    assert shown["priority"] == "NORMAL"

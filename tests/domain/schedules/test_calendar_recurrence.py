@@ -189,36 +189,10 @@ def test_a_move_to_a_day_whose_last_hour_is_missing_stays_on_it() -> None:
     assert times == ["2027-03-26 23:30", "2027-03-27 22:30", "2027-03-29 23:30"]
 
 
-def test_what_would_have_moved_into_the_past_is_over() -> None:
-    """On Saturday, Monday's occurrence that moved to Friday has passed: the next is the one after."""
-    before = calendar("before", ("2027-03-29", "2027-03-29", "Easter Monday"), ("2027-03-27", "2027-03-28", ""))
-    schedule = with_calendars("FREQ=WEEKLY;BYDAY=MO", before)
-    assert local_times(schedule, datetime(2027, 3, 27, tzinfo=UTC), 1) == ["2027-04-05 09:00"]
-
-
-def test_notes_name_the_holiday() -> None:
-    """A moved and a left out occurrence say which day of which calendar was in the way."""
-    moved = with_calendars("FREQ=WEEKLY;BYDAY=MO", calendar("after", ("2027-03-29", "2027-03-29", "Easter Monday")))
-    following = moved.next_after(START + timedelta(days=27))
-    assert following is not None
-    assert moved.calendar_note(following) == "Moved from 2027-03-29: Easter Monday (fr)."
-    skipping = with_calendars("FREQ=WEEKLY;BYDAY=MO", calendar("skip", ("2027-03-29", "2027-03-29", "Easter Monday")))
-    at = skipping.skipped_after(START, END)
-    assert at == datetime(2027, 3, 29, 7, tzinfo=UTC)
-    assert skipping.calendar_note(at) == "Left out: Easter Monday (fr)."
-
-
 def test_a_calendar_that_takes_every_day_leaves_nothing_and_ends() -> None:
     """A search among no free days ends, with nothing or with the error for rules too sparse to search."""
     every_day = CalendarRule(id="all", on="after").with_content("weekdays " + ",".join(WEEKDAYS))
     assert with_calendars("FREQ=DAILY;COUNT=500", every_day).next_after(START) is None
-
-
-def test_occurrences_move_to_the_first_free_day_after_more_than_a_year() -> None:
-    """With no free day for longer than an occurrence may move, those of the last year still meet on the first."""
-    closed = calendar("after", ("2025-12-01", "2027-02-28", "closed"))
-    schedule = with_calendars("FREQ=WEEKLY;BYDAY=WE", closed)
-    assert local_times(schedule, datetime(2026, 12, 1, tzinfo=UTC), 2) == ["2027-03-01 09:00", "2027-03-03 09:00"]
 
 
 def test_a_schedule_whose_calendars_are_not_loaded_is_refused() -> None:

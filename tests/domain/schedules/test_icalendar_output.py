@@ -110,25 +110,6 @@ def test_vtimezones_have_the_zones_offsets() -> None:
             assert offset == timedelta(seconds=load_zone(name).offset_at(instant)), (name, instant)
 
 
-@pytest.mark.parametrize(
-    ("zone", "rules"),
-    [
-        ("Europe/Paris", ["FREQ=YEARLY;BYMONTH=3;BYDAY=-1SU", "FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU"]),
-        ("Australia/Sydney", ["FREQ=YEARLY;BYMONTH=10;BYDAY=1SU", "FREQ=YEARLY;BYMONTH=4;BYDAY=1SU"]),
-        ("Asia/Jerusalem", ["FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=23,24,25,26,27,28,29;BYDAY=FR", None]),
-        ("Asia/Tokyo", []),
-    ],
-)
-def test_a_zone_goes_on_by_its_yearly_rules(zone: str, rules: list[str | None]) -> None:
-    """A block without an end is two observances that repeat, not a list of all changes to come."""
-    begin = int(datetime(2060, 6, 1, tzinfo=UTC).timestamp())
-    lines = vtimezone_lines(zone, begin)
-    found = [line.removeprefix("RRULE:") for line in lines if line.startswith("RRULE:")]
-    assert len(found) == len(rules)
-    assert {each for each in rules if each} <= {*found}
-    assert lines.count("BEGIN:STANDARD") + lines.count("BEGIN:DAYLIGHT") == len(rules) + 1
-
-
 @pytest.mark.parametrize("month", range(1, 13))
 def test_the_rule_of_a_clock_change_names_its_days(month: int) -> None:
     """Wherever there is a rule, python-dateutil finds the day of the change by it, year after year.

@@ -299,17 +299,6 @@ def test_a_plain_moment_means_what_the_package_reads(value: str) -> None:
         assert (type(quick), quick) == (type(read), read)
 
 
-def test_usual_lines_are_read_without_the_package() -> None:
-    """Those of the programs that most people use: the package takes fifteen times as long."""
-    for line in (
-        "DTSTART:20270101T090000Z",
-        "DTSTART;TZID=Europe/Paris:20270101T090000",
-        'DTSTART;TZID="Europe/Paris";VALUE=DATE-TIME:20270101T090000',
-        "SUMMARY;LANGUAGE=de:Feiertag\\, halb",
-    ):
-        assert ics_days.parse_usual(line) is not None
-
-
 def test_long_lines_that_are_unusual_are_refused() -> None:
     """The package looks at each of their characters several times."""
     lines = [f'DTSTART;X="{"a^" * 150_000}":20270101']

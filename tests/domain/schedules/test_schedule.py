@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from tests.cases import try_each
 
-from cloudsched.domain.schedules import schedule as schedule_module
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidSchedule
 
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
@@ -65,19 +62,15 @@ def test_the_wire_form_is_small_and_camel_case() -> None:
         ({}, "rrule"),
         ({"at": datetime(2027, 1, 1)}, "at"),  # noqa: DTZ001 -- what must be refused
         ({"at": NOW, "rrule": "FREQ=DAILY"}, "rrule"),
-        ({"at": NOW, "timezone": "Europe/Pariss"}, "timezone"),
         ({"rrule": "FREQ=DAILY", "timezone": "../etc/passwd"}, "timezone"),
         ({"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00Z"}, "dtstart"),
         ({"rrule": "FREQ=DAILY", "dtstart": "2027-02-30T09:00:00"}, "dtstart"),
-        ({"rrule": "FREQ=DAILY", "dtstart": "tomorrow"}, "dtstart"),
         ({"rrule": "FREQ=DAILY", "dtstart": "0001-01-01"}, "dtstart"),
         ({"rrule": "FREQ=DAILY", "rdates": ["2027-01-01", "nonsense"]}, "rdates.1"),
-        ({"rrule": "FREQ=DAILY", "exdates": ["2027-13-01"]}, "exdates.0"),
         ({"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"] * 1001}, "exdates"),
         ({"rrule": ["FREQ=DAILY"] * 21}, "rrule"),
         ({"rrule": ["FREQ=DAILY", "FREQ=NEVER"]}, "rrule"),
         ({"rrule": " ", **START}, "rrule"),
-        ({"rrule": ["FREQ=DAILY", "RRULE:"], **START}, "rrule"),
         ({"rrule": "FREQ=DAILY;UNTIL=20261231T000000Z", **START}, "rrule"),
         ({"rrule": "FREQ=DAILY;COUNT=1", "exdates": ["2027-01-01T09:00:00"], **START}, "rrule"),
         ({"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", **START}, "rrule"),
@@ -101,11 +94,6 @@ def test_a_stored_schedule_is_not_validated_again() -> None:
     """Loading a task parses no rule: the schedule was validated when it was created."""
     document = {"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "dtstart": "2027-01-01T09:00:00"}
     assert Schedule.model_validate(document, context={"stored": True}).is_anchored
-
-
-def test_is_immutable() -> None:
-    with pytest.raises(ValidationError):
-        SCHEDULES[0].timezone = "UTC"  # type: ignore[misc]  # what must be refused
 
 
 def test_a_copy_with_other_fields_shares_no_cached_values() -> None:
@@ -254,11 +242,3 @@ def test_a_copy_is_checked_like_a_new_schedule() -> None:
         hourly.model_copy(update={"timezone": "Europe/Nowhere"})
     with pytest.raises(InvalidSchedule):
         hourly.model_copy(update={"no_such_field": 1})
-
-
-def test_a_schedule_that_was_made_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The draft of a task takes it as it is: reading its rule again would say nothing new."""
-    daily = Schedule(rrule="FREQ=DAILY", **START)
-    monkeypatch.setattr(schedule_module, "normalize_rule", lambda _text: pytest.fail("the rule is read again"))
-    assert Schedule.model_validate(daily) is daily
-    assert TaskDraft.of(handler="h", schedule=daily).schedule is daily

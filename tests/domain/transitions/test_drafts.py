@@ -59,11 +59,6 @@ def test_the_minimum_lead_is_enforced() -> None:
     assert make_task(lead).next_execution_time == START + HOUR
 
 
-def test_a_recurring_schedule_that_began_in_the_past_continues_from_now() -> None:
-    """Its first occurrence from now on is the first one that runs."""
-    assert make_task(schedule=HOURLY).next_execution_time == START + HOUR / 2
-
-
 @pytest.mark.parametrize(
     ("more", "field"),
     [

@@ -188,12 +188,6 @@ def test_the_last_occurrence_of_the_calendar_can_be_planned() -> None:
     assert last <= wake <= LAST_INSTANT
 
 
-def test_a_deferred_task_is_found_at_once() -> None:
-    """The sweep processes it as soon as possible, not only when it is overdue."""
-    task = make_task_at(START + timedelta(days=9)).model_copy(update={"deferred": True})
-    assert wake_instant(task) == START
-
-
 def test_the_repair_number_grows_ever_more_slowly() -> None:
     """It changes each minute at first, then less and less often, then every ten minutes, and never decreases."""
     numbers = [repair_number(timedelta(minutes=minutes)) for minutes in range(180)]

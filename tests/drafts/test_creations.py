@@ -111,17 +111,10 @@ def test_a_reminder_without_a_time_comes_in_five_minutes(sim: Simulation, draft:
 UNKNOWABLE = (
     "before the meeting",
     "when I get home",
-    "after lunch",
     "at sunset",
     "in a bit",
-    "whenever it rains",
-    "once I arrive",
-    "on my way home",
-    "at lunch",
     "soon",
-    "later",
     "twice a week",
-    "every blue moon",
 )
 
 
@@ -146,8 +139,6 @@ def test_a_reminder_whose_time_is_not_understood_is_asked_when(draft: MakeDraft,
     [
         ("remind me to look after the kids", "Look after the kids"),
         ("remind me to check if the oven is off", "Check if the oven is off"),
-        ("remind me to cook dinner", "Cook dinner"),
-        ("remind me please to pay the rent", "Pay the rent"),
         ("remind me about the rent", "The rent"),
     ],
 )
@@ -185,7 +176,6 @@ def test_how_soon_words_without_a_time_run_may_be_set(seconds: int) -> None:
     [
         ("remind me to blink in 5 seconds", "too-soon"),
         ("remind me to run at 9:00 yesterday", "past"),
-        ("remind me to run on 2020-01-01 at 9:00", "past"),
         ("remind me to run on February 30 at 9:00", "no-such-date"),
         ("blargh", "not-understood"),
         ("x" * 600, "too-long"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -99,8 +98,3 @@ def test_what_the_model_is_told_is_bounded(sim: Simulation, server: ModelServer)
     assert "<24>" not in sent  # its beginning is cut off
     assert sent.count("x" * 2_000) == 20
     assert "x" * 2_001 not in sent
-
-
-def test_a_model_has_four_seconds() -> None:
-    """If nothing else is set."""
-    assert ModelSettings().timeout == timedelta(seconds=4)

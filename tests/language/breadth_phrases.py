@@ -8,9 +8,7 @@ from tests.language.walk import FR, MO, TU, WE, any_day, both, dom, walk, wd
 BREADTH = [
     # the same days and times, in other orders and other words
     recur("at 1700 hours every Friday", walk(wd(FR), ["17:00"])),
-    recur("17h every day", walk(any_day, ["17:00"])),
     recur("every mon/wed/fri at 9am", walk(wd(MO, WE, FR), ["09:00"])),
-    recur("Mon, Wed and Fri at 6 a.m.", walk(wd(MO, WE, FR), ["06:00"])),
     recur("every Friday at 1:30 in the afternoon", walk(wd(FR), ["13:30"])),
     recur("mornings and evenings at 8", walk(any_day, ["08:00", "20:00"])),
     # days of the month
@@ -21,22 +19,16 @@ BREADTH = [
     ask("month end at 5pm"),
     # one-off
     occur("in an hour and a half", "2026-11-20T11:47"),
-    occur("in two and a half hours", "2026-11-20T12:47"),
     occur("8.30pm today", "2026-11-20T20:30"),
-    occur("tonight around 7", "2026-11-20T19:00"),
     occur("next month on the 3rd at 8am", "2026-12-03T08:00"),
-    occur("Friday at 9am next week", "2026-11-27T09:00"),
-    occur("this coming Sunday at 9am", "2026-11-22T09:00"),
     occur("in four business days at 9am", "2026-11-26T09:00"),
     occur("a week today at 9am", "2026-11-27T09:00"),
     occur("Ash Wednesday at 9am", "2027-02-10T09:00"),
-    occur("2027/sep/01 at 9am", "2027-09-01T09:00"),
     occur("the 27 at 9am", "2026-11-27T09:00"),
     ask("next week at 9am"),
     ask("EOD every weekday"),
     ask("midnight on New Year's Eve"),
     refuse("sunset every day"),
-    refuse("every Funday at 9am"),
     # changes
     update("every Monday at 9:00", "skip next week", walk(wd(MO), ["09:00"], count=9)[1:]),
     update("every Monday at 9:00", "skip the next three", walk(wd(MO), ["09:00"], count=11)[3:]),

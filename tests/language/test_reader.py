@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,7 +10,6 @@ from tests.call_counts import count_calls
 from tests.cases import try_each
 from tests.language.walk import NOW, ZONE
 
-from cloudsched import language
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language import Reading, read
@@ -28,12 +26,9 @@ def ask(text: str, locale: str | None = "en") -> Reading:
     "phrase, title",
     [
         ("remind me to call mum every Sunday at 6pm", "call mum"),
-        ("Drink a beer at 5pm on Fridays", "Drink a beer"),
         ('"Monday report" every Friday at 16:30', "Monday report"),
-        ("every Friday at 16:30: send the numbers", "send the numbers"),
         ("remind me on Monday at 9am to pay the rent", "pay the rent"),
         ("every Monday at 9am", None),
-        ("please run every hour", None),
         ("à la carte dinner tomorrow at 19:00", "à la carte dinner"),
         ("Set an alarm for next Tuesday at 11pm", "alarm"),
     ],
@@ -54,7 +49,6 @@ def test_the_title(phrase: str, title: str | None) -> None:
         ("every day", "No time was given, so it is 9:00."),
         ("every day at 9", "9:00 is in the morning."),
         ("tomorrow evening", "No time was given, so evening is 18:00."),
-        ("every week", "It runs on Friday."),
         ("every 15 minutes", "The interval counts from now."),
         ("every Monday until March", "The last day is 2027-02-28."),
     ],
@@ -141,7 +135,6 @@ def test_no_phrase_costs_more_than_a_blink(*, everything: bool) -> None:
         ("every Monday banana at 9am", "not-understood", "banana"),
         ("every other week on Monday (weeks begin on Sunday) (weeks begin on Monday)", "contradiction", None),
         ("weeks begin on Sunday", "no-time", None),
-        ("except Mondays", "no-recurrence", None),
         ("x" * 501, "too-long", None),
     ],
 )
@@ -161,13 +154,10 @@ def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None)
     "phrase",
     [
         "at 10 bananas every day",
-        "meet at 10 downtown every day",
         "every day at 9am or 10am",
         "every monday at 9am and friday",
-        "starting monday at 8am, every day at 10am",
         "the last Thursday of every month before Christmas",
         "every day at 9am on the 5th",
-        "daily sunday 4pm",
         "2026-13-45",
     ],
 )
@@ -185,13 +175,6 @@ def test_a_region_settles_the_order_of_day_and_month() -> None:
     assert british.schedule.describe() == "once, on 2027-04-03 at 09:00, Europe/Paris"
 
 
-def test_the_default_time_is_a_setting() -> None:
-    """A day without a time gets the default time that the caller sets."""
-    reading = read("tomorrow", now=NOW_AWARE, timezone=ZONE, default_time=(8, 30))
-    assert reading.schedule is not None
-    assert reading.schedule.describe() == "once, on 2026-11-21 at 08:30, Europe/Paris"
-
-
 def test_a_title_is_no_change_of_a_schedule() -> None:
     """An update refuses words that are not part of a change."""
     current = ask("every weekday at 9am").schedule
@@ -207,9 +190,3 @@ def test_what_the_caller_must_give() -> None:
         read("daily", now=NOW_AWARE, timezone="Mars/Olympus")
     with pytest.raises(ValueError, match="locale 'xx' is not supported"):
         read("daily", now=NOW_AWARE, timezone=ZONE, locale="xx")
-
-
-def test_no_module_has_the_name_of_what_the_package_exports() -> None:
-    """Python would put the module in the name's place as soon as anything imports it."""
-    folder = Path(language.__file__).parent
-    assert [name for name in language.__all__ if (folder / f"{name}.py").exists()] == []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -20,8 +18,6 @@ from cloudsched.emulator import BadQueue, CloudTasksEmulator
 from cloudsched.emulator.cli import emulator as command
 
 pytest_plugins = ["pytester"]
-
-PACKAGE = Path(__file__).parents[2] / "src" / "cloudsched" / "emulator"
 
 
 def test_queues_can_be_declared_in_python(connect: Connect) -> None:
@@ -69,12 +65,9 @@ def test_the_program_prints_when_it_is_ready_and_stops_cleanly(signum: signal.Si
     "arguments",
     [
         ["--port", "70000"],
-        ["--freeze", "yesterday"],
         ["--freeze", "2030-01-01T00:00:00"],
         ["--queue", "short"],
         ["--fault", "explode=1"],
-        ["--fault", "duplicate"],
-        ["--fault", "duplicate=often"],
         ["--tokens", "forged"],
         ["--host", "203.0.113.1", "--port", "1"],
     ],
@@ -128,12 +121,3 @@ def test_the_emulator_starts_without_heavy_libraries() -> None:
     script = f"import sys, {modules}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout  # noqa: S603
     assert not {"grpc", "aiohttp", "google.protobuf", "cryptography", "yaml", "asyncio"} & set(loaded.split())
-
-
-def test_the_pure_model_does_no_io_and_has_no_clock() -> None:
-    for path in (*(PACKAGE / "model").glob("*.py"), PACKAGE / "runtime" / "history.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Import):
-                assert not {alias.name for alias in node.names} & {"os", "io", "time", "asyncio", "socket", "threading"}
-            elif isinstance(node, ast.Attribute):
-                assert node.attr not in {"now", "utcnow", "today"}, path.name

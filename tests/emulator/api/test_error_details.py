@@ -1,4 +1,4 @@
-"""What an error carries besides its code: recorded texts and details that point to the cause."""
+"""What an error carries besides its code: the recorded text, and details that point to the cause."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from google.api_core import exceptions
-from google.protobuf import json_format  # type: ignore[import-untyped]
-from tests.emulator.conftest import LOCATION, QUEUE, Client, make_task
+from tests.emulator.conftest import LOCATION, Client, make_task
 
 
 def test_a_malformed_parent_is_reported_as_permission_denied(client: Client) -> None:
@@ -30,22 +29,3 @@ def test_a_malformed_parent_is_reported_as_permission_denied(client: Client) -> 
         assert info.metadata["consumer"] == "projects/not-a-valid-parent"
         assert (localized.locale, localized.message) == ("en-US", message)
         assert link.links[0].url == "https://console.developers.google.com"
-
-
-def test_errors_about_malformed_names_link_to_the_definition(client: Client) -> None:
-    """The error for a malformed queue name or task id has a Help detail."""
-    reference = "https://cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues"
-    with pytest.raises(exceptions.BadRequest) as of_queue:
-        client.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/under_score"})
-    with pytest.raises(exceptions.BadRequest) as of_task:
-        client.create_task(parent=QUEUE, task=make_task(name=f"{QUEUE}/tasks/sp ace"))
-    expected = (
-        (of_queue, "Definition of queue name", f"{reference}#Queue.FIELDS.name"),
-        (of_task, "Definition of task ID", f"{reference}.tasks#Task.FIELDS.name"),
-    )
-    for refused, description, url in expected:
-        (detail,) = refused.value.details  # over REST the client leaves it as JSON
-        links = (
-            detail["links"] if isinstance(detail, dict) else [json_format.MessageToDict(each) for each in detail.links]
-        )
-        assert links == [{"description": description, "url": url}]

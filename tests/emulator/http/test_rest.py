@@ -1,15 +1,11 @@
-"""REST as other clients use it: curl, gcloud, firebase-admin; and invalid requests."""
+"""REST as other clients use it: curl, firebase-admin; and invalid requests."""
 
 from __future__ import annotations
 
 import base64
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,25 +50,17 @@ def test_an_error_is_a_google_rpc_status(http: Http) -> None:
     "verb, path, body, expected",
     [
         ("POST", f"/v2/{QUEUE}/tasks", b"{", 400),
-        ("POST", f"/v2/{QUEUE}/tasks", b"\xff\xfe", 400),
         ("POST", f"/v2/{QUEUE}/tasks", b"[" * 100_000, 400),
         ("POST", f"/v2/{QUEUE}/tasks", {}, 400),
         ("POST", f"/v2/{QUEUE}/tasks", {"task": TASK, "unknown": 1}, 400),
-        ("POST", f"/v2/{QUEUE}/tasks", {"task": {**TASK, "unknown": 1}}, 400),
         ("POST", f"/v2/{QUEUE}/tasks", {"task": {**TASK, "scheduleTime": "tomorrow"}}, 400),
-        ("POST", f"/v2/{QUEUE}/tasks", {"task": {**TASK, "dispatchDeadline": "15 seconds"}}, 400),
         ("POST", f"/v2/{QUEUE}/tasks", {"task": {**TASK, "httpRequest": {"url": URL, "body": "***"}}}, 400),
         ("POST", f"/v2/{QUEUE}/tasks", {"task": {**TASK, "httpRequest": {"url": URL, "httpMethod": "FETCH"}}}, 400),
-        ("POST", f"/v2/{QUEUE}/tasks", {"task": TASK, "responseView": "HALF"}, 400),
         ("GET", f"/v2/{QUEUE}/tasks?pageSize=many", None, 400),
-        ("GET", f"/v2/{QUEUE}/tasks?colour=red", None, 400),
-        ("GET", f"/v2/{LOCATION}/queues?filter=anything%20goes", None, 400),
         ("GET", f"/v2/{LOCATION}/queues?pageToken=made-up", None, 400),
         ("PATCH", f"/v2/{QUEUE}?updateMask=nonsense", {}, 400),
         ("POST", f"/v2/{LOCATION}/queues", {"name": f"{LOCATION}/queues/a", "rateLimits": {"maxBurstSize": "x"}}, 400),
         ("POST", f"/v2/{LOCATION}/queues", {"name": "projects/other/locations/us-central1/queues/a"}, 400),
-        ("GET", "/v2/projects/de mo/locations/x/queues/y".replace(" ", "%20"), None, 400),
-        ("PUT", f"/v2/{QUEUE}", {}, 404),
         ("GET", "/", None, 404),
         ("GET", f"/v2/{QUEUE}/tasks/%00", None, 400),
     ],
@@ -142,28 +130,3 @@ def test_a_firebase_function_without_a_url_is_called_by_name(
     firebase("default").enqueue({"a": 1})
     emulator.advance(timedelta(0))
     assert emulator.attempts()[0].request.url == "http://127.0.0.1:5001/demo/us-central1/default"
-
-
-@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
-def test_gcloud_manages_queues_and_tasks(emulator: CloudTasksEmulator, tmp_path: Path) -> None:
-    """A queue and a task from creation to deletion; docs/reference/emulator.md says how to run all other commands."""
-    settings = {
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDTASKS": f"http://{emulator.address}/",
-        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "1",
-        "CLOUDSDK_CORE_PROJECT": "demo",
-        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-        "CLOUDSDK_CONFIG": str(tmp_path),
-    }
-
-    def gcloud(*arguments: str) -> str:
-        command = ["gcloud", *arguments, "--location=us-central1"]
-        done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)  # noqa: S603
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    gcloud("tasks", "queues", "create", "from-gcloud", "--max-attempts=3", "--max-dispatches-per-second=5")
-    gcloud(
-        "tasks", "create-http-task", "t1", "--queue=from-gcloud", f"--url={URL}", "--schedule-time=2027-01-02T00:00:00Z"
-    )
-    shown = json.loads(gcloud("tasks", "describe", "t1", "--queue=from-gcloud", "--format=json"))
-    assert shown["name"] == f"{LOCATION}/queues/from-gcloud/tasks/t1"

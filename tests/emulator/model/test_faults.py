@@ -26,25 +26,6 @@ def test_duplicate_sends_a_request_twice(emulator: CloudTasksEmulator, grpc_clie
     assert [attempt.fault for attempt in emulator.attempts()] == ["duplicate"] * 2
 
 
-def test_a_duplicated_request_that_fails_is_retried_once(
-    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
-) -> None:
-    target.answer = lambda _hit: 500 if len(target.hits) <= 2 else 200
-    emulator.inject(Faults(duplicate=1))
-    add(grpc_client, target.url)
-    assert emulator.run_until_idle() == 4
-    assert [hit.headers["X-CloudTasks-TaskRetryCount"] for hit in target.hits] == ["0", "0", "1", "1"]
-
-
-def test_late_holds_an_attempt_back(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
-    """Its header still has the instant at which it was due."""
-    emulator.inject(Faults(late=1, late_by=timedelta(minutes=7)))
-    add(grpc_client, target.url)
-    emulator.run_until_idle()
-    assert target.hits[0].at == START + DAY + timedelta(minutes=7)
-    assert float(target.hits[0].headers["X-CloudTasks-TaskETA"]) == (START + DAY).timestamp()
-
-
 def test_out_of_order_lets_later_attempts_overtake(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:

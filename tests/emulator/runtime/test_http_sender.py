@@ -193,17 +193,6 @@ def test_any_misbehaviour_of_a_target_is_a_failed_attempt(
     assert [attempt.answer.ok for attempt in emulator.attempts()[before:]] == [True]  # the queue goes on
 
 
-def test_a_refused_connection_is_a_failed_attempt(emulator: CloudTasksEmulator, grpc_client: Client) -> None:
-    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 2}})
-    with socket.socket() as deaf:  # it has the port, so that nobody else can, and does not listen
-        deaf.bind(("127.0.0.1", 0))
-        name = add(grpc_client, url=f"http://127.0.0.1:{deaf.getsockname()[1]}/")
-        emulator.advance(DAY)
-        assert grpc_client.get_task(name=name).last_attempt.response_status.code == 14
-        emulator.run_until_idle()
-    assert [attempt.answer.status for attempt in emulator.attempts()] == [None, None]
-
-
 def test_get_task_shows_the_last_response(emulator: CloudTasksEmulator, client: Client, target: Target) -> None:
     target.answer = lambda _hit: 500
     name = add(client, url=target.url)

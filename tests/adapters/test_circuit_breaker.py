@@ -87,12 +87,6 @@ def test_each_part_of_a_store_is_behind_the_circuit() -> None:
         assert part.calls == FAILURE_THRESHOLD, name
 
 
-def test_plain_values_of_a_port_are_as_they_are() -> None:
-    """Such as the name of a model."""
-    port = CircuitBreakerProxy(SimpleNamespace(name="a", tokens=3, limit=None), StoreUnavailable, "The model").port
-    assert (port.name, port.tokens, port.limit) == ("a", 3, None)
-
-
 def test_an_expected_error_is_not_a_failure() -> None:
     """A conflict or a missing document shows that the service works."""
     circuit = CircuitBreakerProxy(Flaky(), StoreUnavailable, "The store")

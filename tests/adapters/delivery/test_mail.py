@@ -58,12 +58,8 @@ def test_no_text_becomes_a_header(title: str, name: str, body: str, file_name: s
         "ada@example.com, eve@example.com",
         "Ada <ada@example.com>",
         "ada",
-        "@example.com",
         "ada@",
-        "a@b@c",
         "ada@example.com>",
-        "ada@exa mple.com",
-        "ada@example..com",
         "ada@\u202eexample.com",
         "ada\x00@example.com",
         "",
@@ -108,13 +104,6 @@ def test_a_name_outside_of_ascii_arrives_as_it_is(name: str) -> None:
     assert raw.partition(b"\r\n\r\n")[0].isascii()
     shown = str(make_header(decode_header(message_from_bytes(raw)["To"])))
     assert shown == f"{name} <ada@example.com>"
-
-
-def test_a_template_of_the_app_makes_the_html() -> None:
-    """What the hook returns is the HTML part; the text part stays."""
-    html = arrive(make_message(), template=lambda message: f"<h1>{message.id}</h1>").get_body(("html",))
-    assert html is not None
-    assert html.get_content().strip() == "<h1>msg_4f9aT1</h1>"
 
 
 def test_one_click_unsubscribes_by_rfc_8058() -> None:

@@ -18,7 +18,7 @@ from tests.contract.listener_harness import LATE, NotificationCounter, open_list
 from tests.harness import wait_until
 
 from cloudsched.adapters.firestore import listener as firestore_listener
-from cloudsched.adapters.firestore.listener import DEADLINE, INITIAL_BACKOFF, FirestoreListener, reconnect_delay
+from cloudsched.adapters.firestore.listener import DEADLINE, FirestoreListener
 
 C = grpc.StatusCode
 _Kind = messages.TargetChange.TargetChangeType
@@ -118,14 +118,6 @@ def test_it_resumes_from_its_token_and_starts_anew_if_that_has_expired() -> None
     assert tokens == [b"", b"here", b""]
     assert fake.metadata["google-cloud-resource-prefix"] == "projects/demo/databases/(default)"
     assert fake.requests[0].database == "projects/demo/databases/(default)"
-
-
-def test_reconnect_delays_grow_to_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each delay is twice the one before, up to a minute."""
-    monkeypatch.setattr(firestore_listener, "INITIAL_BACKOFF", INITIAL_BACKOFF)
-    waits = [reconnect_delay(failures) for failures in range(1, 1000)]
-    assert waits[:3] == [INITIAL_BACKOFF, INITIAL_BACKOFF * 2, INITIAL_BACKOFF * 4]
-    assert max(waits) == waits[-1] == timedelta(minutes=1)
 
 
 def test_failures_count_until_a_stream_has_lasted_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

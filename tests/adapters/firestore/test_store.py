@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -33,7 +32,6 @@ READ = TaskVersion(7, 0, 500)
 """The version of a task that was read."""
 PATIENCE = timedelta(minutes=1)
 """How long a call may take on a busy machine."""
-INDEXES = Path(__file__).parents[3] / "infra" / "firestore.indexes.json"
 
 
 def test_other_clients_read_what_was_written(
@@ -293,13 +291,6 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
     assert (store.load_execution(task.id, "e") is not None) is is_recreated
     rpc.close()
     store.close()
-
-
-def test_a_type_that_firestore_lacks_is_a_type_error(fake: tuple[Fake, FirestoreStore], make_task: MakeTask) -> None:
-    handler, store = fake
-    with pytest.raises(TypeError, match="timedelta"):
-        store.commit(Commit(make_task(payload={"a": timedelta(1)})))
-    assert not handler.calls
 
 
 def test_a_commit_beyond_ten_mebibytes_is_refused_before_it_is_sent(

@@ -122,37 +122,6 @@ def test_updates_leave_what_writing_everything_would_have_left(compared: Compare
     compared.close()
 
 
-def test_a_run_writes_neither_what_its_owner_set_nor_the_history(compared: ComparedStore) -> None:
-    """An edit writes what it changes, and the history. A field with its default again is removed."""
-    app = App(Settings())
-    app.handler("tick")(lambda: None)
-    with Simulation(app, store=compared) as sim:
-        schedule = Schedule.every(HOUR, start=START + HOUR)
-        app.create(id="t", owner="ada", title="T", handler="tick", schedule=schedule, purpose="To see")
-        sim.advance(HOUR)
-        runs = [*compared.masks["tasks/t"]]
-        state = {
-            "runs",
-            "runCount",
-            "nextExecutionTime",
-            "private.plannedTo",
-            "updatedAt",
-            "private.usage",
-            "wakeAt",
-            "private.open",
-            "private.commitId",
-        }
-        last = {"outcome", "lastExecutionId"}
-        last |= {f"private.{each}" for each in ("outcomeExecutionId", "recentOutcomes", "latestRunAt")}
-        assert runs[0] == state - {"private.usage"}  # a claim is counted with the end of its lease
-        assert runs[1] <= state | last
-        app.update("t", purpose="")
-        (edit,) = compared.masks["tasks/t"][2:]
-        assert edit >= {"purpose", "history", "revision"}
-        assert not edit & {"title", "handler", "schedule", "private.recentOutcomes"}
-    compared.close()
-
-
 def test_a_delivery_keeps_its_hidden_fields_where_they_are(compared: ComparedStore, make_task: MakeTask) -> None:
     """What lists would find it by stays one level deeper, also when it changes or goes."""
     task = make_task(delivery=DELIVERY)

@@ -40,34 +40,6 @@ def commit(collection: str = "cities", **fields: Any) -> Any:  # noqa: ANN401 - 
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"names": ["x"] * 40_000, "at": {"year": 1}},
-        {"names": [LONGEST], "at": {"year": 1}},
-        {"names": ["x"] * 40_001},
-        {"names": ["x"] * 40_001, "at": {"month": 1}},
-        {"names": ["x" * 2_000], "at": 1},
-        {"other": "x" * 2_000},
-        dict.fromkeys("abcde", LONGEST),
-        {"collection": "lakes", "names": ["x"] * 40_001, "at": {"year": 1}},
-    ],
-    ids=[
-        "most entries",
-        "longest text",
-        "no year",
-        "another month",
-        "no map",
-        "not indexed",
-        "not all fields",
-        "another collection",
-    ],
-)
-def test_what_has_no_entry_or_a_small_one_is_taken(fields: dict[str, Any]) -> None:
-    """A document has entries in those indexes only of which it has all fields."""
-    assert why_commit_refused(commit(**fields), INDEXES) is None
-
-
-@pytest.mark.parametrize(
     ("fields", "reason"),
     [
         ({"names": ["x"] * 40_001, "at": {"year": 1}}, "40001 index entries"),

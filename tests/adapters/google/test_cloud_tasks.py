@@ -204,24 +204,6 @@ def test_a_dispatch_is_handed_over_again_since_its_name_makes_that_safe(
     assert len(fake[0].requests) == 2
 
 
-@pytest.mark.parametrize("deadline", [0.5, 10.0, 30.0])
-def test_each_try_has_time_to_be_answered(monkeypatch: pytest.MonkeyPatch, deadline: float) -> None:
-    """No try has less than a twentieth of the deadline: it would time out, and hide why the others failed."""
-    now, left = [0.0], list[float]()
-    stepped = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
-    monkeypatch.setattr(backoff, "time", stepped)
-
-    def fail(seconds: float) -> None:
-        left.append(seconds)
-        raise ConnectionError
-
-    for _ in range(50):  # the pauses are jittered
-        with pytest.raises(ConnectionError):
-            backoff.Backoff(deadline).retry(fail, lambda _error: True)
-    assert min(left) > deadline / 20
-    assert len(left) >= 2 * 50
-
-
 def test_the_normal_queue_takes_over_within_the_same_deadline(
     fake: tuple[Fake, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,14 +40,6 @@ def test_the_normal_queue_takes_what_no_other_does(message: QueueMessage, count:
         assert set(names) <= set(list_queue_ids("q", count))
 
 
-@given(message=MESSAGES)
-def test_one_queue_for_each_priority_is_as_before(message: QueueMessage) -> None:
-    """Without a setting, what is due goes to the queues that deployments have had all along."""
-    names = [each for each in choose_queues("q", message) if each != "q-hops"]
-    own = message.priority.lower() if message.channel is None else "email" if message.channel == "EMAIL" else "webhook"
-    assert names == (["q"] if own == "normal" else [f"q-{own}", "q"])
-
-
 def test_dispatches_are_spread_evenly() -> None:
     """Each of k queues gets about a k-th of the dispatches, also of tasks whose ids follow each other."""
     counts = Counter[str]()

@@ -171,24 +171,18 @@ def test_other_processes_cannot_inspect_the_parent() -> None:
     [
         b"garbage\n",
         b"\xff\xfe\n",
-        b"[]\n",
-        b"{}\n",
         b'{"ended":1,"result":1,"asks":[],"log":[]}\n',
         b'{"ended":true,"result":NaN,"asks":[],"log":[]}\n',
-        b'{"ended":true,"result":1,"asks":[],"log":[1]}\n',
         b'{"ended":false,"result":1,"asks":[[1,null,-5]],"log":[]}\n',
         b'{"ended":false,"result":1,"asks":[[1,null,1e99]],"log":[]}\n',
         b'{"ended":false,"result":1,"asks":[["1","lookup",{}]],"log":[]}\n',
-        b'{"ended":false,"result":1,"asks":[[1]],"log":[]}\n',
         b'{"limit":"time to go"}\n',
-        b'{"limit":["time"]}\n',
-        b'{"thrown":[1,2,3]}\n',
         b'{"thrown":["Error","no",""]}\n',
         b'{"thrown":["Error","no",""],"asks":[[1]],"log":[]}\n',
         b'{"result":' + b"[" * 30_000 + b"\n",
         b'{"result":' + b"9" * 30_000 + b"}\n",
     ],
-    ids=range(18),
+    ids=range(12),
 )
 def test_an_invalid_message_fails_the_script(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
     """If a script takes over its process, whatever that sends only fails the script."""
@@ -239,13 +233,6 @@ def test_a_built_in_that_exhausts_processor_time_is_reported_as_a_timeout(monkey
     loop = "return Array(2 ** 32 - 1).join('')"
     with limited_interpreter(0.1).run(script_input(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
         script.resume((), NOW)
-
-
-def test_a_process_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not a failure of the script."""
-    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.CHILD_CODE", "raise SystemExit(7)")
-    with pytest.raises(InterpreterUnavailable, match="exit"), limited_interpreter().run(script_input("return 1")):
-        pass
 
 
 def test_a_missing_python_is_reported_without_its_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,18 +250,6 @@ def test_what_expires_faster_than_a_batch_does_not_let_the_file_grow(
     store.close()
 
 
-def test_one_look_removes_no_more_than_its_share(
-    path: Path, make_task: MakeTask, make_execution: Callable[..., Execution], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So a sweep ends, and the next one goes on."""
-    monkeypatch.setattr(sqlite_store, "PURGE_BATCH_SIZE", 10)
-    monkeypatch.setattr(sqlite_store, "MAX_EXPIRY_BATCHES", 2)
-    store, task = SqliteStore(path), make_task()
-    store.commit(Commit(task, None, [make_execution(task, f"e{n}", expire_at=NOW) for n in range(25)]))
-    assert [store.expire(NOW) for _ in range(3)] == [20, 5, 0]
-    store.close()
-
-
 def test_a_store_that_could_not_write_tells_so_until_it_can(path: Path, make_task: MakeTask) -> None:
     """A full disk refuses writes and lets reads through; what changes nothing succeeds on it, too."""
     store, task = SqliteStore(path), make_task()

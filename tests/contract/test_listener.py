@@ -14,7 +14,6 @@ from tests.conftest import MakeTask
 from tests.contract.listener_harness import LATE, Proxy, open_listener
 from tests.harness import new_project, wait_until
 
-from cloudsched import App, Settings
 from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreListener, ListenRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -208,13 +207,3 @@ threading.context = context  # it is there to the end
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)  # noqa: S603 - ours
     assert (ended.stdout, ended.returncode) == ("received_ids\n", 0), ended.stderr
-
-
-def test_an_app_has_a_listener_only_on_its_own_firestore_store(firestore_address: str, project: str) -> None:
-    """On SQLite, and where a store is passed in, workers poll instead."""
-    settings = Settings(project=project, firestore_emulator=firestore_address)
-    assert isinstance(App(settings).container.listener, FirestoreListener)
-    assert App(Settings(store="sqlite")).container.listener is None
-    store = FirestoreStore(project=project, emulator=firestore_address)
-    assert App(settings, store=store).container.listener is None
-    store.close()

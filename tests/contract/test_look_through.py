@@ -23,7 +23,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.engine.ports import search
 from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, ExecutionQuery, TaskQuery, find_matching_rows
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery, find_matching_rows
 from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.engine.tasks import execution_search
 from cloudsched.engine.tasks.execution_search import find_executions
@@ -132,21 +132,6 @@ def test_pages_look_through_as_much_in_every_store(
             assert sorted(both) == sorted(matching | opened)
 
 
-def test_a_page_that_finds_nothing_has_a_token(
-    store: Store, make_task: MakeTask, make_execution: MakeExecution
-) -> None:
-    """It does not say that there is nothing: what is further on is on a later page."""
-    usual = {"owner": "ada", "labels": (), "category": Category.OTHERS, "parent": None}
-    fill(store, make_task, make_execution, [{**usual, "handler": "check" if n else "greet"} for n in range(7)])
-    page = store.list_tasks(TaskQuery(owner="ada", handler="nobody", due_from=NOW), limit=2)
-    assert (page.items, page.passed_over) == ([], BOUND)
-    assert page.next_page_token is not None
-    last = store.list_tasks(
-        TaskQuery(owner="ada", handler="nobody", due_from=NOW), limit=2, page_token=page.next_page_token
-    )
-    assert (last.items, last.passed_over, last.next_page_token) == ([], 7 - BOUND, None)
-
-
 def test_a_page_of_executions_is_given_up(
     store: Store, make_task: MakeTask, make_execution: MakeExecution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,60 +173,6 @@ def test_executions_are_not_counted_by_reading(store: Store, value: dict[str, An
         store.search.count_finished(ExecutionQuery(owner="ada", **value), is_failure=True, up_to=10)
     with pytest.raises(InvalidInput, match="cannot be counted"):
         store.search.count_open(ExecutionQuery(**value), RUNNING, 10)
-
-
-@given(
-    rows=st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=40),
-    limit=st.integers(1, 5),
-    max_bytes=st.integers(1, 30),
-    bound=st.integers(1, 12),
-    is_bounded=st.booleans(),
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_few_matches_are_looked_for_in_larger_parts(
-    monkeypatch: pytest.MonkeyPatch,
-    rows: list[tuple[bool, int]],
-    limit: int,
-    max_bytes: int,
-    bound: int,
-    *,
-    is_bounded: bool,
-) -> None:
-    """No more than the bound is read, in few steps; all matches are found in order; the last page says that it is.
-
-    A page ends at the row with which it is large enough, and no sooner.
-    """
-    monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", bound)
-    found, start = list[int](), -1
-    while True:
-        asked: list[int] = []
-
-        def read(after: int | None, count: int, start: int = start, asked: list[int] = asked) -> list[int]:
-            asked.append(count)
-            begin = (start if after is None else after) + 1
-            return list(range(begin, min(begin + count, len(rows))))
-
-        part = find_matching_rows(
-            read,
-            lambda row: rows[row][0],
-            lambda row: rows[row][1],
-            limit=limit,
-            max_bytes=max_bytes,
-            is_bounded=is_bounded,
-        )
-        found += part.rows
-        sizes = [rows[row][1] for row in part.rows]
-        assert part.size == sum(sizes)
-        assert len(part.rows) <= limit
-        assert sum(sizes[:-1]) < max_bytes
-        assert not is_bounded or sum(asked) <= bound
-        assert len(asked) <= 2 * (limit + 1) + 6
-        if part.last is None:
-            break
-        assert len(part.rows) == limit or is_bounded or part.size >= max_bytes
-        start = part.last
-    assert found == [number for number, (is_match, _) in enumerate(rows) if is_match]
-    assert MAX_LOOKED_THROUGH == 1_000
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 8), st.integers(1, 200))

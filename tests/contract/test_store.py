@@ -175,14 +175,6 @@ def test_a_stale_version_writes_nothing(
     assert list(store.load_journal(task.id, "e")) == entries[:1]
 
 
-def test_a_commit_that_changes_nothing_still_makes_a_new_version(store: Store, make_task: MakeTask) -> None:
-    task = make_task()
-    first = store.commit(Commit(task))
-    assert store.commit(Commit(task, first)) != first
-    with pytest.raises(VersionConflict):
-        store.commit(Commit(task, first))
-
-
 def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: MakeTask) -> None:
     task = make_task(deleted_at=NOW)
     written = store.commit(Commit(task))
@@ -191,18 +183,6 @@ def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: Make
     assert again != written
     with pytest.raises(VersionConflict):
         store.commit(Commit(task, written))
-
-
-def test_records_are_overwritten(
-    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: MakeMessage
-) -> None:
-    task = make_task()
-    retrying = make_execution(task, status=ExecutionStatus.RETRYING, message="first")
-    written = store.commit(Commit(task, None, [retrying], [make_message(task, "one", title="Old")]))
-    final = make_execution(task)
-    store.commit(Commit(task, written, [final], [make_message(task, "one", title="New")]))
-    assert list(store.list_executions(task.id, limit=10).items) == [final]
-    assert [message.title for message in store.list_messages(task.owner, limit=10).items] == ["New"]
 
 
 @pytest.fixture

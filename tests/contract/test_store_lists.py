@@ -269,12 +269,3 @@ def test_a_forged_token_with_a_valid_fingerprint_gives_a_page_or_is_refused(
         with suppress(InvalidInput):
             items = full_store.list_tasks(query, limit=5, page_token=make_token(query, at, key)).items
         assert all(task.id.startswith("t") for task in items)
-
-
-def test_a_page_is_full_though_tasks_are_being_deleted(store: Store, make_task: MakeTask) -> None:
-    for number in range(9):
-        deleted_at = NOW if number % 3 else None
-        store.commit(Commit(make_task(id=f"t{number}", deleted_at=deleted_at)))
-    page = store.list_tasks(TaskQuery(), limit=3)
-    assert [task.id for task in page.items] == ["t6", "t3", "t0"]
-    assert page.next_page_token is None

@@ -59,13 +59,10 @@ def test_days_come_from_a_file_or_a_country(calendars: Calendars, ics: str) -> N
     ("options", "problem"),
     [
         (("--day", "tomorrow"), "--day: 'tomorrow' is not a date; write it like 2027-08-02."),
-        (("--day", "2027-08-02/tomorrow=Summer"), "--day: 'tomorrow' is not a date; write it like 2027-08-02."),
         (("--years", "2027"), "give --holidays as well"),
         (("--holidays", "FR", "--years", "27a"), "write 2027, or 2027-2030"),
-        (("--holidays", "QQ"), "QQ"),
         (("--holidays", "FR", "--day", "2027-01-01"), "Give one source of days"),
         (("--ics", "nowhere.ics"), "nowhere.ics"),
-        (("--weekdays", "XX"), "weekdays.0"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_refused(
@@ -89,11 +86,9 @@ def upcoming(run_command: Callable[..., CommandResult], *words: str) -> list[str
     ("words", "option", "days"),
     [
         ("every day at 9:30", "{}", ["2027-07-13", "2027-07-15", "2027-07-16"]),
-        ("every day at 9:30 except holidays", "{}", ["2027-07-13", "2027-07-15", "2027-07-16"]),
         ("on business days at 9:30", "{}", ["2027-07-13", "2027-07-15", "2027-07-16"]),
         ("every Wednesday at 9:30", "{}=before", ["2027-07-13", "2027-07-21", "2027-07-28"]),
         ("every Saturday at 9:30", "weekends=after", ["2027-07-19", "2027-07-26", "2027-08-02"]),
-        ("the last business day before the 15th at 9:30", "{}", ["2027-07-13", "2027-08-13", "2027-09-14"]),
     ],
 )
 def test_next_respects_calendars(
@@ -109,7 +104,6 @@ def test_next_respects_calendars(
         ('every day at 9:30 except on days of "other"', (), "no calendar 'other'"),
         ("every day at 9:30", ("--calendar", "other=before"), "no calendar 'other'"),
         ("every day at 9:30", ("--calendar", "nowhere.ics"), "cannot be read"),
-        ("every day at 9:30", ("--calendar", "./other"), "cannot be read"),
         ("PT5M", ("--calendar", "weekends"), "no meaning for a single instant"),
     ],
 )
@@ -126,7 +120,6 @@ def test_next_says_which_days_it_does_not_know(
     ("words", "option"),
     [
         ("every day at 9:30", ("--calendar", "fr-holidays")),
-        ("every day at 9:30 except holidays", ("--calendar", "fr-holidays=skip")),
         ('every day at 9:30 except on days of "fr-holidays"', ()),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.cli import dev as dev_command
-from cloudsched.cli.signals import Stopped
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
 from cloudsched.testing import Simulation
@@ -64,28 +62,3 @@ def test_a_taken_port_is_reported(
             assert "cannot listen" in said.err.lower()
             assert len((said.out + said.err).splitlines()) == 1
         assert request(first.url, "GET", "/v1/tasks").status == 200
-
-
-@pytest.mark.parametrize(
-    ("keys", "says"),
-    [("", "open: every caller is an admin"), (f"ops:admin:{'0' * 64}", "for callers who authenticate")],
-    ids=["open", "keys"],
-)
-def test_the_stack_prints_whether_it_is_open(
-    keys: str,
-    says: str,
-    run_command: Callable[..., CommandResult],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """An open stack lets everyone name every handler, which users of the deployed API may not."""
-
-    def end() -> None:
-        raise Stopped(signal.SIGINT)
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CLOUDSCHED_API_KEYS", keys)
-    monkeypatch.setattr(dev_command, "wait_for_signal", end)
-    said = run_command("dev", "--store", "sqlite", "--port", "0", "--tasks-port", "0")
-    assert (said.code, said.err) == (0, "")
-    assert f"access       {says}" in said.out

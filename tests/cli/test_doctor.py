@@ -48,16 +48,6 @@ def test_all_is_well(run_command: Run, url: str, sim: Simulation) -> None:
     assert not [task for task in sim.app.tasks().items if task.deleted_at is None]
 
 
-def test_a_table_is_for_people(run_command: Run, url: str) -> None:
-    """One line each, and below what is wrong the command that mends it."""
-    done = run_command("doctor", "--url", url, "--handler", "shout")
-    assert done.code == 1
-    assert "ok        version" in done.out
-    assert "ended FAILED" in done.out
-    assert "→ cloudsched run shout" in done.out
-    assert done.out.endswith("1 to look at.\n")
-
-
 def test_a_canary_that_cannot_run(run_command: Run, url: str) -> None:
     """An unknown handler or a wrong payload is wrong; without `remind` none is chosen."""
     assert look(run_command, url, "--handler", "nope")[1]["canary"]["verdict"] == "wrong"
@@ -106,11 +96,3 @@ def test_who_may_not_look(run_command: Run) -> None:
         assert "--key" in found["access"]["mend"]
         _, found = look(run_command, url, "--key", viewer)
         assert (found["access"]["verdict"], found["canary"]["verdict"]) == ("ok", "unknown")
-
-
-@pytest.mark.parametrize("payload", ["{", "[1]"])
-def test_a_payload_that_is_no_object(payload: str, run_command: Run) -> None:
-    """It is refused before anything is asked."""
-    done = run_command("doctor", "--handler", "greet", "--payload", payload)
-    assert done.code == 2
-    assert "--payload" in done.err

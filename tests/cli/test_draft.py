@@ -37,14 +37,6 @@ def test_a_sentence_becomes_a_task(sim: Simulation, url: str, run_command: Calla
     assert len(sim.app.tasks().items) == 1
 
 
-def test_a_question_is_printed_with_its_answers(url: str, run_command: Callable[..., CommandResult]) -> None:
-    """The exit code says that there is nothing to confirm."""
-    asked = run_command("draft", "--url", url, "remind me to stretch at 5", "--tz", "Europe/Paris")
-    assert asked.code == 1
-    assert "in the morning or in the afternoon?" in asked.out
-    assert run_command("draft", "--url", url, "x", "--context", "[]").code == 2
-
-
 def test_what_is_printed_can_be_typed(sim: Simulation, url: str, run_command: Callable[..., CommandResult]) -> None:
     """Each answer to a question names the words or options that lead on, with the task that it is about."""
     zone = ("--tz", "Europe/Paris", "--owner", "ada")

@@ -1,10 +1,9 @@
-"""Log lines on a terminal: the stack's and the handlers', each with its task, coloured where there are colours."""
+"""Log lines of the local stack and of its handlers, each with its task."""
 
 from __future__ import annotations
 
 import io
 import logging
-import re
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -16,14 +15,6 @@ from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.testing import Simulation
 
 own = logging.getLogger("my.handlers")
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -31,7 +22,6 @@ def listen(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Callable[[io.Str
     """Send log lines to a stream, as `cloudsched dev` does."""
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
     root, package = logging.getLogger(), logging.getLogger("cloudsched")
     for log in (root, package):
         monkeypatch.setattr(log, "level", log.level)
@@ -39,8 +29,6 @@ def listen(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Callable[[io.Str
 
     def begin(stream: io.StringIO) -> io.StringIO:
         monkeypatch.setattr("sys.stderr", stream)
-        if isinstance(stream, Terminal):
-            root.addHandler(logging.StreamHandler())  # what logging.basicConfig adds
         configure_logging(MovableClock(sim.now, frozen=True))
         return stream
 
@@ -87,28 +75,3 @@ def test_failures_have_their_traceback_and_handlers_their_lines(
     ]
     assert lines.count("  Traceback (most recent call last):") == 2
     assert any(line.endswith("in log_and_fail") for line in lines)
-
-
-def test_a_terminal_gets_colours_and_each_line_once(
-    app: App, sim: Simulation, listen: Callable[[io.StringIO], io.StringIO]
-) -> None:
-    """Warnings are yellow and failures red; a handler that logging.basicConfig added does not print them again."""
-    heard = listen(Terminal())
-    shout(app, sim)
-    lines = heard.getvalue().splitlines()
-    (failed,) = [line for line in lines if " failed " in COLOUR.sub("", line)]
-    assert "\x1b[31m" in failed
-    (retrying,) = [line for line in lines if "retrying" in line]
-    assert "\x1b[33m" in retrying
-    assert len([line for line in lines if "about to fail" in line]) == 2
-    assert not any("\x1b" in COLOUR.sub("", line) for line in lines), "a handler cannot move the cursor"
-
-
-def test_libraries_are_quiet_outside_handlers(
-    listen: Callable[[io.StringIO], io.StringIO],
-) -> None:
-    """Lines that a library logs at INFO outside handlers are left out; its warnings are not."""
-    heard = listen(io.StringIO())
-    logging.getLogger("some.library").info("connected")
-    logging.getLogger("some.library").warning("slow")
-    assert [line.partition("Z ")[2] for line in heard.getvalue().splitlines()] == ["some.library: WARNING slow"]

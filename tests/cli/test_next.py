@@ -38,27 +38,6 @@ def test_json_for_programs() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["0 9 * * 1-5", "FREQ=MONTHLY;BYDAY=-1FR", "P1D", "2099-01-01T09:00:00Z"])
-def test_takes_every_form_of_a_schedule(text: str) -> None:
-    result = run(text, "--tz", "Europe/Paris")
-    assert result.exit_code == 0
-    assert "Europe/Paris" in result.output
-    assert "UTC" in result.output
-
-
-def test_policies_can_be_previewed() -> None:
-    arguments = ("FREQ=DAILY", "--dtstart", "2027-03-28T02:30:00", "--tz", "Europe/Paris", "--after", "2027-03-01")
-    shift, skip = run(*arguments, "-n", "1"), run(*arguments, "-n", "1", "--gap", "skip")
-    assert "03:30:00" in shift.output
-    assert "2027-03-29 02:30:00" in skip.output
-
-
-def test_says_when_no_occurrence_is_left() -> None:
-    result = run("FREQ=DAILY;COUNT=1", "--dtstart", "2020-01-01T09:00:00")
-    assert result.exit_code == 0
-    assert "does not fire again" in result.output
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -88,13 +67,6 @@ def test_after_takes_an_instant_alone(after: str) -> None:
     said = run("FREQ=DAILY", "--after", after)
     assert said.exit_code == 2
     assert f"--after: {after!r} is not an instant; write it like 2027-01-31T09:00:00Z." in said.output
-
-
-def test_words_are_read_and_what_was_assumed_is_printed() -> None:
-    """If a bare hour is read as morning, the output says so, in text and in JSON."""
-    shown = run("every weekday at 9", "--tz", "Europe/Paris", "-n", "1")
-    assert (shown.exit_code, shown.output.splitlines()[0]) == (0, "9:00 is in the morning.")
-    assert json.loads(run("every weekday at 9", "--json").output)["assumptions"] == ["9:00 is in the morning."]
 
 
 def test_ambiguous_words_are_answered_with_a_question(run_command: Callable[..., CommandResult]) -> None:

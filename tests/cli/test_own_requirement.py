@@ -29,12 +29,6 @@ def read(origin: dict[str, Any] | None) -> tuple[str | None, str, bool]:
     ("origin", "url", "version"),
     [
         (None, None, ">=1.2.3"),
-        ({}, None, ">=1.2.3"),
-        (
-            {"url": "https://git.example/it", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
-            f"git+https://git.example/it@{COMMIT}",
-            "",
-        ),
         (
             {"url": "ssh://git@git.example/it", "vcs_info": {"vcs": "git", "commit_id": COMMIT}, "subdirectory": "a/b"},
             f"git+ssh://git@git.example/it@{COMMIT}#subdirectory=a/b",

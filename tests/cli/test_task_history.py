@@ -66,20 +66,6 @@ def test_why_says_one_sentence_first(tasks: Tasks) -> None:
     assert json.loads(tasks("why", "t", "--json").out)["findings"][1]["reason"] == "OVERLAP"
 
 
-def test_upcoming_shows_both_clocks(tasks: Tasks) -> None:
-    """In the task's zone and in UTC, or in another zone; as JSON, instants."""
-    tasks(*GREET, *DAILY)
-    lines = tasks("upcoming", "t", "-n", "2").out.splitlines()
-    assert lines == [
-        "Fri 2027-01-01 09:00:00 +0100  2027-01-01 08:00:00 UTC",
-        "Sat 2027-01-02 09:00:00 +0100  2027-01-02 08:00:00 UTC",
-    ]
-    for option in ("--tz", "--timezone"):
-        assert tasks("upcoming", "t", "-n", "1", option, "Asia/Tokyo").out.startswith("Fri 2027-01-01 17:00:00 +0900")
-    assert json.loads(tasks("upcoming", "t", "-n", "1", "--json").out) == ["2027-01-01T08:00:00Z"]
-    assert "--timezone: there is no time zone 'Europe/Pris'" in tasks("upcoming", "t", "--tz", "Europe/Pris").err
-
-
 def test_past_occurrences_can_be_run_again(tasks: Tasks, sim: Simulation) -> None:
     """Both ends are included, and may be local times of a zone."""
     tasks(*GREET, *DAILY)
@@ -91,12 +77,3 @@ def test_past_occurrences_can_be_run_again(tasks: Tasks, sim: Simulation) -> Non
     sim.advance(timedelta(minutes=5))
     triggers = [execution.trigger for execution in sim.executions("t")]
     assert triggers.count(Trigger.BACKFILL) == 2
-
-
-@pytest.mark.parametrize("status", ["active", "Active", "ACTIVE"])
-def test_a_status_may_be_typed_in_any_case(status: str, tasks: Tasks) -> None:
-    """An unknown word is refused with a list of the valid ones."""
-    tasks(*GREET)
-    assert " ACTIVE " in tasks("list", "--status", status).out
-    assert tasks("list", "--status", "paused").out == "No tasks.\n"
-    assert "'paused'" in tasks("list", "--status", "sleeping").err.lower()

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 from tests.cli.conftest import CommandResult, broken, serve_api_of
 
-from cloudsched import ExecutionStatus
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.cli.main import ExitCode
 from cloudsched.config.access import Access
@@ -35,33 +34,6 @@ def test_a_script_file_that_is_not_text_is_refused(tasks: Tasks, command: tuple[
     assert said.err.splitlines()[-1] == f"Error: --script: {file} is not UTF-8: invalid start byte at byte 2."
 
 
-@pytest.mark.parametrize("columns", [None, 40, 100])
-def test_an_id_can_be_copied_from_a_list(columns: int | None, tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However narrow the terminal, an id, a status and an instant are in one line; elsewhere, all is."""
-    task_id, title = "an-id-of-more-than-forty-characters-0123456789", "A title that is long enough to be folded"
-    tasks("create", title, "--owner", "ada", "--handler", "greet", "--payload", '{"name": "A"}', "--id", task_id)
-    if columns is not None:
-        monkeypatch.setenv("COLUMNS", str(columns))
-        monkeypatch.setattr("rich.console.Console.is_terminal", True)
-    said = tasks("list")
-    line = next(line for line in said.out.splitlines() if task_id in line)
-    assert "ACTIVE" in line
-    assert "2027-01-01 00:00:00" in line
-    assert (title in line) == (columns is None)
-
-
-def test_a_creation_says_what_was_understood(tasks: Tasks) -> None:
-    """In words, with weekdays beside the instants, and what was assumed; as JSON for programs; not where it is read."""
-    said = tasks(*GREET, "--schedule", "every weekday at 9", "--timezone", "Europe/Paris").out
-    assert "every weekday at 09:00, Europe/Paris" in said
-    assert "Fri 2027-01-01T09:00+01:00, Mon 2027-01-04T09:00+01:00, Tue " in said
-    assert "9:00 is in the morning." in said
-    changed = json.loads(tasks("update", "t", "--schedule", "make it 14:00", "--json").out)
-    assert changed["readBack"]["description"] == "every weekday at 14:00, Europe/Paris"
-    assert len(changed["readBack"]["next"]) == 5
-    assert "readBack" not in tasks("get", "t").out
-
-
 def test_logs_name_the_exception_and_what_an_execution_waits_for(tasks: Tasks, sim: Simulation) -> None:
     """An error is shown with its class; after a fix, the execution shows what it waits for in place of the error."""
     broken.add("look-up")
@@ -80,27 +52,6 @@ def test_logs_name_the_exception_and_what_an_execution_waits_for(tasks: Tasks, s
     assert tasks("send", "t", "word", "--payload", '{"by": "grace"}').out == "sent word\n"
     sim.advance(timedelta(minutes=10))
     assert '"heard"' in tasks("logs", "t").out
-
-
-@pytest.mark.parametrize("is_terminal", [False, True])
-def test_piped_output_is_not_wrapped(
-    is_terminal: bool,  # noqa: FBT001 - of the line above
-    tasks: Tasks,
-    sim: Simulation,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """An execution is one line there, and so is a task of a tree."""
-    name = "a name of many words " * 20
-    payload = json.dumps({"name": name})
-    tasks("create", "T", "--owner", "ada", "--handler", "greet", "--payload", payload, "--id", "t" * 100)
-    sim.advance(timedelta(minutes=10))
-    if is_terminal:
-        monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setattr("rich.console.Console.is_terminal", True)
-    said = [tasks("logs", "t" * 100).out, tasks("tree", "t" * 100).out]
-    assert [len(each.splitlines()) == 1 for each in said] == [not is_terminal] * 2
-    assert (name in said[0]) == (not is_terminal)
-    assert is_terminal or [each == each.rstrip(" \n") + "\n" for each in said] == [True] * 2
 
 
 def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,21 +91,6 @@ def test_following_ends_when_the_task_has_ended(
     assert ('"hello Ada from ada"' in said.out) == (end == "run")
     again = tasks("logs", "t", "--follow")
     assert (again.code, again.out) == (0, said.out), "of one that has ended it says what there is"
-
-
-def test_following_waits_for_a_run_that_outlasts_its_task(
-    tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The status of the task says that it has ended; its result is still to come."""
-    tasks(*GREET)
-    sim.advance(timedelta(minutes=10))
-    [done] = sim.executions("t")
-    still = done.model_copy(update={"status": ExecutionStatus.RUNNING})
-    answers = [[still], [done]]
-    monkeypatch.setattr("cloudsched.client.client.Client.executions", lambda *_: iter(answers.pop(0)))
-    monkeypatch.setattr(tasks_command, "time", SimpleNamespace(sleep=lambda _: None))
-    assert len(tasks("logs", "t", "--follow", "--json").out.splitlines()) == 2
-    assert not answers
 
 
 def test_a_local_time_is_read_in_the_task_s_zone(tasks: Tasks) -> None:

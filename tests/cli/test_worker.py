@@ -1,4 +1,4 @@
-"""``cloudsched worker`` on the command line: what it refuses, and its first lines of output."""
+"""``cloudsched worker`` on the command line: what it refuses."""
 
 from __future__ import annotations
 
@@ -49,29 +49,16 @@ def test_a_credential_without_a_url_is_refused(
     assert "CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA is not set" in said.err, "it looks at the store's settings"
 
 
-def test_a_worker_that_polls_once_announces_no_further_poll(run_command: Typed, url: str) -> None:
-    """Its first line does not announce another poll."""
-    said = run_command(*WORKER, "--url", url, "--once")
-    assert said.code == 0
-    assert f"from the API at {url}, once, 1 at a time" in said.out
-    assert "It ends when the waiting work has run.\nNothing waits in gpu that this worker may run: check" in said.out
-    assert "polls every" not in said.out
-
-
 @pytest.mark.parametrize(
     ("options", "env", "says"),
     [
         (("--queue", "a/b"), {}, "--queue 'a/b'"),
-        (("--skill", "ä"), {}, "--skill 'ä'"),
         (("--name", "a\nb"), {}, "--name"),
         (("--url", "api.example"), {}, "write the API's address"),
         (("--handlers", "empty.py"), {}, "registers no handler"),
-        ((), {"CLOUDSCHED_STORE": "sqlite"}, "CLOUDSCHED_DATA is not set"),
         ((), {"CLOUDSCHED_STORE": "sqlite", "CLOUDSCHED_DATA": "no.db"}, "there is no such file"),
         (("--once", "--url", "http://127.0.0.1:1"), {}, "The API at http://127.0.0.1:1 cannot be reached"),
-        (("--poll", "inf"), {}, "inf is not in the range 0<x<=31536000"),
         (("--url", "http://127.0.0.1:1"), {"CLOUDSCHED_KEY": "csk\n"}, "cloudsched: The key has characters"),
-        (("--url", "http://127.0.0.1:1", "--token", "ä"), {}, "cloudsched: The token has characters"),
     ],
 )
 def test_a_mistake_of_the_user_is_reported_without_a_traceback(

@@ -74,30 +74,6 @@ def test_an_answer_reaches_the_run_that_asked(sim: Simulation, agent: Agent) -> 
     assert [each.content for each in sim.executions(task_id)] == ["ada"]
 
 
-def test_the_tools_say_what_they_do(agent: Agent) -> None:
-    """Reading tools are marked as such, those that overwrite or end something as destructive; the zone is required."""
-    tools = agent.tools()
-    assert set(tools) == {
-        *(
-            "preview_schedule",
-            "create_task",
-            "list_tasks",
-            "get_task",
-            "update_task",
-            "cancel_task",
-            "snooze_task",
-            "send_event",
-        )
-    }
-    hints = {name: tool.annotations for name, tool in tools.items()}
-    assert {name for name, each in hints.items() if each.read_only_hint} == {
-        *("preview_schedule", "list_tasks", "get_task")
-    }
-    assert {name for name, each in hints.items() if each.destructive_hint} == {"update_task", "cancel_task"}
-    for tool in tools.values():
-        assert "timezone" in tool.input_schema["required"], tool.name
-
-
 def test_errors_say_how_to_correct_the_call(sim: Simulation, agent: Agent) -> None:
     """A wrong handler, a time that is past, two meanings, a zone that is none, and another owner's task."""
     assert "remind" in agent.call("create_task", **{**NEW, "handler": "remember"})

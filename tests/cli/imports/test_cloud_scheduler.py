@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from cloudsched import RetryPolicy, Schedule, TaskStatus
-from cloudsched.cli.job_files import Job, Refusal, read_cloud_scheduler
+from cloudsched.cli.job_files import Job, read_cloud_scheduler
 from cloudsched.domain.documents.task import TaskId
 from cloudsched.testing import Simulation
 
@@ -155,16 +155,12 @@ def test_retries_and_words_are_taken_over(load: Load, sim: Simulation) -> None:
     ("fields", "why"),
     [
         ({"schedule": None}, "schedule: "),
-        ({"schedule": "61 * * * *"}, "minute"),
         ({"timeZone": "Mars/Olympus"}, "Mars/Olympus"),
         ({"name": "report"}, "name: "),
         ({"name": f"projects/p/locations/l/jobs/{'n' * 200}"}, "too long"),
         ({"httpTarget": None}, "0 targets"),
         ({"pubsubTarget": {"topicName": "t"}}, "2 targets"),
-        ({"httpTarget": []}, "httpTarget: "),
         ({"httpTarget": {"uri": "http://x", "body": "%%%"}}, "not base64"),
-        ({"httpTarget": {}}, "uri: Field required"),
-        ({"retryConfig": {"retryCount": 10**30}}, "max_retries"),
         ({"retryConfig": {"retryCount": 1, "minBackoffDuration": "soon"}}, "minBackoffDuration"),
     ],
     ids=str,
@@ -217,13 +213,3 @@ def test_no_value_breaks_the_reader(fields: dict[str, Any]) -> None:
     assert len(jobs) + len(refusals) == 1
     for each in jobs:
         TypeAdapter(TaskId).validate_python(each.id)
-
-
-@given(ANYTHING)
-def test_no_json_breaks_the_reader(data: object) -> None:
-    """Whatever the file is."""
-    try:
-        jobs, _ = read(data)
-    except Refusal:
-        return
-    assert jobs == []

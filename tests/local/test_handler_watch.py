@@ -106,20 +106,6 @@ def test_a_file_that_does_not_load_changes_nothing(
     assert result("work") == "mended"
 
 
-def test_without_reload_a_change_is_said_once(
-    project: tuple[Path, Path], run: Run, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The warning names the file and the option; nothing is loaded."""
-    _, watch, result = run
-    watching = watch(reloads=False)
-    project[1].write_text("def answer(): return 'three'\n")
-    watching.check()
-    watching.check()
-    assert caplog.text.count(f"{project[1].name} has changed") == 1
-    assert "--reload" in caplog.text
-    assert result("work") == "one"
-
-
 def test_declared_schedules_follow_the_files(
     project: tuple[Path, Path], run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:

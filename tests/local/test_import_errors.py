@@ -44,17 +44,6 @@ CASES = {
         b"x = 1\nx / 0\n",
         ["cloudsched: bad.py cannot be imported: ZeroDivisionError: division by zero", "  bad.py, line 2: x / 0"],
     ),
-    "an exit": (
-        b"raise SystemExit(3)\n",
-        ["cloudsched: bad.py cannot be imported: SystemExit: 3", "  bad.py, line 1: "],
-    ),
-    "a name that the library lacks": (
-        b"from cloudsched import Aps\n",
-        [
-            "cloudsched: bad.py cannot be imported: ImportError: cannot import name 'Aps' from 'cloudsched'",
-            "  bad.py, line 1: from cloudsched import Aps",
-        ],
-    ),
     "a module that is not there": (
         b"import nosuchmodule\n",
         [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -46,17 +45,6 @@ def ask(address: tuple[str, int]) -> bytes:
         return connection.getresponse().read()
     finally:
         connection.close()
-
-
-def test_idle_connections_do_not_block_others(address: tuple[str, int]) -> None:
-    """A request is served while 1,000 connections are open and idle, or as many as this machine allows."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    count = min(1000, files - wsgi_server.MAX_IDLE_CONNECTIONS - 100)  # both ends are in this process
-    assert count > 0
-    with ExitStack() as connections:
-        for _ in range(count):
-            connections.enter_context(socket.create_connection(address, WAIT_SECONDS))
-        assert ask(address) == b"hello"
 
 
 def test_more_idle_connections_than_file_descriptors_do_not_block_others(

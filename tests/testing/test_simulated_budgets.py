@@ -104,21 +104,3 @@ def test_a_raised_budget_counts_at_once_and_a_deleted_one_no_more(sim: Simulatio
     sim.advance(10 * HOUR)
     assert sim.app.get(task_id).status is TaskStatus.ACTIVE
     assert sim.app.container.store.records.list_all(Budget, limit=1) == []
-
-
-def test_years_without_anything_to_do_pass_at_once(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look follows a change, not the clock: ten years with a yearly task are not a million looks."""
-    task_id = create(sim, "FREQ=YEARLY")
-    limit(sim, 1000)
-    looks = []
-    budgets = sim.app.container.many_tasks.budgets
-    enforce_all = budgets.enforce_all
-
-    def count() -> bool:
-        looks.append(sim.now)
-        return enforce_all()
-
-    monkeypatch.setattr(budgets, "enforce_all", count)
-    sim.advance(timedelta(days=3655))
-    assert len(sim.executions(task_id)) == 10
-    assert len(looks) < 40

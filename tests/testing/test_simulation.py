@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
-from types import SimpleNamespace
 
 import pytest
 
-from cloudsched import App, Context, Schedule, Task
+from cloudsched import App, Context, Schedule
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, Unauthenticated
 from cloudsched.testing import START, Simulation
@@ -44,15 +41,6 @@ def test_each_look_moves_the_clock(app: App, sim: Simulation) -> None:
     assert execution.finished_at is not None
     assert execution.scheduled_for < task.created_at < execution.started_at < execution.finished_at
     assert execution.finished_at < before + timedelta(seconds=1)
-
-
-def test_a_clock_that_stands_moves_for_the_test_only(simulate: Callable[..., Simulation]) -> None:
-    """A test of exact instants asks for it."""
-    sim = simulate(each_look=timedelta(0))
-    task = sim.app.create(owner="ada", title="T", handler="tick")
-    sim.advance(timedelta(0))
-    (execution,) = sim.executions(task.id)
-    assert task.created_at == execution.started_at == execution.finished_at == sim.now == START
 
 
 def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) -> None:
@@ -96,18 +84,6 @@ def test_the_app_s_own_settings_are_restored_afterwards(app: App) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_in_simulation()
     assert app.container.settings is settings
-
-
-def test_a_worker_claims_the_same_on_a_slow_machine(
-    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In production a claim stops after a few seconds of real time; in a simulation real time does not count."""
-    monkeypatch.setattr("cloudsched.runtime.container.time", SimpleNamespace(monotonic=count(step=10).__next__))
-    sim = simulate()
-    made = [create(handler="tick", pull="gpu") for _ in range(3)]
-    sim.add_worker("gpu")
-    sim.advance(timedelta(minutes=5))
-    assert {app.get(task.id).status.value for task in made} == {"COMPLETED"}
 
 
 def test_whom_nobody_has_stored_gets_nothing_as_in_production(app: App, sim: Simulation) -> None:

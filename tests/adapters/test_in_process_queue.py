@@ -11,7 +11,7 @@ import pytest
 from tests.harness import WAIT_SECONDS, in_steps, wait_until
 
 from cloudsched.adapters import in_process_queue
-from cloudsched.adapters.clocks import SystemClock
+from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports import service_threads
@@ -21,6 +21,7 @@ from cloudsched.errors import QueueUnavailable
 
 NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
 """In the past by the real clock, so due at once."""
+"""How many seconds a test waits for an expected event."""
 
 
 def envelope(name: str, at: datetime = NOW) -> QueueMessage:
@@ -49,6 +50,17 @@ def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyP
             dispatcher.create(envelope(str(number), begin + timedelta(milliseconds=5 * number)))
         assert done.wait(WAIT_SECONDS)
     assert all(at >= begin + timedelta(milliseconds=5 * int(body)) for at, body in received)
+
+
+def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 0.01)
+    received, done, deliver = collector(1)
+    clock = ManualClock(NOW)
+    with InProcessDispatcher(clock, in_steps(deliver)) as dispatcher:
+        dispatcher.create(envelope("one", NOW + timedelta(days=30)))
+        clock.advance(timedelta(days=31))
+        assert done.wait(WAIT_SECONDS)
+    assert len(received) == 1
 
 
 def test_a_handler_cannot_end_a_worker_thread() -> None:
@@ -308,6 +320,24 @@ def test_whatever_the_commits_raise_all_of_them_come_again(
     assert len(store.answers) == 4
 
 
+def test_what_memory_ends_for_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
+    received, done, deliver = collector(1)
+    usual, fails = in_process_queue._Delivery, [True]  # noqa: SLF001 - from inside
+
+    def begin(pending: Any) -> Any:  # noqa: ANN401 - handed on
+        if fails:
+            fails.clear()
+            raise MemoryError
+        return usual(pending)
+
+    monkeypatch.setattr(in_process_queue, "_Delivery", begin)
+    with InProcessDispatcher(SystemClock(), in_steps(deliver)) as dispatcher:
+        dispatcher.create(envelope("one"))
+        assert done.wait(WAIT_SECONDS)
+    assert len(received) == 1
+
+
 def test_a_commit_does_not_wait_for_all_that_is_due() -> None:
     """Only for what is taken once: a thousand dispatches that turn out to be out of date come after it."""
     passed: list[bytes] = []
@@ -356,6 +386,26 @@ def test_closing_needs_a_thread_that_has_failed(monkeypatch: pytest.MonkeyPatch)
     wait_until(lambda: dispatcher._calls, "it waits for a thread")  # noqa: SLF001 - from inside
     assert dispatcher.stop(timedelta(seconds=WAIT_SECONDS))
     assert [body for _, body in received] == [b"one"]
+
+
+def test_the_first_long_call_of_a_name_says_so_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when it ends, which may be in an hour: the leading thread would be held up by each call until then."""
+    monkeypatch.setattr(in_process_queue, "FIRST_PAUSE", WAIT_SECONDS)
+    monkeypatch.setattr(in_process_queue, "MAX_PAUSE", WAIT_SECONDS)
+    meeting = threading.Barrier(17, timeout=WAIT_SECONDS)
+    leaders: list[threading.Thread] = []
+
+    def deliver(_body: bytes, _token: str) -> None:
+        if dispatcher._leader is threading.current_thread():  # noqa: SLF001 - from inside
+            leaders.append(threading.current_thread())
+        meeting.wait()
+
+    dispatcher = InProcessDispatcher(SystemClock(), in_steps(deliver, "one handler"))
+    with dispatcher:
+        for number in range(16):
+            dispatcher.create(envelope(str(number)))
+        meeting.wait()
+    assert len(leaders) == 1
 
 
 def test_the_leader_calls_nothing_itself_while_nobody_could_relieve_it() -> None:

@@ -144,6 +144,16 @@ def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that
     assert outbox.notified == ["late"]
 
 
+def test_a_run_that_waits_while_another_wait_is_withdrawn_gets_the_lock_at_once(
+    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancelled wait is a commit of the lock alone."""
+    put(store, waiters=(waiter("gone", is_notified=True),))
+    let_enter_before_commit(store, monkeypatch, waiter("late"))
+    locks.cancel(KEY, "gone", "e", NOW)
+    assert outbox.notified == ["late"]
+
+
 def test_a_run_that_waits_while_the_answer_to_a_release_is_lost_gets_the_lock_from_the_repetition(
     store: Store, locks: Locks, outbox: Outbox
 ) -> None:
@@ -199,6 +209,23 @@ def test_a_run_with_a_greater_limit_is_not_forgotten_for_those_that_stay(
     assert store.load_lock(KEY).lock.queued_limit == 3
     locks.cancel(KEY, "small", "e", NOW)
     assert outbox.notified == ["wide"]
+
+
+def test_a_lock_that_nobody_waited_for_is_released_without_another_look(
+    store: Store, locks: Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a commit that writes for the first time that nobody waits can have missed somebody."""
+
+    def list_waiters(*_: object, **__: object) -> list[Waiter]:
+        raise AssertionError("the wait list is read")
+
+    put(store, holders=("a",), queued_limit=0)
+    monkeypatch.setattr(store, "list_waiters", list_waiters)
+    released, grants = locks.release("a", leased_run(), NOW)
+    assert released
+    store.commit_lock(released)
+    locks.notify(grants, NOW)
+    assert store.load_lock(KEY).version is None
 
 
 def test_a_store_that_fails_after_the_release_does_not_fail_the_release(

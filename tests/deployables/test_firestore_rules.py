@@ -222,6 +222,14 @@ def test_the_database_shows_a_person_what_the_api_would(address: str, api: Local
             assert shown != is_hidden or (is_admin and answer.status_code == 404), (uid, owner, shown, answer.text)
 
 
+def test_users_can_list_their_own_documents(ada: Client) -> None:
+    """A query that can only find the user's own documents is allowed."""
+    assert ada.find("tasks", "createdAt", owner="ada")[0] == FINE
+    assert "ada-one" in ada.find("tasks", "createdAt", owner="ada")[1]
+    assert ada.find("executions", "scheduledFor", parent="/tasks/ada-one") == (FINE, [RUN])
+    assert set(ada.find("messages", "createdAt", parent="/inboxes/ada")[1]) == {"ada-one-1", "ada-deleted-1"}
+
+
 def test_lists_without_an_owner_are_refused(ada: Client, stranger: Client) -> None:
     """A query that could find another user's documents is refused, whatever it would actually find."""
     assert ada.find("tasks", "createdAt")[0] == DENIED
@@ -238,6 +246,13 @@ def test_collections_are_not_searched_across_parents(ada: Client, admin: Client)
         for collection in ("executions", "messages"):
             query = {"from": [{"collectionId": collection, "allDescendants": True}]}
             assert client.ask("POST", ":runQuery", {"structuredQuery": query})[0] == DENIED
+
+
+@pytest.mark.parametrize("path", OWN + OTHERS)
+def test_admins_read_everything(admin: Client, path: str) -> None:
+    """The custom claim `admin` allows reading all tasks, executions and inboxes."""
+    assert admin.get(path) == FINE
+    assert admin.find("tasks", "createdAt")[0] == FINE
 
 
 @pytest.mark.parametrize("claim", ["true", 1, {"admin": True}, None, False])

@@ -99,3 +99,15 @@ def test_a_task_of_an_id_of_ones_own_runs_once_however_often_the_client_asks() -
         world.sim.advance(timedelta(0))
         assert {each.id for each in made} == {made[0].id}
         assert len(world.app.executions(made[0].id).items) == 1
+
+
+@try_each("words", (*SAID, *SOON))
+def test_an_edit_to_now_runs_now_on_a_clock_that_moves(words: str) -> None:
+    """By Python and by the client."""
+    with WORLDS.enter("own", "none") as (world, _), world.client("ada") as client:
+        for update in (world.app.update, client.update):
+            later = world.app.create(owner="ada", title="Later", handler="open", schedule=Schedule.after(DAY))
+            with each_look_takes(timedelta(seconds=2), world.sim.clock):
+                update(later.id, schedule=words)
+            world.sim.advance(timedelta(seconds=1))
+            assert world.app.get(later.id).status == "COMPLETED"

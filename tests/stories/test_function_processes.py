@@ -135,3 +135,19 @@ def test_a_function_in_the_cloud_uses_only_the_system_clock() -> None:
         _ = App(deployed_settings, clock=EmulatorClock("127.0.0.1:1")).container.clock
     local = Settings.from_environment({"K_SERVICE": "execute", "CLOUD_TASKS_EMULATOR_HOST": "127.0.0.1:1"})
     assert isinstance(App(local).container.clock, EmulatorClock)
+
+
+@pytest.mark.parametrize("base", ["sqlite"], indirect=True)  # it is about the clocks of processes
+def test_what_says_now_runs_now_on_a_clock_that_runs(deployment: Deployment) -> None:
+    """Each spelling, from the process of the API to that of the executor."""
+    said = ("now", "right now", "immediately", "PT0S", "in 0 seconds", "in 0 minutes")
+    deployment.emulator.clock.resume()
+    with deployment.serve("api") as api, deployment.serve("execute"):
+        task = {"owner": "ada", "title": "It", "handler": "greet"}
+        answers = [request(api.url, "POST", "/v1/tasks", {**task, "schedule": each}) for each in said]
+        assert [each.status for each in answers] == [201] * len(said)
+
+        def find_statuses() -> list[str]:
+            return [each["status"] for each in request(api.url, "GET", "/v1/tasks?owner=ada").body["tasks"]]
+
+        wait_until(lambda: find_statuses() == ["COMPLETED"] * len(said), "each has run")

@@ -121,6 +121,20 @@ def test_a_process_with_older_data_moves_nothing_back(sim: Simulation) -> None:
         assert not plan.is_stale
 
 
+def test_a_task_made_by_an_outdated_process_is_found(sim: Simulation) -> None:
+    """A process with older data that knows of newer ones marks what it makes; the sweep plans it with the newer."""
+    with new():
+        sweep(sim)
+    with old():
+        sim.advance(timedelta(minutes=6))
+        sweep(sim)
+        task = create(sim, daily())
+    with new():
+        sim.advance(timedelta(minutes=2))
+        sweep(sim)
+        assert sim.app.get(task.id).next_execution_time == SUMMER - DAY + timedelta(hours=15)
+
+
 def test_a_release_that_is_rolled_back_gives_way(sim: Simulation) -> None:
     """A day after a process with newer data was seen last, the older ones plan with what they have."""
     with new():
@@ -146,6 +160,20 @@ def test_one_time_at_a_local_time_keeps_its_hour(sim: Simulation) -> None:
         assert runs(sim, instant) == [("05-01 14:00", "20270501T140000Z")]
 
 
+def test_what_came_due_before_a_pause_keeps_its_hours(sim: Simulation) -> None:
+    """Occurrences that wait for the end of a pause are the same ones after the data have changed."""
+    with old():
+        task = create(sim, daily(), catch_up={"mode": "all"})
+        sim.queue.is_down = True
+        sim.clock.move_to(SUMMER + timedelta(days=2, hours=16))
+        sim.app.pause(task.id)
+        sim.queue.is_down = False
+    with new():
+        sim.app.resume(task.id)
+        sim.advance(timedelta(days=2))
+        assert [name[:8] for _, name in runs(sim, task)] == ["20270430", *(f"2027050{day}" for day in range(1, 6))]
+
+
 def test_a_zone_that_the_data_no_longer_know(sim: Simulation) -> None:
     """Its task goes on at the offset that was known last; it can be read, paused, resumed, edited and cancelled."""
     with old():
@@ -161,6 +189,13 @@ def test_a_zone_that_the_data_no_longer_know(sim: Simulation) -> None:
         sim.app.update(task.id, schedule=daily("America/Bogota"))
         assert sim.app.get(task.id).next_execution_time == SUMMER + timedelta(hours=14)
         sim.app.cancel(other.id)
+
+
+def test_another_instant_takes_the_place_of_a_local_time(sim: Simulation) -> None:
+    """A patch that names an instant is not overruled by the local time that the schedule had."""
+    task = create(sim, Schedule.parse("2027-05-01T09:00", timezone=MEXICO))
+    edited = sim.app.patch(task.id, {"schedule": {"at": "2027-05-02T10:00:00Z"}})
+    assert (edited.schedule.local, edited.next_execution_time) == (None, SUMMER + timedelta(days=1, hours=10))
 
 
 @pytest.mark.parametrize("minutes", range(5, 180, 25))

@@ -285,3 +285,15 @@ def test_a_result_after_an_expired_lease_counts_if_nobody_took_over(
     assert harness.record(silent_task).content == "done"
     assert "counts only if no other worker has claimed the run" in caplog.text
     assert "dropped" not in caplog.text
+
+
+def test_a_run_with_an_expired_lease_is_released_on_stop(
+    harness: WorkerHarness, silent_task: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A worker that is asked to stop tries to release the run, although its lease has ended."""
+    with harness.run_beside(harness.worker(grace=timedelta(0))):
+        gate.wait_until_inside()
+        wait_for_loss(harness, caplog)
+    harness.wait_for_outcomes("released")
+    (run,) = harness.app.get(silent_task.id).runs
+    assert (run.attempt, run.attempts, run.lease) == (1, (), None)

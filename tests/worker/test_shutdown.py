@@ -80,6 +80,25 @@ def test_an_idle_worker_stops_at_once(harness: WorkerHarness, app: App) -> None:
         pass
 
 
+def test_releasing_a_task_releases_its_lock(harness: WorkerHarness, app: App, gate: Gate) -> None:
+    """Another task with the same key may run then."""
+
+    @app.handler("wait")
+    def wait() -> None:
+        gate.wait()
+
+    harness.offer("wait", lock_key="press")
+    worker = harness.worker(grace=timedelta(0))
+    with harness.run_beside(worker):
+        gate.wait_until_inside()
+    harness.wait_for_outcomes("released")
+    gate.open()
+    other = harness.offer("wait", lock_key="press")
+    harness.work()
+    harness.work()
+    assert harness.record(other).status == "SUCCEEDED"
+
+
 class SourceStoppedDuringClaim:
     """A source whose worker is asked to stop while it claims."""
 

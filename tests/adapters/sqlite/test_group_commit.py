@@ -152,6 +152,34 @@ def test_what_is_done_again_is_answered_for_the_last_time() -> None:
     assert connection.numbers() == {1, 5}
 
 
+def test_while_parts_fail_nothing_is_done_twice() -> None:
+    """Where many compete, every transaction has a part that fails: only the first one is repeated for it."""
+    connection = Connection()
+    group = open_group(connection)
+    repeated = []
+    for works in [insert(1), insert(1)], [insert(2), insert(2)], [insert(3), insert(4)], [insert(5), insert(6)]:
+        blocked = Blocked(group)
+        answers = start_writers(group, *works)
+        connection.statements.clear()
+        blocked.release()
+        wait_until(lambda answers=answers: None not in answers)  # type: ignore[misc]  # its default
+        repeated.append(connection.statements.count("ROLLBACK"))
+        has_savepoints = "SAVEPOINT unit" in connection.statements
+        assert has_savepoints is (len(repeated) < 4), "the fourth comes after one without a failure"
+    assert repeated == [1, 0, 0, 0]
+    assert connection.numbers() == {1, 2, 3, 4, 5, 6}
+
+
+def test_what_fails_alone_leaves_nothing() -> None:
+    """A part that fails in a transaction of its own is rolled back with it, and the next one is not concerned."""
+    connection = Connection()
+    group = open_group(connection)
+    with pytest.raises(sqlite3.IntegrityError):
+        run(group, insert(1, 2, 1))
+    assert connection.numbers() == set()
+    assert run(group, insert(1)) == 1
+
+
 def test_a_commit_that_fails_fails_for_all_of_it() -> None:
     """If the disk is full, everybody in the transaction hears so, nothing of it is kept, and the next one is tried."""
     is_full = False

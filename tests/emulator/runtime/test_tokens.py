@@ -105,3 +105,13 @@ def test_expired_and_missing_tokens_can_be_sent(
     http("POST", "/tokens", {"mode": "missing"})
     assert receive(oidc_token={"service_account_email": EMAIL, "audience": AUDIENCE}) is None
     assert http("POST", "/tokens", {"mode": "forged"})[0] == 400
+
+
+def test_a_forged_signature_is_refused(
+    receive: Callable[..., str | None], verify: Callable[[str, str], dict[str, Any]]
+) -> None:
+    token = bearer(receive(oidc_token={"service_account_email": EMAIL, "audience": AUDIENCE}))
+    head, claims, signature = token.split(".")
+    forged = f"{head}.{claims}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}"
+    with pytest.raises((exceptions.GoogleAuthError, ValueError)):
+        verify(forged, AUDIENCE)

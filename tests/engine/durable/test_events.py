@@ -252,6 +252,19 @@ def test_an_answer_like_last_month_s_is_refused_when_it_is_late(app: App, sim: S
         app.send_event(task.id, "approved", "yes")
 
 
+@pytest.mark.parametrize("again_after", [timedelta(0), 2 * DAY])
+def test_a_second_early_click_does_not_answer_the_next_execution(
+    app: App, sim: Simulation, create: Create, again_after: timedelta
+) -> None:
+    """It is the same answer, before the execution begins and when it has been taken."""
+    task = create(schedule=Schedule.every(30 * DAY, start=START + DAY), maxRuns=2)
+    for wait in (again_after, timedelta(0)):
+        app.send_event(task.id, "approved", "yes", early=True)
+        sim.advance(wait)
+    sim.run_until_idle(timedelta(days=366))
+    assert contents(sim, task) == ["yes", "nobody approved"]
+
+
 def test_the_same_answer_to_a_question_that_is_asked_again_is_not_lost(app: App, sim: Simulation) -> None:
     """After a retry from the wait it is refused until the handler asks, or kept; it does not succeed in vain."""
 

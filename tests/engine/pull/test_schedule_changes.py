@@ -27,6 +27,7 @@ from tests.instants import spread
 from cloudsched import App, Context, Overlap, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
+from cloudsched.errors import CallFailed
 from cloudsched.testing import START, Simulation
 
 DAY = timedelta(days=1)
@@ -163,6 +164,25 @@ def test_waiting_runs_beyond_a_new_end_are_dropped(sim: Simulation, end: dict[st
     assert task.status == (TaskStatus.ACTIVE if left == 3 else TaskStatus.COMPLETED)
 
 
+def test_a_call_ended_by_a_new_end_notifies_its_parent(sim: Simulation, app: App) -> None:
+    """The parent, which waits for the call, continues at once."""
+
+    @app.handler("parent")
+    def parent(ctx: Context) -> str:
+        try:
+            ctx.call("work").result()
+        except CallFailed:
+            return "it never ran"
+        return "it ran"
+
+    app.create(id="p", owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    sim.advance(MINUTE)
+    (found,) = [node.task for node in app.tree("p").children]
+    app.update(found.id, until=START)
+    sim.queue.deliver_due()
+    assert sim.executions("p")[0].content == "it never ran"
+
+
 @pytest.mark.parametrize("make", [work_app, executor_app])
 @pytest.mark.parametrize(
     ("max_runs", "change"),
@@ -208,6 +228,37 @@ def test_an_expired_occurrence_does_not_count_as_a_run(make: Callable[[], tuple[
         assert (app.get("a").status, app.get("a").run_count) == (TaskStatus.COMPLETED, 1)
 
 
+@pytest.mark.parametrize(
+    "end",
+    [{"until": START + 10 * HOUR}, {"schedule": Schedule(rrule="FREQ=DAILY;COUNT=1", dtstart="2027-01-01T09:00:00")}],
+)
+def test_an_expired_occurrence_does_not_prolong_a_finished_plan(sim: Simulation, end: dict[str, Any]) -> None:
+    """`until` and the COUNT of the rule still apply."""
+    offer(sim, "a", **{"schedule": DAILY, "max_runs": 1, "expiration": HOUR, **end})
+    sim.advance(3 * DAY)
+    task = sim.app.get("a")
+    assert (statuses(sim, "a"), task.status, task.run_count) == (["EXPIRED"], TaskStatus.COMPLETED, 0)
+
+
+@pytest.mark.parametrize("edit", [{}, {"overlap": "skip"}, {"title": "b"}])
+def test_of_parallel_runs_only_those_that_ran_count(sim: Simulation, edit: dict[str, Any]) -> None:
+    """The plan continues after the last of them, not after the one that expired."""
+    offer(sim, "a", schedule=HOURLY, max_runs=3, overlap=Overlap.ALLOW, expiration=2.5 * HOUR)
+    sim.advance(3 * HOUR)
+    first, *others = [require_claim(sim) for _ in range(3)]
+    for each in others:
+        finish(sim, each)
+    give_back(sim, first)
+    sim.app.update("a", **edit)
+    sim.advance(45 * MINUTE)
+    assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED", "SUCCEEDED"]
+    assert sim.app.get("a").run_count == 2
+    sim.add_worker("gpu")
+    sim.advance(5 * HOUR)
+    assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED", "SUCCEEDED", "SUCCEEDED"]
+    assert (sim.app.get("a").status, sim.app.get("a").run_count) == (TaskStatus.COMPLETED, 3)
+
+
 # ── What is given back ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -224,6 +275,19 @@ def test_a_claim_that_is_released_at_once_still_expires(sim: Simulation, before_
     (record,) = sim.executions("a")
     assert (record.status, record.started_at) == ("EXPIRED", None)
     assert sim.app.get("a").status is TaskStatus.EXPIRED
+
+
+def test_a_release_at_once_does_not_undo_an_earlier_start(sim: Simulation) -> None:
+    """One worker had started the run, the next one releases it at once: it still counts as started in time."""
+    offer(sim, "a", expiration=HOUR)
+    for minutes in (4, 0):
+        sim.advance(40 * MINUTE)
+        found = require_claim(sim)
+        sim.advance(minutes * MINUTE)
+        give_back(sim, found)
+    sim.advance(DAY)
+    assert sim.app.get("a").run_count == 1
+    assert require_claim(sim).run.started_at == START + 40 * MINUTE
 
 
 # ── What comes next ──────────────────────────────────────────────────────────────────────────────────────────────────

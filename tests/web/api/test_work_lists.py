@@ -12,6 +12,7 @@ from tests.web.callers import PEOPLE, RoleHarness, make_keys
 from tests.web.conftest import Call
 
 from cloudsched import App, Settings
+from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.pull.overview import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
@@ -96,6 +97,16 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
     assert call("GET", "/v1/workers").get_json()["workers"] == []
 
 
+def test_two_processes_note_a_worker_once(sim: Simulation) -> None:
+    """The second one reads what the first has written; between them nothing is read."""
+    counts = Counts()
+    store = count_store(sim.app.container.store, counts)
+    notes = [PresenceNotes(store, sim.app.container.clock) for _ in range(2)]
+    for each in (*notes, *notes):
+        each.note(WorkerFilter("gpu", worker="box"), THIS_PROCESS)
+    assert (counts.reads, counts.commits) == (2, 1)
+
+
 def test_a_user_s_names_make_few_documents(sim: Simulation) -> None:
     """A user could send any number of names: they are sorted into a few notes."""
     eve = replace(THIS_PROCESS, subject="user:eve", is_user=True)
@@ -131,12 +142,22 @@ def test_locks_show_holders_and_the_wait_list(call: Call, sim: Simulation) -> No
     (printer,) = [one for one in locks if one["key"] == "printer"]
     assert [(one["taskId"], one["title"]) for one in printer["holders"]] == [("h0", "H0")]
     assert [one["taskId"] for one in printer["waiters"]] == ["h1", "h2", "h3"]
-    assert printer["hasMoreWaiters"] is False
     first = call("GET", "/v1/locks?pageSize=1").get_json()
     second = call("GET", f"/v1/locks?pageSize=1&pageToken={first['nextPageToken']}").get_json()
     assert [one["key"] for page in (first, second) for one in page["locks"]] == ["a/b", "printer"]
     assert "nextPageToken" not in second
     assert call("GET", "/v1/locks?pageToken=x").status_code == 400
+
+
+@pytest.mark.parametrize(("tasks", "is_cut"), [(11, False), (12, True)])
+def test_a_lock_shows_its_first_ten_waiters(call: Call, sim: Simulation, tasks: int, *, is_cut: bool) -> None:
+    """And says whether there are more."""
+    for number in range(tasks):
+        queue_up(call, sim, {"id": f"h{number:02}", "lockKey": "printer"})
+    call("POST", "/v1/queues/gpu/claim", {"limit": 20})
+    (printer,) = call("GET", "/v1/locks").get_json()["locks"]
+    assert [one["taskId"] for one in printer["waiters"]] == [f"h{number:02}" for number in range(1, 11)]
+    assert printer["hasMoreWaiters"] is is_cut
 
 
 def test_everybody_sees_their_own(simulate: Callable[..., Simulation]) -> None:

@@ -1,0 +1,42 @@
+"""The documentation's site has every page and picture, and its check finds what is wrong with a built one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+GENERATED = {"index.md", "reference/python.md", "reference/client.md", "reference/testing.md", "reference/http.md"}
+GENERATED |= {"reference/words.md", "reference/commands.md", "project/contributing.md", "project/changes.md"}
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """A new page is found by its readers; `./emulator.sh docs` refuses a site with a page that is not."""
+    named = re.findall(r"^ +- [^:]+: ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert sorted(named) == sorted({page.relative_to(ROOT / "docs").as_posix() for page in PAGES} | GENERATED)
+
+
+def test_every_diagram_has_its_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python .ci/site/draw_diagrams.py` draws them; a diagram that was changed since has none."""
+    monkeypatch.syspath_prepend(str(ROOT / ".ci" / "site"))
+    import diagrams  # type: ignore[import-not-found]  # noqa: PLC0415 - of the site's own folder
+
+    for page in PAGES:
+        assert "```mermaid" not in diagrams.put_pictures(page.read_text("utf-8")), page
+    with pytest.raises(SystemExit, match=r"draw_diagrams\.py"):
+        diagrams.put_pictures("```mermaid\nflowchart TD\n    never --> drawn\n```\n")
+
+
+def test_every_picture_has_a_command() -> None:
+    """`python .ci/site/screenshots.py` takes the pictures of the pages; none is left over."""
+    taken = (ROOT / ".ci" / "site" / "screenshots.py").read_text("utf-8")
+    shown = "".join(page.read_text("utf-8") for page in [ROOT / "README.md", *PAGES])
+    for picture in (ROOT / "docs" / "images").iterdir():
+        if picture.is_file():
+            assert f'"{picture.stem}"' in taken or f'"{picture.name}"' in taken, picture.name
+            assert f"images/{picture.name}" in shown, picture.name
+    for picture in re.findall(r"\]\((?:\.\./)?(?:docs/)?(images/[^)]+)\)", shown):
+        assert (ROOT / "docs" / picture).is_file(), picture

@@ -36,7 +36,7 @@ from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Commit, Store, choose_shard
-from cloudsched.errors import Misconfigured, StoreUnavailable
+from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 
 LATER = NOW + timedelta(days=900)
 DEADLINE = timedelta(minutes=1)
@@ -209,6 +209,58 @@ def test_lists_are_the_same_with_any_number_of_shards(
     assert not database.rules.refusals
 
 
+@settings(
+    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(fields=_TASKS, limit=st.integers(1, 3), counts=st.sampled_from([(7, 35), (2, 5, 35)]))
+def test_a_page_token_from_before_it_grew_continues_where_it_was(
+    database: Database,
+    make_task: MakeTask,
+    make_execution: MakeExecution,
+    fields: list[dict[str, Any]],
+    limit: int,
+    counts: tuple[int, ...],
+) -> None:
+    """Somebody pages through a list while the number of shards grows: every item comes once, in the list's order.
+
+    Before each page after the first the next step of growing has happened: a process is told of shards, the walk has
+    ended, and again for more shards than one query can ask for. The pages that are left come from what it is then.
+    """
+    database.empty()
+    tasks = [make_task(id=f"t{number * 7 % 13}", **each) for number, each in enumerate(fields)]
+    with closing(SqliteStore()) as plain:
+        fill(plain, tasks, make_execution)
+        expected = {name: read_all(partial(read, plain)) for name, read in list_queries(limit).items()}
+    lists = list_queries(limit)
+    found: dict[str, list[str]] = {name: [] for name in lists}
+    tokens: dict[str, str | None] = dict.fromkeys(lists)
+
+    def turn_page(store: FirestoreStore) -> None:
+        for name in [*tokens]:
+            page = lists[name](store, tokens[name])
+            found[name] += [each.id for each in page.items]
+            if page.next_page_token is None:
+                del tokens[name]
+            else:
+                tokens[name] = page.next_page_token
+
+    with database.open(1) as store:
+        fill(store, tasks, make_execution)
+        turn_page(store)
+    for count in counts:
+        database.rules.indexes = Indexes.from_file(INDEX_FILE, "growing")
+        with database.open(count) as store:
+            turn_page(store)
+        database.grow(count)
+        with database.open(count) as store:
+            turn_page(store)
+    with database.open(counts[-1]) as store:
+        while tokens:
+            turn_page(store)
+    assert found == expected
+    assert not database.rules.refusals
+
+
 def read_due(store: Store, limit: int, shard: int | None, token: str | None) -> Page[Any]:
     return store.list_due_tasks(LATER, shard=shard, limit=limit, page_token=token)
 
@@ -283,6 +335,15 @@ def test_a_walk_needs_the_indexes_first(database: Database, make_task: MakeTask)
             store.grow(3)
         assert store.load_placement() == Placement()
         assert read_all(partial(read_due, store, 1, None)) == ["t1"]
+
+
+def test_shards_do_not_become_fewer(database: Database) -> None:
+    """Other processes look for tasks in all shards that there were."""
+    database.grow(3)
+    with database.open(2) as store:
+        with pytest.raises(InvalidInput, match="cannot be lowered"):
+            store.grow(2)
+        assert store.count_shards() == 3
 
 
 def test_a_database_of_one_shard_is_read_as_ever(database: Database, make_task: MakeTask) -> None:

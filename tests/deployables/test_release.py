@@ -38,6 +38,11 @@ def check(tmp_path: Path, tag: str, *, packed: str = "", changelog: str = f"## {
     return done.stdout
 
 
+def test_a_whole_release_is_accepted(tmp_path: Path) -> None:
+    """The version of the tag, a section of the changelog, and the package alone."""
+    assert check(tmp_path, f"v{VERSION}") == f"v{VERSION}: tag, packages and changelog belong together\n"
+
+
 @pytest.mark.parametrize(
     ("tag", "packed", "changelog", "fault"),
     [
@@ -73,3 +78,23 @@ def test_actions_are_pinned() -> None:
     for action, commit, comment in used:
         assert re.fullmatch(r"[0-9a-f]{40}", commit), action
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+
+
+@pytest.mark.parametrize(
+    ("changelog", "notes"),
+    [
+        (
+            "# Changelog\n\n## Unreleased\n\n## 9.8.7 (2027-01-01)\n\n- A.\n\n### B\n\n- C.\n\n## 9.8.6\n\n- D.\n",
+            "- A.\n\n### B\n\n- C.",
+        ),
+        ("## 9.8.7\n\n- last", "- last"),
+        ("## 9.8.7\n\n## 9.8.6\n\n- D.\n", ""),
+        ("## 9.8.70\n\n- E.\n", ""),
+    ],
+)
+def test_the_notes_are_the_section_of_the_version(changelog: str, notes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it and nothing else, whatever stands around it."""
+    monkeypatch.syspath_prepend(str(ROOT / ".ci"))
+    import read_changes  # type: ignore[import-not-found]  # noqa: PLC0415 - of the folder of scripts
+
+    assert read_changes.read_section(changelog, VERSION) == notes

@@ -1,10 +1,16 @@
-"""The scripts make what infra/resources.json says."""
+"""The scripts make what infra/resources.json says, and so does the page for those who write a module of their own."""
 
 from __future__ import annotations
 
-import pytest
-from tests.deployables.fake_project import PROJECT, TABLE, Cloud
+import re
 
+import pytest
+from tests.deployables.fake_project import PROJECT, ROOT, TABLE, Cloud
+
+PAGE = (ROOT / "docs/reference/resources.md").read_text(encoding="utf-8").partition("## As a table")[2]
+ROWS = {
+    row[0]: row[1:] for row in ([cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.split("\n")) if row
+}
 DOMAIN = f"{PROJECT}.iam.gserviceaccount.com"
 
 
@@ -66,3 +72,22 @@ def test_the_scripts_grant_what_the_table_says(whole: Cloud) -> None:
         for account in each["accounts"]
         for place in places[each["on"]]
     }
+
+
+def test_the_page_has_what_the_table_says() -> None:
+    """Each API, account, role, queue and function with its figures, in the row of what it belongs to."""
+    for each in TABLE["roles"]:
+        assert f"`{each['role']}`: {', '.join(each['accounts'])}" in ROWS[each["on"]][2]
+    named = {name: re.findall(r"`([^`]+)`", settings) for name, (_, settings, *_) in ROWS.items()}
+    assert named["project"][:-1] == [each.removesuffix(".googleapis.com") for each in TABLE["services"]]
+    queues, _, retries = ROWS["queue"][1].partition("; retries: ")
+    assert queues == ", ".join(f"`{kind}` {limits}" for kind, limits in TABLE["queues"].items())
+    assert retries == ", ".join(f"`{name}` {value}" for name, value in TABLE["queueRetries"].items())
+    for function, shape in TABLE["functions"].items():
+        requests = "1 request" if shape["concurrency"] == 1 else f"{shape['concurrency']} requests"
+        assert ROWS[f"function {function}"][1] == (
+            f"account {shape['account']}, {requests} at a time, {shape['minimum']} to {shape['maximum']} instances, "
+            f"{shape['timeout']} s, ingress {shape['ingress']}, {TABLE['memory']}"
+        )
+    assert TABLE["sweepSchedule"] in named["job"]
+    assert set(TABLE["accounts"]) <= set(re.findall(r"`(\w+)`", ROWS["accounts"][0]))

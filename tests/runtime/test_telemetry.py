@@ -23,7 +23,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters import opentelemetry
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
-from cloudsched.runtime.telemetry import configure_cloud_logging
+from cloudsched.runtime.telemetry import configure_cloud_logging, make_tracer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute
 
@@ -206,6 +206,28 @@ def test_metrics_have_the_labels_that_the_operator_names(monkeypatch: pytest.Mon
     }
 
 
+@pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARNING", "CRITICAL"])
+def test_a_deployed_function_writes_no_line_below_its_level(
+    level: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """INFO is the default. Lines that are not written are still logged, so that metrics see each change of state."""
+    root, own = logging.getLogger(), logging.getLogger("cloudsched")
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr(own, "level", logging.NOTSET)  # a command of another test may have set it
+    variables = {"K_SERVICE": "execute", **({} if level == "INFO" else {"CLOUDSCHED_LOG_LEVEL": level})}
+    settings = Settings.from_environment(variables)
+    assert Settings.from_environment(settings.to_environment()).log_level == level
+    configure_cloud_logging(settings)
+    log = logging.getLogger("cloudsched.events")
+    severities = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+    for severity in severities:
+        log.log(logging.getLevelNamesMapping()[severity], "a line")
+    written = [json.loads(line)["severity"] for line in capsys.readouterr().out.splitlines()]
+    assert written == severities[severities.index(level) :]
+    assert log.isEnabledFor(logging.INFO)
+
+
 @pytest.mark.parametrize("has_own_logging", [False, True])
 def test_a_mounted_scheduler_leaves_the_applications_logging_alone(
     has_own_logging: bool,  # noqa: FBT001 - a parameter of the test
@@ -255,6 +277,11 @@ def test_what_is_pending_is_exported_at_the_end_of_a_request(simulate: Callable[
     seconds[0] = 200.0
     assert mounted.get("/health").status_code == 200
     assert exported[-1] == 121.0
+
+
+def test_nothing_is_exported_outside_the_cloud() -> None:
+    """A laptop or a test exports nothing, even if the exporter is installed."""
+    assert type(make_tracer(Settings())) is Tracer
 
 
 def test_a_forged_trace_changes_nothing(sim: Simulation) -> None:

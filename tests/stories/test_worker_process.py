@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
 import signal
+import socket
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.harness import Process, free_port, new_project, wait_until
-from tests.stories.worker_stack import HASTY, WorkerStack, open_worker_stack
+from tests.harness import WAIT_SECONDS, Process, free_port, new_project, process, wait_until
+from tests.stories.worker_stack import HANDLERS, HASTY, WorkerStack, open_worker_stack
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.cli.main import ExitCode
 from cloudsched.config.access import Access
@@ -167,6 +173,40 @@ def test_a_worker_requires_a_valid_key_for_its_queue(tmp_path: Path) -> None:
         assert worker_stack.record(task).status == "SUCCEEDED"
 
 
+class ClaimFakingProxy:
+    """A proxy before an API that replaces the responses to claims."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self._problem = json.dumps({"type": "about:blank", "detail": detail})
+        self._status = status
+        self.heard = 0
+
+    def __call__(self, _request: Request) -> Response:
+        self.heard += 1
+        return Response(self._problem, self._status)
+
+
+def bare(folder: Path, *options: str, start: str = HASTY) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command and the environment of a worker that is configured by its options only."""
+    (folder / "handlers.py").write_text(HANDLERS)
+    around = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
+    command = (sys.executable, "-c", start, "worker", "--queue", "gpu", "--poll", "0.1", *options)
+    return command, {**around, "STORY": str(folder)}
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_control_characters_of_an_api_do_not_reach_the_terminal(status: int, tmp_path: Path) -> None:
+    """Whether the text ends the worker or is logged, it is one line without control characters."""
+    with WebServer(Request.application(ClaimFakingProxy(status, "no\x1b[2J\r\nlines\u202e"))) as server:
+        server.serve()
+        command, env = bare(tmp_path, "--url", f"http://{server.address}")
+        with process(*command, env=env, cwd=tmp_path) as worker:
+            worker.wait_for("no +.2J +lines")
+            assert "\x1b" not in worker.output
+            assert "\u202e" not in worker.output
+            assert "\r" not in worker.output
+
+
 def test_a_url_with_a_wrong_path_is_reported(tmp_path: Path) -> None:
     """A worker whose --url does not lead to the API names that address, and says what one looks like."""
     with (
@@ -177,3 +217,62 @@ def test_a_url_with_a_wrong_path_is_reported(tmp_path: Path) -> None:
         complaint = worker.output.splitlines()[-1]
         assert f"the API at {worker_stack.stack.url}/api has no worker endpoints" in complaint
         assert "without a path" in complaint
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    """A worker started with nohup does not end with its terminal."""
+    voice = ClaimFakingProxy(503, "away")
+    with WebServer(Request.application(voice)) as server:
+        server.serve()
+        command, env = bare(tmp_path, "--url", f"http://{server.address}")
+        with process("sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command, env=env, cwd=tmp_path) as worker:
+            worker.wait_for("cannot claim work")
+            worker.signal(signal.SIGHUP)
+            heard = voice.heard
+            wait_until(lambda: voice.heard > heard, "it looks again")
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0
+
+
+FOR_EVER_PATIENT = """
+from cloudsched.cli import main as cli, worker as worker_command
+from cloudsched.worker import worker as background
+worker_command.API_TIMEOUT_SECONDS = background.SHUTDOWN_WAIT_SECONDS = 3600
+cli.main()
+"""
+
+
+def test_a_second_signal_ends_a_worker_during_a_slow_response(tmp_path: Path) -> None:
+    """After the first signal it waits for the response to its claim, which never ends; the second one ends the wait."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(WAIT_SECONDS)
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        command, env = bare(tmp_path, "--url", url, start=FOR_EVER_PATIENT)
+        with process(*command, env=env, cwd=tmp_path) as worker:
+            with accept_request(server) as connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{")
+                dropping = send_slowly(connection)
+                worker.signal(signal.SIGTERM)
+                wait_until(lambda: next(dropping) > 20, "it waits for the answer")
+                worker.signal(signal.SIGINT)
+                assert worker.wait() == 0
+            assert "stopped before the claim was answered" in worker.output
+            assert "Traceback" not in worker.output
+
+
+def accept_request(server: socket.socket) -> socket.socket:
+    """Return the first connection that sends anything: before it, the worker only looks whether the port is open."""
+    while True:
+        connection, _ = server.accept()
+        connection.settimeout(WAIT_SECONDS)
+        if connection.recv(65536):
+            return connection
+        connection.close()
+
+
+def send_slowly(connection: socket.socket) -> Iterator[int]:
+    """Send one byte at a time as long as the client reads; yield how many were sent."""
+    for count in itertools.count(1):
+        with suppress(OSError):
+            connection.sendall(b" ")
+        yield count

@@ -1,6 +1,7 @@
 """The invariants of schedules that follow their owner, who travels while tasks run.
 
-W1  No local time of a task starts twice, wherever its owner is.
+W1  No local time of a task starts twice, wherever its owner is. (The name of an elapsed rule's occurrence is an instant:
+    an edit to a rule of local times may bring the same digits again.)
 W2  The local times that start, or get a record, are those of the schedule one after the other: none is left out.
 W3  None is skipped or expired: a journey makes nothing late.
 W4  What waits for the end of a pause is the same local times in the new zone.
@@ -38,8 +39,8 @@ class JourneyInvariants:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._names = dict[tuple[str, datetime], list[datetime]]()
-        """The local times of each task that have started, or were recorded without."""
+        self._names = dict[tuple[str, datetime, bool], list[datetime]]()
+        """The local times, or the instants, of each task that have started, or were recorded without."""
         self._interrupted = set[tuple[str, datetime]]()
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
@@ -69,7 +70,7 @@ class JourneyInvariants:
 
     def _note(self, task: Task, key: tuple[str, datetime], name: datetime) -> None:
         """Check that a local time is new, and the one that comes after the latest."""
-        names = self._names.setdefault(key, [])
+        names = self._names.setdefault((*key, task.schedule.has_elapsed_rules), [])
         if name in names:
             fail(f"W1: {task.id}'s {name} starts twice")
         if names and key not in self._interrupted and not task.schedule.has_elapsed_rules:

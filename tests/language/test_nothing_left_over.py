@@ -60,6 +60,7 @@ def test_a_repetition_is_not_once(phrase: str, locale: str, description: str | N
         ("if it rains tomorrow at 9", "en", "not-understood", "if"),
         ("zweimonatlich am 1. um 9 Uhr", "de", "not-understood", "zweimonatlich"),
         ("mehrmals täglich um 9 Uhr", "de", "not-understood", None),
+        ("rapport mensuelles 9:00", "en", "not-understood", "mensuelles"),
         ("Black Friday at 9am", "en", "not-understood", None),
         ("beim Sonnenuntergang am Freitag", "de", "half-known", "Sonnenuntergang"),
         ("call Bob on matchday at 9", "en", "not-understood", "matchday"),
@@ -100,6 +101,10 @@ def test_what_is_understood_and_cannot_be_is_not_called_unread(phrase: str, code
         ("elke maandag om 9 uur", "Dutch"),
         ("todas as segundas às 9", "Portuguese"),
         ("月曜日の9時に", "Japanese"),
+        ("every day at 9:00 heure de Londres", "French"),
+        ("every day at 9:00 hora de Londres", "Spanish"),
+        ("rapport quotidien 9:00", "French"),
+        ("informe trimestral 9:00", "Spanish"),
     ],
 )
 def test_another_language_is_named(phrase: str, name: str) -> None:

@@ -1,6 +1,6 @@
 """The invariants of schedules that follow their owner, who travels while tasks run.
 
-W1  No local time of a task starts twice, wherever its owner is. (The name of an elapsed rule's occurrence is an instant:
+W1  No local time of a task starts twice, wherever its owner is. (One of an elapsed rule is named by its instant:
     an edit to a rule of local times may bring the same digits again.)
 W2  The local times that start, or get a record, are those of the schedule one after the other: none is left out.
 W3  None is skipped or expired: a journey makes nothing late.

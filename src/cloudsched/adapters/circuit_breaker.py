@@ -72,7 +72,7 @@ class CircuitBreakerProxy(Generic[P]):
         return guarded
 
     def _begin_trial(self) -> None:
-        """Let this call through if the circuit was open for long enough. Other calls fail until it has ended."""
+        """Let this call through if the circuit was open for long enough. Others fail until it ends, at most as long."""
         with self._lock:
             wait = self._retry_at - time.monotonic()
             if self._failures >= FAILURE_THRESHOLD and wait > 0:

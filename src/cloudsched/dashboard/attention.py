@@ -48,8 +48,6 @@ class Need:
     """The question before the execution is retried, if that resolves the problem."""
     resume_question: str = ""
     """The question before the task is resumed, if that resolves the problem."""
-    is_cause: bool = False
-    """True if it stands for all tasks of a cause, and some of them follow."""
 
 
 def fetch_needs(api: Api, visit: Visit, counts: Json | None) -> Json:
@@ -162,7 +160,6 @@ def _build_cause(cause: NeedCause, found: Json, rows: list[Need], visit: Visit) 
         what=said.one if count == 1 else said.many,
         at=found.get("oldest"),
         detail="Only the latest hundred were dated: some may be older." if found.get("isOldestAtLeast") else "",
-        is_cause=True,
     )
     for row in rows:
         yield replace(row, key=f"{cause} {row.key}")

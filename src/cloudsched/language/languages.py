@@ -53,14 +53,41 @@ def apply_region(language: Language, region: str) -> Language:
 
 _FOREIGN: Final = {
     "French": """chaque tous toutes lundi mardi mercredi jeudi vendredi samedi dimanche lundis mardis mercredis jeudis
-        vendredis samedis dimanches demain aujourd'hui lendemain matin matins soir soirs jour jours semaine semaines
-        mois année années heures janvier février fevrier avril juin juillet août aout septembre octobre novembre
-        décembre decembre prochain prochaine quotidiennement hebdomadaire mensuel mensuelle annuel annuelle toujours
-        jusqu'à jusqu'au sauf dès""",
+        vendredis samedis dimanches demain aujourd'hui lendemain matin matins soir soirs jour jours semaine
+        semaines mois année années heures janvier février fevrier avril juin juillet août aout septembre
+        octobre novembre décembre decembre prochain prochaine quotidiennement hebdomadaire mensuel mensuelle
+        annuel annuelle toujours jusqu'à jusqu'au sauf dès annee annees annuellement aprem aprèm armistice
+        ascension assomption aube bientot bientôt bihebdomadaire bimensuel bimensuelle bimestriel bimestrielle
+        bisannuel careme carême cette commencant commençant constamment crepuscule crépuscule debut debutant
+        decennie depuis dernier derniere dernieres derniers dernière dernières début débutant déc décennie
+        encore entre epiphanie excepte excepté ferie feries fevr frequemment fréquemment férié fériés fév févr
+        generalement généralement habituellement hebdo hebdomadairement heure hier horaire hormis hors
+        immediatement immédiatement indefiniment indéfiniment jamais janv journalier journaliere journalière
+        journee journellement journée juil jusque maintenant mars matinee matinée mensuellement microseconde
+        microsecondes midi milliseconde millisecondes minuit minute minutes moins noel noël nuit nuits paques
+        parfois pentecote pentecôte penultieme periodiquement plusieurs prochainement pâques pénultième
+        périodiquement quelques quinzaine quinzaines quotidien quotidienne ramadan rarement recurrent
+        recurrente regulier reguliere regulierement récurrent récurrente régulier régulière régulièrement sans
+        seconde secondes semestre semestres semestriel semestrielle semestriellement sept siecle siècle soiree
+        soirée souvent suivant suivante surlendemain systematiquement systématiquement tard toussaint
+        trimestre trimestres trimestriel trimestrielle trimestriellement tôt weekend weekends épiphanie""",
     "Spanish": """cada todos todas lunes martes miércoles miercoles jueves viernes sábado sabado domingo sábados
         domingos mañana hoy día días semana semanas meses año años horas tarde noche noches enero febrero marzo abril
-        junio julio agosto septiembre octubre noviembre diciembre próximo próxima siguiente diariamente siempre hasta
-        excepto semanal mensual anual""",
+        junio julio agosto septiembre octubre noviembre diciembre próximo próxima siguiente diariamente siempre
+        hasta excepto semanal mensual anual ahora algunas algunos amanecer anochecer anos antepenultimo
+        antepenúltimo anuales anualmente atardecer ayer bianual bienal bimensual bimensualmente bimestral
+        bisemanal bisemanalmente comenzando comienzo constantemente cotidiano cuaresma decada desde diaria
+        diario dias década empezando entrante entre epifania epifanía esta este estos feriado feriados festivo
+        festivos final finales frecuentemente habitual hora indefinidamente iniciando inicio inmediatamente
+        laborables luego madrugada madrugadas manana mananas mayo mañanas medianoche mediodia mediodía menos
+        mensuales mensualmente microsegundo microsegundos milisegundo milisegundos minuto minutos mié más
+        navidad nochebuena nochevieja normalmente nunca otra otro pascua pentecostes pentecostés penultima
+        penultimo penúltima penúltimo periodica periodicamente periodico periódica periódicamente periódico
+        principio principios pronto proxima proximo quincena quincenal quincenalmente quincenas ramadan
+        ramadán raramente recurrente regularmente reyes sabados salvo segunda segundo segundos semanales
+        semanalmente semestral semestralmente semestre semestres sept setiembre siglo sáb tardes temprano toda
+        todo trimestral trimestralmente trimestre trimestres ultima ultimas ultimo ultimos unas unos varias
+        varios última últimas último últimos""",
     "Portuguese": """cada todos todas diariamente semanalmente mensalmente anualmente hoje amanhã manhã noite tarde
         semana semanas mês meses anos dias segunda terça quarta quinta sexta sábado domingo feira segundas terças
         quartas quintas sextas sábados domingos janeiro fevereiro março abril junho julho agosto setembro outubro
@@ -226,7 +253,9 @@ def _build_index() -> dict[str, frozenset[str]]:
 _HOW_OFTEN: Final = re.compile(
     r"\w*(?:(?:hour|dai|(?<!k)night|week|fortnight|month|quarter|year)ly|annual(?:ly)?|ennial(?:ly)?"
     r"|(?:minüt|stünd|täg|wöchent|monat|jähr)lich(?:e[rsnm]?)?|(?:täg|wöch|monat|jähr)ig(?:e[rsnm]?)?"
-    r"|(?:minuten|stunden|tage|wochen|monats|quartals|jahres)weise)"
+    r"|(?:minuten|stunden|tage|wochen|monats|quartals|jahres)weise"
+    r"|(?:hebdomadair|quotidien|mensuel|trimestriel|semestriel|annuel)\w{0,6}"
+    r"|(?:semanal|mensual|trimestral|semestral|(?<!m)anual|quincenal|bimestral)(?:es|mente)?)"
 )
 
 

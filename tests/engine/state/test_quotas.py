@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.engine.state.quotas import MAX_EXCESS, QuotaLimits
+from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import START
 
@@ -189,3 +190,17 @@ def test_a_user_may_have_a_thousand_tasks_unless_it_is_set_otherwise(app: App) -
     assert as_user(app).update(often.id, title="New").title == "New"
     assert Access().max_active_tasks == 1000
     assert Access.from_environment({"CLOUDSCHED_MAX_ACTIVE_TASKS": "unlimited"}).max_active_tasks is None
+
+
+def test_room_that_is_left_does_not_wait_for_another_machine_s_clock() -> None:
+    """An event that was noted by a clock which is ahead takes one place, and holds up no other event."""
+    with closing(SqliteStore()) as store:
+
+        def count(at: datetime) -> None:
+            clock, span = ManualClock(at), timedelta(minutes=1)
+            count_recent(store.records, clock, "events", limit=2, span=span, quota="events", hint="Wait.")
+
+        count(START + timedelta(milliseconds=40))
+        count(START)
+        with pytest.raises(QuotaExceeded, match="Try again in"):
+            count(START)

@@ -90,12 +90,12 @@ def count_recent(  # noqa: PLR0913 - each is a part of the limit
     def count(known: RecentCount | None) -> RecentCount:
         now = clock.now()
         recent = tuple(each for each in (() if known is None else known.sent_at) if now - each < span)
-        frees_at = recent[-1] + interval if recent else now
+        frees_at = recent[-1] + interval if recent and interval else now  # another machine's clock may be ahead
         if len(recent) >= limit:
             frees_at = max(frees_at, recent[-limit] + span)
         if frees_at > now:
             seconds = -(-(frees_at - now) // timedelta(seconds=1))
-            raise QuotaExceeded(quota, limit, f"{hint} Try again in {seconds} seconds.".lstrip(), seconds)
+            raise QuotaExceeded(quota, limit, f"{hint} Try again in {seconds} s.".lstrip(), seconds)
         return RecentCount(
             id=key,
             owner=SYSTEM_OWNER,

@@ -190,9 +190,10 @@ def operation(method: str, path: str, tag: str, **options: Any) -> Any:
 
     The options are the other fields of `Operation`. With `query` or `body`, an instance of that model is the function's
     second argument. Only a GET needs no right to write unless it says so, and what follows from the other options need
-    not be among the `error_statuses`: 404, 412 and 422.
+    not be among the `error_statuses`: 404, 412 and 422. A PUT creates what is not there, and every queue is there.
     """
-    implied = {404: "{" in path, 412: options.get("is_conditional"), 422: options.get("accepts_idempotency_key")}
+    finds = "{" in path and method != "PUT" and "{queue}" not in path
+    implied = {404: finds, 412: options.get("is_conditional"), 422: options.get("accepts_idempotency_key")}
     errors = {*options.pop("error_statuses", ()), *(status for status, follows in implied.items() if follows)}
     options = {"right": Right.READ if method == "GET" else Right.WRITE, "error_statuses": tuple(errors), **options}
 

@@ -283,7 +283,7 @@ def get_budget(call: ApiCall) -> Response:
     body=PutBudget,
     success_statuses=(200, 201),
     response_schema="BudgetDetails",
-    error_statuses=(409,),
+    error_statuses=(404, 409),
 )
 def put_budget(call: ApiCall, body: PutBudget) -> Response:
     """Set how many queries an owner's tasks may use in a month. For admins.

@@ -36,7 +36,7 @@ def get_person(call: ApiCall) -> Response:
     body=bodies.NewPerson,
     success_statuses=(200, 201),
     response_schema="SavedPerson",
-    error_statuses=(409, 429),
+    error_statuses=(404, 409, 429),
 )
 def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
     """Set a person's contacts and preferences, in place of the previous ones.

@@ -58,6 +58,7 @@ def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch)
     clock = ManualClock(NOW)
     with InProcessDispatcher(clock, in_steps(deliver)) as dispatcher:
         dispatcher.create(envelope("one", NOW + timedelta(days=30)))
+        wait_until(lambda: bool(dispatcher._has_work._waiters), "it waits by the clock as it was")  # type: ignore[attr-defined]  # noqa: SLF001 - of the condition
         clock.advance(timedelta(days=31))
         assert done.wait(WAIT_SECONDS)
     assert len(received) == 1

@@ -9,7 +9,7 @@ from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
 
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
-from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble
+from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble, find_trouble
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Commit, Store
 from cloudsched.errors import InvalidInput
@@ -116,3 +116,9 @@ def test_a_reason_goes_with_an_owner_alone() -> None:
             TaskQuery(trouble=Trouble.FAILED, **others)
     with pytest.raises(InvalidInput):
         TaskQuery(trouble_until=NOW)
+
+
+def test_a_failure_is_dated_by_the_first_in_a_row(make_task: MakeTask) -> None:
+    """So that a task keeps its place while it goes on failing."""
+    task = make_task(consecutive_failures=30, failing_since=NOW, updated_at=NOW + timedelta(days=1))
+    assert find_trouble(task) == (Trouble.FAILED, NOW)

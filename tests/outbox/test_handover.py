@@ -204,6 +204,20 @@ def test_a_stopped_relay_releases_what_it_has_claimed(
     assert handover.run().handed_over == 1
 
 
+def test_a_relay_whose_claim_has_ended_changes_no_row(
+    outbox: SqlalchemyOutbox, engine: Engine, sim: Simulation
+) -> None:
+    """Another one has claimed the row meanwhile, and handed it over."""
+    write(outbox, engine, "a")
+    rows = outbox._rows  # noqa: SLF001 - as its relay has them
+    late, (entry,) = rows.claim(sim.now)
+    other, (again,) = rows.claim(sim.now + CLAIM)
+    rows.settle(other, [(again, State.DONE, sim.now, "")], sim.now)
+    rows.settle(late, [(entry, State.FAILED, sim.now, "too late")], sim.now)
+    assert [each.number for each in rows.list(State.DONE, 10)] == [entry.number]
+    assert not rows.list(State.FAILED, 10)
+
+
 def test_a_relay_outlives_what_its_database_raises(
     outbox: SqlalchemyOutbox, engine: Engine, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:

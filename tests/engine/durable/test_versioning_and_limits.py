@@ -282,3 +282,27 @@ def test_a_handler_that_loses_its_context_still_replays_what_was_recorded() -> N
     assert execution.status == "FAILED"
     assert execution.error is not None
     assert execution.error.type == "JournalMismatch"
+
+
+@pytest.mark.parametrize("retention", [None, 2 * DAY])
+def test_the_record_of_a_call_is_retained_as_long_as_its_task(
+    app: App, sim: Simulation, create: Create, retention: timedelta | None
+) -> None:
+    """Its executions are kept for a day; its parent reads them after three, and then they are removed with it."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> str:
+        handle = ctx.call("fine", execution_retention=DAY, retention=retention)
+        ctx.sleep(3 * DAY)
+        result: str = handle.result()
+        return result
+
+    register_work_handler(app, call)
+    task = create()
+    sim.advance(3 * DAY + MINUTE)
+    assert sim.executions(task.id)[0].content == "fine"
+    sim.run_until_idle(timedelta(days=366))
+    assert not app.tree(task.id).children

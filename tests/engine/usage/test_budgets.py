@@ -243,6 +243,19 @@ def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> Non
     assert get_budgets(sim).get("ada").queries == 100
 
 
+def test_the_use_of_a_task_that_is_long_gone_counts(sim: Simulation) -> None:
+    """Its mark is not kept for ever, and the sum of those that are gone is: a budget that is set later finds it."""
+    task = create_hourly(sim)
+    advance(sim, 3 * HOUR)
+    sim.app.delete(task)
+    advance(sim, 48 * HOUR)
+    create_hourly(sim)
+    advance(sim, 30 * HOUR)
+    assert any(each.settled for each in sim.app.container.many_tasks.ledger.list_sheets("ada", f"{sim.now:%Y-%m}"))
+    get_budgets(sim).put("ada", 1000, by=OWN_CODE)
+    assert get_budgets(sim).get("ada").queries == 330
+
+
 def test_a_store_that_does_not_answer_fails_no_sweep(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -41,7 +41,7 @@ MAX_REMEMBERED_NAMES = 10_000
 """The number of delivered dispatches whose names are remembered, so that a duplicate is ignored: those of the last
 seconds under load, in 2 MB. A later duplicate is delivered, and finds that it is done."""
 
-DEFAULT_WORKERS = 32
+DEFAULT_WORKERS = 64
 """The most handlers that are called at the same time, unless the caller says otherwise. Most of them wait for something
 else."""
 

@@ -31,7 +31,7 @@ DASHBOARD_PORT = 8090
 @click.option(
     "--threads",
     type=click.IntRange(1, 1000),
-    default=32,
+    default=64,
     show_default=True,
     help="The most handlers that run at the same time.",
 )

@@ -28,7 +28,7 @@ from rich.table import Table
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

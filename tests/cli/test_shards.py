@@ -15,7 +15,7 @@ from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
 from cloudsched.cli.deployment import shards
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import InvalidInput, Misconfigured
 
 

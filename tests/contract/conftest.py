@@ -15,9 +15,10 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.store import Store, VersionedTask
+from cloudsched.engine.ports.store import Store
 
 OpenStore = Callable[[], AbstractContextManager[Store]]
 

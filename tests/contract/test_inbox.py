@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from tests.conftest import NOW, MakeMessage, MakeTask
 
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.ports.store import Store
 
 
 def fill(store: Store, make_task: MakeTask, make_message: MakeMessage, owner: str, count: int) -> list[str]:

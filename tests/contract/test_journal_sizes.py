@@ -19,10 +19,11 @@ from cloudsched.domain.documents.journal import (
     StepStatus,
 )
 from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import retry
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.ports.store import Commit, Store, VersionedTask
+from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.commits import Committer
 
 ERROR = StepError(type="ValueError", message="x" * 1000)
@@ -78,7 +79,7 @@ def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
     for _ in range(2):
         whole = journals.load_execution(load_record(store, stored.task.id))
         assert whole.steps == tuple(entry.to_record() for entry in entries)
-        stored = committer.commit(Commit.build(stored, journals.restore_for_retry(retry(stored.task, whole, NOW), "e")))
+        stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored))
         (run,) = stored.task.runs
         assert run.steps == len(entries)
         assert list(journals.load(stored.task.id, run)) == entries
@@ -108,7 +109,7 @@ def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeT
     entries = journal(30, name="page", result="x" * 15_000)
     stored = fail_run(committer, store_run(store, make_task, entries))
     whole = journals.load_execution(load_record(store, stored.task.id))
-    stored = committer.commit(Commit.build(stored, journals.restore_for_retry(retry(stored.task, whole, NOW), "e")))
+    stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored))
     (run,) = stored.task.runs
     assert run.restored_reference is not None
     again, new = (entries[6].model_copy(update={"number": n, "result": "new"}) for n in (7, 31))
@@ -127,7 +128,7 @@ def test_a_journal_whose_restored_part_is_missing_is_incomplete(store: Store, ma
     whole = journals.load_execution(load_record(store, stored.task.id))
     assert empty.load_execution(load_record(store, stored.task.id)).steps_reference is not None
     stored = Committer(store, empty).commit(
-        Commit.build(stored, journals.restore_for_retry(retry(stored.task, whole, NOW), "e"))
+        journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored)
     )
     assert list(empty.load(stored.task.id, stored.task.runs[0])) == []
     fail_run(Committer(store, empty), stored)

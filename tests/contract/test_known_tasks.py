@@ -18,8 +18,9 @@ from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.store import Commit, Store, VersionedTask
+from cloudsched.engine.ports.store import Store
 from cloudsched.testing import START
 
 DEEP = {"list": [1, {"a": [2]}], "map": {"b": [3]}}

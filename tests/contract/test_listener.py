@@ -19,7 +19,7 @@ from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreList
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import channel
 from cloudsched.domain.documents.pull import Offer
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 
 
 @pytest.fixture

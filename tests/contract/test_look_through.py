@@ -21,10 +21,11 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports import search
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery, find_matching_rows
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.engine.tasks import execution_search
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.errors import InvalidInput

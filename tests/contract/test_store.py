@@ -27,8 +27,9 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Backfill, Source
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.commit import ArchivedJournal, Commit, TaskWrite
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import ArchivedJournal, Commit, Store, TaskWrite
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 ODD = NOW.replace(microsecond=123456)

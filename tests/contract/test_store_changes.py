@@ -7,7 +7,8 @@ from tests.conftest import NOW, MakeTask
 from tests.contract.conftest import iter_pages, load
 
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput
 
 

@@ -15,7 +15,8 @@ from cloudsched.adapters.sqlite.database import Database
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.engine.ports.store import Commit, Store, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import VersionConflict
 
 CALLERS = 8

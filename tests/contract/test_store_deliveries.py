@@ -12,8 +12,9 @@ from tests.contract.conftest import load, make_delivery
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
+from cloudsched.domain.transitions.commit import Commit, DeliveryMark
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, DeliveryMark, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput, VersionConflict
 
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.ports.store import Store
 
 
 def test_only_expired_documents_are_removed(

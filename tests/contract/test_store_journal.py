@@ -11,8 +11,9 @@ from tests.conftest import MakeExecution, MakeTask
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.domain.transitions.commit import ArchivedJournal, Commit
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import ArchivedJournal, Commit, Store
+from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 NESTED = {"list": [[1, [2.0]], []], "text": "Grüße", "none": None}

@@ -10,8 +10,9 @@ from tests.conftest import MakeExecution, MakeTask
 from tests.contract.conftest import load, make_waiter
 
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.commit import Commit, VersionedLock
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
-from cloudsched.engine.ports.store import Commit, Store, VersionedLock
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)

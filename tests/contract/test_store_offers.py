@@ -11,8 +11,9 @@ from tests.conftest import NOW, MakeTask
 from tests.contract.conftest import OpenStore, load
 
 from cloudsched.domain.documents.pull import Offer, OfferEntry
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import VersionConflict
 
 _LANES = ("gpu", "gpu/cuda", "press")

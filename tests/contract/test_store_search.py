@@ -15,8 +15,9 @@ from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.engine.tasks.execution_search import find_executions
 from cloudsched.errors import InvalidInput
 

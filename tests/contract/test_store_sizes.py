@@ -13,8 +13,9 @@ from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import InvalidInput
 

@@ -10,8 +10,9 @@ from tests.contract.conftest import make_delivery
 
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
 from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble, find_trouble
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput
 
 NOW = datetime(2027, 3, 20, 7, 30, tzinfo=UTC)

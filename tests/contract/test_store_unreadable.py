@@ -21,9 +21,10 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")

@@ -7,7 +7,8 @@ from datetime import timedelta
 from tests.conftest import NOW, MakeTask
 
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.ports.store import Store
 
 
 def test_unfinished_tasks_are_counted(store: Store, make_task: MakeTask) -> None:

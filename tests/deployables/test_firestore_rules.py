@@ -32,7 +32,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Me
 from cloudsched.domain.documents.person import ContactSecrets, Person
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.web.functions import serve_api
 
 PROJECT = "demo-rules"

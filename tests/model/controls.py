@@ -182,7 +182,7 @@ CONTROLS = (
         "requests",
         {"unfinished sweep": "if task.deferred and task.status is TaskStatus.CANCELLED:"},
     ),
-    Control("a cancel forgets the runs that wait", "requests", {"cancelled runs": "return Transition(ended, records)"}),
+    Control("a cancel forgets the runs that wait", "requests", {"cancelled runs": "return Commit(ended, records)"}),
     Control("a pause keeps the next occurrence", "requests", {"stopped plan": "stopped, records = task, ()"}),
     Control(
         "a resume forgets what came due before the pause",

@@ -20,9 +20,9 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, leas
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.commit import TaskWrite
 from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.zone_plans import occurrence_id
-from cloudsched.engine.ports.store import TaskWrite
 
 HORIZON = timedelta(days=30)
 LATE = timedelta(minutes=3)

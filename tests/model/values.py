@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from cloudsched.domain.documents.execution import Execution, lease_fingerprint
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.store import TaskWrite
+from cloudsched.domain.transitions.commit import TaskWrite
 
 START: Final = datetime(2027, 3, 1, 9, 0, tzinfo=UTC)
 """The instant 0 of every world."""

@@ -18,6 +18,7 @@ from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
+from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
@@ -25,16 +26,7 @@ from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.search import SearchStore
-from cloudsched.engine.ports.store import (
-    Commit,
-    InboxStore,
-    RecordStore,
-    TaskWrite,
-    Version,
-    VersionedLock,
-    VersionedRecord,
-    VersionedTask,
-)
+from cloudsched.engine.ports.store import InboxStore, RecordStore, VersionedRecord
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

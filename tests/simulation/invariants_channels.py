@@ -22,9 +22,9 @@ from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel, de
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import Person, is_wanted
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.commit import TaskWrite
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 from cloudsched.engine.ports.sender import Message, Recipient
-from cloudsched.engine.ports.store import TaskWrite
 
 if TYPE_CHECKING:
     from tests.simulation.world import Process, World

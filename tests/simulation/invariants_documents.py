@@ -14,7 +14,7 @@ from cloudsched.adapters.firestore.messages import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.document import Document, find_changes, list_stored_fields
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.store import Commit, TaskWrite
+from cloudsched.domain.transitions.commit import Commit, TaskWrite
 
 _KEYS = {each.name: each.key for each in list_stored_fields(Task)}
 

@@ -19,7 +19,7 @@ from tests.simulation.invariants_runs import fail
 
 from cloudsched import Context, Execution, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.ports.store import TaskWrite
+from cloudsched.domain.transitions.commit import TaskWrite
 
 if TYPE_CHECKING:
     from tests.simulation.world import Process, World

@@ -23,7 +23,7 @@ from cloudsched import Execution, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingFor, lease_fingerprint
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.domain.transitions.commit import VersionedLock
 from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 
 if TYPE_CHECKING:

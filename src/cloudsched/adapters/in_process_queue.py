@@ -25,9 +25,9 @@ from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovere
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import Commit, VersionedTask
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
-    from cloudsched.engine.ports.store import Commit, VersionedTask
 
 
 _LOG = logging.getLogger(__name__)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import Commit, VersionedLock
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.store import Commit, Store, VersionedLock
+    from cloudsched.engine.ports.store import Store
 
 
 @dataclass(slots=True)

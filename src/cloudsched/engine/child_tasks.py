@@ -22,15 +22,15 @@ from cloudsched.domain.documents.delivery import PING, Delivery
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
+from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.deliveries import say_undelivered
-from cloudsched.domain.transitions.lifecycle import Transition, cancel, may_have_children, was_recreated, with_changes
+from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
 from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
@@ -161,7 +161,7 @@ class ChildTasks:
                 return
             told = ended.model_copy(update={"message": truncate(f"{note} {ended.message or ''}".strip(), _MAX_MESSAGE)})
             now = self._engine.clock.now()
-            store.commit(Commit.build(stored, Transition(with_changes(stored.task, now), (told,))))
+            store.commit(Commit(with_changes(stored.task, now), stored, (told,)))
 
         compare_and_set(f"task {delivery.task_id}", partial(store.load, delivery.task_id), note_it)
         about = {"action": "undelivered", "taskId": delivery.task_id, "executionId": delivery.execution_id}
@@ -193,7 +193,7 @@ class ChildTasks:
             if waits_for_all and parent.step in awaited and (len(awaited) > 1 or not has_ended):
                 running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
             step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._engine.clock.now())
-            return stored.task if step.task is stored.task else Commit.build(stored, step)
+            return stored.task if step.task is stored.task else step.having(base=stored)
 
         load = partial(self._engine.store.load, parent.task_id)
         found = self._engine.committer.apply(f"task {parent.task_id}", load, wake)
@@ -314,10 +314,10 @@ class ChildTasks:
             if step.task is stored.task:
                 return None
             if not is_below:
-                return Commit.build(stored, step)
+                return step.having(base=stored)
             is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
             cancelled = replace(step, task=with_changes(step.task, now, deferred=is_left))
-            return Commit.build(stored, cancelled)
+            return cancelled.having(base=stored)
 
         with suppress(NotAllowed):  # it has ended
             self._engine.committer.apply(f"task {task_id}", partial(self._engine.store.load, task_id), decide)

@@ -10,13 +10,14 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.domain.transitions.planning import executor_wakeups
-from cloudsched.engine.ports.store import Blobs, Commit, Store, VersionedTask
 
 if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Blobs, Store
     from cloudsched.engine.state.attempt_log import LogKeeper
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
@@ -78,7 +79,7 @@ class EngineContext:
         transition = replan_zone(task, self.clock.now(), self.settings.minimum_lead)
         if transition.task is task:
             return stored
-        committed = self.committer.commit(Commit.build(stored, transition, reason="new time zone data"))
+        committed = self.committer.commit(transition.because("new time zone data").having(base=stored))
         release = "" if committed.task.zone_plan is None else committed.task.zone_plan.release
         _LOG.info("replanned with tzdata %s", release, extra={"action": "replanned", "taskId": task.id})
         if committed.task.next_execution_time != task.next_execution_time:

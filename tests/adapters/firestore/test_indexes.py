@@ -46,10 +46,11 @@ from cloudsched.domain.documents.person import (
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.task import TaskStatus, Trouble
+from cloudsched.domain.transitions.commit import Commit, VersionedLock
 from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
-from cloudsched.engine.ports.store import Commit, InboxStore, Listener, Store, VersionedLock
+from cloudsched.engine.ports.store import InboxStore, Listener, Store
 from cloudsched.engine.pull.overview import WorkerPresence
 from cloudsched.engine.tasks.shard_sweeps import SweepNote
 from cloudsched.engine.tasks.zone_watch import ZoneRelease

@@ -23,8 +23,8 @@ from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)

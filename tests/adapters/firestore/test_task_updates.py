@@ -19,7 +19,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.testing import START, Simulation
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -27,8 +27,8 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.tables import LAYOUT, LAYOUT_VERSION
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -57,7 +57,7 @@ import sys
 from pathlib import Path
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import VersionConflict
 
 sqlite_database.BUSY_TIMEOUT_SECONDS = 60  # a busy disk takes longer than five
@@ -110,7 +110,7 @@ import sys
 from pathlib import Path
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 
 store = SqliteStore(Path(sys.argv[1]))
 task = Task.model_validate_json(sys.argv[2])

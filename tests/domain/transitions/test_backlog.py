@@ -17,11 +17,11 @@ from cloudsched import Execution, ExecutionStatus, TaskDraft, TaskStatus
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.backlog import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
-from cloudsched.domain.transitions.claim import Claim, on_dispatch
+from cloudsched.domain.transitions.claim import on_dispatch
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.drafts import to_editable_fields
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.planning import dispatch_for, executor_wakeups
 from cloudsched.domain.transitions.zone_plans import occurrence_id
@@ -37,7 +37,7 @@ UNEVEN = {**HOURLY, "rdates": ["2027-01-01T00:00:07", "2027-01-01T05:10:00"], "e
 ENDING = {"rrule": "FREQ=MINUTELY;INTERVAL=7;COUNT=40", "dtstart": "2027-01-01T00:00:00"}
 
 
-CHANGES: dict[str, Callable[..., Transition]] = {
+CHANGES: dict[str, Callable[..., Commit]] = {
     "pause": partial(lifecycle.pause, paused_by=None),
     "resume": lifecycle.resume,
     "cancel": lifecycle.cancel,
@@ -72,7 +72,7 @@ class Deployment:
                 self.due.add(occurrence_id(self.task, occurrence))
             occurrence = self.task.schedule.next_after(occurrence)
 
-    def apply(self, transition: Transition) -> None:
+    def apply(self, transition: Commit) -> None:
         """Commit a transition."""
         self.written = max(self.written, len(transition.executions))
         for record in transition.executions:
@@ -98,10 +98,10 @@ class Deployment:
         """Deliver the due dispatches; a handler ends at once, or its run stays open."""
         for wakeup in executor_wakeups(self.task):
             decision = on_dispatch(self.task, dispatch_for(self.task, wakeup, self.now), self.now, "token")
-            if not isinstance(decision, Claim):
+            if not isinstance(decision, Commit):
                 continue
-            self.apply(decision.transition)
-            if decision.run is not None and finishes:
+            self.apply(decision)
+            if decision.effects.run is not None and finishes:
                 self.finish()
 
     def finish(self, outcome: Done | Fail = Done(None)) -> None:  # noqa: B008 - frozen
@@ -117,7 +117,7 @@ class Deployment:
         """Change fields of the task, as a PATCH does."""
         self.apply(self.decide_edit(**patch))
 
-    def decide_edit(self, **patch: Any) -> Transition:
+    def decide_edit(self, **patch: Any) -> Commit:
         """Return what a PATCH commits."""
         draft = TaskDraft.from_wire({**to_editable_fields(self.task), **patch})
         return apply_edit(self.task, draft, self.now, LEAD, defined_by=None)
@@ -371,8 +371,8 @@ def test_a_year_that_came_due_has_one_record_for_each_reason(verb: str, schedule
         elif verb == "deliver":
             (wakeup,) = executor_wakeups(world.task)
             decision = on_dispatch(world.task, dispatch_for(world.task, wakeup, world.now), world.now, "token")
-            assert isinstance(decision, Claim)
-            transition = decision.transition
+            assert isinstance(decision, Commit)
+            transition = decision
         else:
             transition = CHANGES[verb](world.task, world.now)
     records = transition.executions

@@ -13,7 +13,8 @@ from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
+from cloudsched.domain.transitions.claim import Drop, Hop, missed_lock_turn, on_dispatch
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
 from cloudsched.domain.transitions.outcome import Retry
@@ -43,21 +44,21 @@ def claim_run(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task whose first occurrence is run under the lease "mine" until five past one."""
     task, dispatch = plan_task(**more)
     decision = on_dispatch(task, dispatch, AT_ONE, "mine")
-    assert isinstance(decision, Claim)
-    assert decision.run
-    return decision.transition.task, dispatch
+    assert isinstance(decision, Commit)
+    assert decision.effects.run
+    return decision.task, dispatch
 
 
 def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
     """The plan moves on, the run is leased, and nothing is recorded yet."""
     task, dispatch = plan_task()
     decision = on_dispatch(task, dispatch, AT_ONE, "mine")
-    assert isinstance(decision, Claim)
-    assert decision.run
-    assert decision.run.lease
-    assert (decision.run.lease.token_hash, decision.run.lease.until) == ("mine", AT_ONE + LEASE)
-    assert decision.transition.executions == ()
-    assert decision.transition.task.next_execution_time == START + 2 * HOUR
+    assert isinstance(decision, Commit)
+    assert decision.effects.run
+    assert decision.effects.run.lease
+    assert (decision.effects.run.lease.token_hash, decision.effects.run.lease.until) == ("mine", AT_ONE + LEASE)
+    assert decision.executions == ()
+    assert decision.task.next_execution_time == START + 2 * HOUR
 
 
 @pytest.mark.parametrize("change", ["edit", "pause", "cancel", "delete", "pause and resume"])
@@ -79,10 +80,10 @@ def test_an_expired_lease_is_followed_by_the_next_attempt() -> None:
     """The lost attempt is in the record as TIMED_OUT, and the same commit claims the next one."""
     task, dispatch = claim_run()
     decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Claim)
-    assert decision.run
-    assert (decision.run.attempt, decision.run.attempts[0].status) == (2, "TIMED_OUT")
-    (record,) = decision.transition.executions
+    assert isinstance(decision, Commit)
+    assert decision.effects.run
+    assert (decision.effects.run.attempt, decision.effects.run.attempts[0].status) == (2, "TIMED_OUT")
+    (record,) = decision.executions
     assert (record.status, record.id) == ("RETRYING", dispatch.execution_id)
 
 
@@ -90,10 +91,10 @@ def test_an_expired_lease_of_the_last_attempt_ends_the_execution() -> None:
     """Nothing is run; the occurrence is recorded as TIMED_OUT, and the task goes on."""
     task, dispatch = claim_run(retry=RetryPolicy(max_retries=0))
     decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Claim)
-    assert decision.run is None
-    assert [one.status for one in decision.transition.executions] == ["TIMED_OUT"]
-    assert decision.transition.task.next_execution_time == START + 2 * HOUR
+    assert isinstance(decision, Commit)
+    assert decision.effects.run is None
+    assert [one.status for one in decision.executions] == ["TIMED_OUT"]
+    assert decision.task.next_execution_time == START + 2 * HOUR
 
 
 def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
@@ -101,12 +102,12 @@ def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
     task, dispatch = claim_run()
     newer = apply_edit(task, make_draft(title="New"), AT_ONE, NO_LEAD, defined_by=None).task
     decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Claim)
-    assert decision.run is None
-    (wake,) = executor_wakeups(decision.transition.task)
-    own = dispatch_for(decision.transition.task, wake, AT_ONE + LEASE)
+    assert isinstance(decision, Commit)
+    assert decision.effects.run is None
+    (wake,) = executor_wakeups(decision.task)
+    own = dispatch_for(decision.task, wake, AT_ONE + LEASE)
     assert own.revision == newer.revision
-    assert isinstance(on_dispatch(decision.transition.task, own, AT_ONE + LEASE, "theirs"), Claim)
+    assert isinstance(on_dispatch(decision.task, own, AT_ONE + LEASE, "theirs"), Commit)
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel"])
@@ -117,10 +118,10 @@ def test_an_expired_attempt_of_a_paused_or_cancelled_task_is_closed(verb: str) -
     (lapse,) = lease_expiries(held)
     assert held.wake_at == lapse.due_at == AT_ONE + LEASE
     decision = on_dispatch(held, dispatch_for(held, lapse, lapse.due_at), lapse.due_at, "theirs")
-    assert isinstance(decision, Claim)
-    assert decision.run is None
-    (record,) = decision.transition.executions
-    assert (record.status, len(decision.transition.task.runs)) == {
+    assert isinstance(decision, Commit)
+    assert decision.effects.run is None
+    (record,) = decision.executions
+    assert (record.status, len(decision.task.runs)) == {
         "pause": ("RETRYING", 1),
         "cancel": ("CANCELLED", 0),
     }[verb]
@@ -131,8 +132,8 @@ def test_only_the_holder_of_the_lease_ends_an_attempt(outcome: Done | Retry) -> 
     """A holder whose run was taken over or has ended changes nothing, by its result or by a heartbeat."""
     task, dispatch = claim_run()
     taken = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(taken, Claim)
-    for other in (taken.transition.task, task.model_copy(update={"runs": ()})):
+    assert isinstance(taken, Commit)
+    for other in (taken.task, task.model_copy(update={"runs": ()})):
         assert on_outcome(other, dispatch.execution_id, "mine", AttemptReport(outcome), AT_ONE, CHANCE) is None
         assert on_heartbeat(other, dispatch.execution_id, "mine", (), AT_ONE) is None
         assert on_journal_append(other, dispatch.execution_id, "mine", (), 0, AT_ONE) is None

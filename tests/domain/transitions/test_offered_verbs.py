@@ -16,8 +16,8 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Oc
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.transitions import lifecycle, manual_runs
 from cloudsched.domain.transitions.allowed_verbs import Verb, find_execution_verbs, find_task_verbs
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.errors import InvalidInput, NotAllowed
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -35,7 +35,7 @@ def make_payload(size: int | None) -> dict[str, Any] | None:
     return None if size is None else {"text": "x" * size}
 
 
-def changes(task: Task, change: Callable[[Task], Transition]) -> bool:
+def changes(task: Task, change: Callable[[Task], Commit]) -> bool:
     """Return whether a change is accepted, and changes anything."""
     try:
         return change(task).task != task
@@ -69,7 +69,7 @@ def test_a_retry_is_offered_exactly_if_it_is_accepted(
     assert (Verb.RETRY in offered) == changes(task, lambda each: lifecycle.retry(each, execution, NOW))
 
 
-_CHANGES: dict[Verb, Callable[[Task], Transition]] = {
+_CHANGES: dict[Verb, Callable[[Task], Commit]] = {
     Verb.PAUSE: lambda task: lifecycle.pause(task, NOW, paused_by=None),
     Verb.CANCEL: lambda task: lifecycle.cancel(task, NOW),
     Verb.TRIGGER: lambda task: manual_runs.trigger(task, NOW, author=None),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cloudsched import App, Context, Schedule, Task
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import Simulation
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.engine.harness import MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Task
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import Simulation
 
 

@@ -12,10 +12,10 @@ from cloudsched import App, Settings, Task
 from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.responses import DeliveryReport
+from cloudsched.domain.transitions.commit import DeliveryMark
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.store import DeliveryMark
 from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation

@@ -11,9 +11,9 @@ from tests.engine.harness import DAY, MINUTE, Create, register_work_handler, run
 
 from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents import journal as limits
+from cloudsched.domain.transitions.commit import Committed
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.ports.procedure import Procedure
-from cloudsched.engine.ports.store import Committed
 from cloudsched.errors import InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
 

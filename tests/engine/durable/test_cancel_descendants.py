@@ -9,7 +9,7 @@ from tests.engine.harness import DAY, Create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
 

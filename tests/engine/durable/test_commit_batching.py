@@ -14,7 +14,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import MAX_COMMIT_ENTRIES
 from cloudsched.domain.documents.json_limits import stored_size
-from cloudsched.engine.ports.store import Commit, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import InvalidInput, StepFailed
 from cloudsched.testing import Simulation
 

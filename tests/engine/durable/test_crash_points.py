@@ -11,10 +11,10 @@ from tests.engine.harness import DAY, MINUTE, Create, register_work_handler
 
 from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.ports.procedure import Procedure
-from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 

@@ -12,11 +12,12 @@ from cloudsched import App, Context, Schedule, Task
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.journal import FailureCause, StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.durable.results import CallOutcome, load_call_outcome
 from cloudsched.engine.execution import durable_services
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Store
+from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 

@@ -9,7 +9,7 @@ from tests.engine.harness import DAY, Row, create, register_work_handler
 
 from cloudsched import App, Context, Execution
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import Simulation
 

@@ -15,8 +15,8 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import ClockSkewed
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
 

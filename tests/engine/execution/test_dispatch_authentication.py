@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 
 from cloudsched import App, Schedule, Settings
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.dispatch import SigningKeys
-from cloudsched.engine.ports.store import Commit
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation
 

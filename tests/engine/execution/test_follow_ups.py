@@ -13,10 +13,10 @@ from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 from cloudsched import App, Context, Done, Execution, ExecutionStatus, Task, TaskDraft
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 from cloudsched.engine.execution import follow_ups
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 

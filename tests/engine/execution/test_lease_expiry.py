@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from cloudsched import App, Context, RetryPolicy, Schedule
+from cloudsched.domain.transitions.commit import Commit, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Holder
-from cloudsched.engine.ports.store import Commit, VersionedLock, VersionedTask
 from cloudsched.testing import Simulation
 
 

@@ -9,8 +9,8 @@ from tests.engine.pull.harness import load_waiters
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.transitions.commit import Commit, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Lock, Waiter
-from cloudsched.engine.ports.store import Commit, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
 from cloudsched.testing import Simulation
 

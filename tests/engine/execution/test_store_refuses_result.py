@@ -12,8 +12,8 @@ from tests.engine.harness import MINUTE, create, register_work_handler
 from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.engine.handlers.context import truncate_progress
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 

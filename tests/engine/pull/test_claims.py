@@ -29,9 +29,9 @@ from cloudsched import App, Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation

@@ -9,8 +9,8 @@ import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
 from cloudsched import App, Context
+from cloudsched.domain.transitions.commit import VersionedLock, VersionedTask
 from cloudsched.engine.execution.executor import Attempt
-from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 

@@ -23,9 +23,9 @@ from tests.engine.pull.harness import (
 )
 
 from cloudsched import App, Context, Overlap, Schedule, TaskStatus
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Snooze
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
 from cloudsched.testing import Simulation

@@ -11,7 +11,7 @@ from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.errors import Contended, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 

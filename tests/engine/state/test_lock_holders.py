@@ -11,7 +11,8 @@ from tests.engine.pull.harness import lock_wait_list
 from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Context, Schedule
-from cloudsched.domain.transitions.claim import Claim, on_dispatch
+from cloudsched.domain.transitions.claim import on_dispatch
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage
@@ -87,10 +88,10 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
     def hold(ctx: Context) -> None:
         dispatch = Dispatch.from_wire(json.loads(body))
         decision = on_dispatch(before, dispatch, ctx.now(), "theirs")
-        assert isinstance(decision, Claim)
-        assert decision.run
+        assert isinstance(decision, Commit)
+        assert decision.effects.run
         with pytest.raises(VersionConflict):
-            app.container.locks.acquire(before, decision.run, dispatch, ctx.now())  # as a duplicate does
+            app.container.locks.acquire(before, decision.effects.run, dispatch, ctx.now())  # as a duplicate does
         held.append(len(app.container.store.load_lock("door").lock.holders))
 
     before = app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")

@@ -29,6 +29,7 @@ from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Schedule
 from cloudsched.adapters.operation_counts import Counts
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.locks import (
     GRANT_TIMEOUT,
     Lock,
@@ -40,7 +41,6 @@ from cloudsched.domain.transitions.locks import (
     is_held_by,
     release,
 )
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS
 from cloudsched.engine.usage import budgets
 from cloudsched.errors import InvalidInput, StoreUnavailable

@@ -19,9 +19,9 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, VersionedTask
 from cloudsched.engine.tasks.follow_changes import FollowedCalendar
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict

@@ -13,7 +13,7 @@ from tests.instants import spread
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 

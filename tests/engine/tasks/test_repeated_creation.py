@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cloudsched import App, Schedule, Settings, Task, TaskStatus
+from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
 

@@ -21,8 +21,8 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.documents.task import Backfill, Event, Parent, Task, TaskStatus
 from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.store import Commit
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.roles import Role
 

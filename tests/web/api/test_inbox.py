@@ -7,7 +7,7 @@ from tests.conftest import NOW
 from tests.web.callers import RoleHarness
 
 from cloudsched.domain.documents.execution import Message
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import Simulation
 
 

@@ -14,8 +14,8 @@ from tests.web.conftest import Call
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.tasks import occurrences
 from cloudsched.engine.tasks.occurrences import OccurrenceQuery, list_occurrences
 

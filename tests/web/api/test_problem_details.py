@@ -18,7 +18,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.ports.store import Commit
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 

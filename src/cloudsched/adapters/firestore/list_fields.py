@@ -23,7 +23,7 @@ from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
-from cloudsched.engine.ports.store import DeliveryMark, Version
+from cloudsched.domain.transitions.commit import DeliveryMark, Version
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message

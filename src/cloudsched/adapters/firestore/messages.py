@@ -15,7 +15,7 @@ from cloudsched.adapters.google.messages import build_messages
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.store import Version
+    from cloudsched.domain.transitions.commit import Version
 
 
 PACKAGE = "google.firestore.v1"

@@ -20,8 +20,9 @@ from cloudsched.domain.documents.json_limits import (
     MAX_REQUEST_BYTES,
     require_document_fits,
 )
+from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.store import R, Version, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:

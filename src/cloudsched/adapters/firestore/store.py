@@ -72,10 +72,10 @@ from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable, start_before
-from cloudsched.engine.ports.store import Commit, TaskWrite, Version, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.adapters.sqlite.search import BODY, build_waiter_statement, to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
+from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedLock
 from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.pages import collect_readable, skip_unreadable
-from cloudsched.engine.ports.store import (
-    DeliveryMark,
-    R,
-    Version,
-    VersionedLock,
-    VersionedRecord,
-    require_listed_by_owner,
-)
+from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

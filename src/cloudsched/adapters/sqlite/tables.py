@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Row
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.engine.ports.store import TaskWrite
+    from cloudsched.domain.transitions.commit import TaskWrite
 
 
 LAYOUT_VERSION: Final = 15

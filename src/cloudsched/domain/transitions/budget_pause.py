@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.task import Action, BudgetPause, Task, TaskStatus
 from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.lifecycle import Transition, with_changes
+from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 
 if TYPE_CHECKING:
@@ -22,30 +23,30 @@ if TYPE_CHECKING:
 _HAS_BUDGET: Final = "Its owner has a budget again."
 
 
-def pause_for_budget(task: Task, now: datetime, reason: str) -> Transition:
+def pause_for_budget(task: Task, now: datetime, reason: str) -> Commit:
     """Pause an ACTIVE task. Any other stays as it is."""
     if task.status is not TaskStatus.ACTIVE:
-        return Transition(task)
+        return Commit(task)
     paused = lifecycle.pause(task, now, reason, paused_by=None)
     noted = with_entry(task, paused.task, Action.PAUSED, None, now, reason=reason)
-    return _mark(Transition(noted, paused.executions), BudgetPause(at=now))
+    return _mark(Commit(noted, executions=paused.executions), BudgetPause(at=now))
 
 
-def resume_from_budget(task: Task, now: datetime) -> Transition:
+def resume_from_budget(task: Task, now: datetime) -> Commit:
     """Resume a task that only its owner's budget has paused. If others have paused it, too, end the budget's part."""
     held = find_budget_pause(task)
     if held is None:
-        return Transition(task)
+        return Commit(task)
     if not held.is_alone:
-        return Transition(with_changes(task, now, budget_pause=None))
+        return Commit(with_changes(task, now, budget_pause=None))
     resumed = lifecycle.resume(task, now)
     if resumed.task.status is not TaskStatus.ACTIVE:
         return resumed
     again = resumed.task.model_copy(update={"message": _HAS_BUDGET})
-    return Transition(with_entry(task, again, Action.RESUMED, None, now, reason=_HAS_BUDGET), resumed.executions)
+    return Commit(with_entry(task, again, Action.RESUMED, None, now, reason=_HAS_BUDGET), executions=resumed.executions)
 
 
-def pause(task: Task, now: datetime, *, paused_by: Requesters | None, is_gone: bool = False) -> Transition:
+def pause(task: Task, now: datetime, *, paused_by: Requesters | None, is_gone: bool = False) -> Commit:
     """Pause a task as its owner or a server asks. If it is paused by a budget alone, that becomes their pause.
 
     The occurrences that have come due since the budget was used up are decided now, as by any pause.
@@ -60,7 +61,7 @@ def pause(task: Task, now: datetime, *, paused_by: Requesters | None, is_gone: b
     return _mark(paused, BudgetPause(at=now, is_alone=False))
 
 
-def cancel(task: Task, now: datetime) -> Transition:
+def cancel(task: Task, now: datetime) -> Commit:
     """Cancel a task. Occurrences that came due while a budget paused it are recorded as CANCELLED, too."""
     held = find_budget_pause(task)
     if held is None or not held.is_alone:
@@ -69,5 +70,5 @@ def cancel(task: Task, now: datetime) -> Transition:
     return lifecycle.cancel(resumed.task, now) if resumed.task.status is TaskStatus.ACTIVE else resumed
 
 
-def _mark(transition: Transition, pause: BudgetPause) -> Transition:
-    return Transition(transition.task.model_copy(update={"budget_pause": pause}), transition.executions)
+def _mark(transition: Commit, pause: BudgetPause) -> Commit:
+    return Commit(transition.task.model_copy(update={"budget_pause": pause}), executions=transition.executions)

@@ -1,8 +1,8 @@
 """Decide what a delivered dispatch does, before the handler is called.
 
 The decision is one of three. `Drop`: run nothing, because the dispatch is stale or its work is done. `Hop`: it is too
-early, or another executor holds the lease, so dispatch again later. `Claim`: commit this transition, and call the
-handler if it claims a run.
+early, or another executor holds the lease, so dispatch again later. `Commit`: commit it, and call the handler if
+its effects name a run.
 
 Policies that are decided here, each visible in the executions:
 
@@ -27,14 +27,9 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.backlog import BacklogDecision, decide_backlog, note_left_out, record_missed
+from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
-from cloudsched.domain.transitions.lifecycle import (
-    Transition,
-    complete_if_idle,
-    drop_unstarted,
-    start_next_backfill,
-    with_changes,
-)
+from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
 from cloudsched.domain.transitions.planning import Dispatch, occurrence_after, start_time
@@ -62,15 +57,6 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Commit the transition. Then call the handler for `run`, if there is one."""
-
-    transition: Transition
-    run: Run | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Claimant:
     """The claimant of a run: an executor, or a worker."""
 
@@ -82,7 +68,7 @@ class Claimant:
 
 def on_orphaned_lease(
     task: Task, dispatch: Dispatch, now: datetime, holder: str, random: Random, *, runs_here: bool
-) -> Claim | None:
+) -> Commit | None:
     """Close an attempt that nobody runs any more. Return None if there is no such attempt.
 
     Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
@@ -93,16 +79,16 @@ def on_orphaned_lease(
         return None
     if is_orphaned(run.lease, holder):
         ended = on_lost_attempt(task, run, PROCESS_ENDED, now, random)
-        return Claim(ended, None, f"the process of attempt {run.attempt} had ended")
+        return ended.because(f"the process of attempt {run.attempt} had ended")
     if run.lease.holder == holder and not runs_here:
         ended = on_lost_attempt(task, run, RESULT_LOST, now, random)
-        return Claim(ended, None, f"the result of attempt {run.attempt} could not be stored")
+        return ended.because(f"the result of attempt {run.attempt} could not be stored")
     return None
 
 
 def on_dispatch(
     task: Task, dispatch: Dispatch, now: datetime, token_hash: str, *, holder: str | None = None
-) -> Drop | Hop | Claim:
+) -> Drop | Hop | Commit:
     """Decide what a dispatch that arrived at `now` may do. The claim gets the hash of a new random lease token.
 
     `holder` is the name of this process, if no other executes the store's tasks while it lives.
@@ -122,7 +108,7 @@ def on_dispatch(
     return _on_occurrence(task, dispatch, now, claimant)
 
 
-def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Claim:
+def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Commit:
     if dispatch.suspension_count < run.suspension_count:
         return Drop("it has been suspended since")
     if dispatch.attempt < run.attempt:  # guard: earlier attempt
@@ -136,7 +122,7 @@ def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claima
     return _claim_or_offer(task, run, dispatch, now, claimant)
 
 
-def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
+def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Commit:
     """Expire a run that waits for a worker, or record that its lock grant begins, or has ended without a worker.
 
     The beginning is committed each time, so that anyone who requeues the run at this moment gets a version conflict.
@@ -146,16 +132,12 @@ def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop
         return decision
     if dispatch.lock_key:
         granted = _with_turn(run, dispatch, now + GRANT_TIMEOUT)
-        return Claim(
-            Transition(with_changes(task, now, runs=task.runs_with(granted))), None, "its turn at its lock has come"
-        )
+        begun = Commit(with_changes(task, now, runs=task.runs_with(granted)))
+        return begun.because("its turn at its lock has come")
     if run.lock_turn_until is not None and run.lock_turn_until <= now:
         ended = run.model_copy(update={"lock_turn_until": None})
-        return Claim(
-            Transition(with_changes(task, now, runs=task.runs_with(ended))),
-            None,
-            "no worker came in its turn at its lock",
-        )
+        over = Commit(with_changes(task, now, runs=task.runs_with(ended)))
+        return over.because("no worker came in its turn at its lock")
     return decision
 
 
@@ -171,15 +153,17 @@ def _on_live_lease(lease: Lease) -> Drop | Hop:
     return Hop(lease.until, "another executor is running it")
 
 
-def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Claim:
+def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Commit:
     """Claim an attempt that is due, or offer it if it is for workers."""
     if task.pull is not None:
         turned = _with_turn(run, dispatch, now + GRANT_TIMEOUT if dispatch.lock_key else None)
         offered = turned.model_copy(update={"waiting_for": None})
-        step = Transition(with_changes(task, now, runs=task.runs_with(offered)))
-        return Claim(step, None, f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
+        step = Commit(with_changes(task, now, runs=task.runs_with(offered)))
+        return step.because(f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
     claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(dispatch.lock_key))
-    return Claim(Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed, f"attempt {run.attempt}")
+    return Commit(
+        with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed, f"attempt {run.attempt}")
+    )
 
 
 def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
@@ -187,7 +171,7 @@ def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
     return run.model_copy(update={"lock_turn": max(run.lock_turn, dispatch.lock_turn), "lock_turn_until": until})
 
 
-def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Claim:
+def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Commit:
     occurrence = task.next_execution_time
     if occurrence is None:
         return Drop("the occurrence is done")
@@ -215,7 +199,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after_lock: bool) -> Claim:
+def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after_lock: bool) -> Commit:
     noted, records = (task, ()) if task.left_out_from is None else note_left_out(task, now)
     at = task.next_execution_time
     assert at is not None  # noqa: S101 - it has come
@@ -243,7 +227,8 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
         passed = with_changes(noted, now, **changes)
         if lost is None:
             passed = complete_if_idle(start_next_backfill(passed, now), now)
-        return Claim(Transition(passed, records), None, "passed over" if lost is None else "passed over, and paused")
+        why = "passed over" if lost is None else "passed over, and paused"
+        return Commit(passed, executions=records).because(why)
     waiting = Run.build(
         execution_id=occurrence_id(task, chosen),
         scheduled_for=chosen,
@@ -253,10 +238,10 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
     )
     if task.pull is not None:
         offered = with_changes(noted, now, runs=(*task.runs, waiting), **changes)
-        return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
+        return Commit(offered, executions=records).because(f"attempt 1 is offered in {task.pull.queue_key!r}")
     run = _with_lease(task, waiting, now, claimant, is_after_lock=is_after_lock)
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
-    return Claim(Transition(claimed, records), run, "attempt 1")
+    return Commit(claimed, executions=records, effects=Effects(run, "attempt 1"))
 
 
 def _is_alone(task: Task, at: datetime, following: datetime | None, now: datetime) -> bool:
@@ -295,22 +280,20 @@ def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
     return {"status": TaskStatus.PAUSED, "message": why}
 
 
-def on_worker_claim(
-    task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None
-) -> tuple[Transition, Run] | None:
+def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None) -> Commit | None:
     """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
     run = next((each for each in offered_runs(task) if not _has_expired(task, each, now)), None)
     if run is None:
         return None
     claimant = Claimant(token_hash, claimed_by, worker)
     claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(run.lock_turn))
-    return Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed
+    return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
 
 
-def on_lock_taken(task: Task, offered: Run, now: datetime) -> Transition:
+def on_lock_taken(task: Task, offered: Run, now: datetime) -> Commit:
     """Take an offered run off its queue until the lock is granted. The dispatch for the grant offers it again."""
     blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "lock_turn_until": None})
-    return Transition(with_changes(task, now, runs=task.runs_with(blocked)))
+    return Commit(with_changes(task, now, runs=task.runs_with(blocked)))
 
 
 def _has_expired(task: Task, run: Run, now: datetime) -> bool:
@@ -318,7 +301,7 @@ def _has_expired(task: Task, run: Run, now: datetime) -> bool:
     return expiry is not None and expiry <= now
 
 
-def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
+def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Commit:
     """Record a run that waited too long for a worker as EXPIRED. Drop any other dispatch of it."""
     expiry = offer_expiry(task, run)
     if expiry is None or dispatch.due_at < expiry:
@@ -328,9 +311,8 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     why = f"No worker took it within {task.expiration}."
     ended = drop_unstarted(task, run).model_copy(update=last_run_fields(task, run, ExecutionStatus.EXPIRED, now))
     record = execution_record(task, run, ExecutionStatus.EXPIRED, now, message=why)
-    return Claim(
-        Transition(complete_if_idle(start_next_backfill(ended, now), now), (record,)), None, "no worker took it in time"
-    )
+    expired = Commit(complete_if_idle(start_next_backfill(ended, now), now), executions=(record,))
+    return expired.because("no worker took it in time")
 
 
 def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_after_lock: bool = False) -> Run:
@@ -362,7 +344,7 @@ def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_a
     )
 
 
-def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Claim:
+def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Commit:
     """Close the attempt whose lease has ended, and start the next one if the retry policy allows one.
 
     A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch of its own.
@@ -370,11 +352,11 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, c
     lapsed = on_lease_expired(task, run, now)
     waiting = lapsed.task.find_run(run.execution_id)
     if waiting is None or not task.is_active:  # guard: paused meanwhile
-        return Claim(lapsed, None, "its lease had ended, and no attempt follows")
+        return lapsed.because("its lease had ended, and no attempt follows")
     if task.pull is not None:
-        return Claim(lapsed, None, "its lease had ended; the next attempt waits for a worker")
+        return lapsed.because("its lease had ended; the next attempt waits for a worker")
     if dispatch.revision != task.revision:  # guard: revision of retry
-        return Claim(lapsed, None, "its lease had ended; the next attempt is the task's newer revision's")
+        return lapsed.because("its lease had ended; the next attempt is the task's newer revision's")
     claimed = _with_lease(task, waiting, now, claimant)
-    step = Transition(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), lapsed.executions)
-    return Claim(step, claimed, f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended")
+    step = Commit(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), executions=lapsed.executions)
+    return step.because(f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended", claimed)

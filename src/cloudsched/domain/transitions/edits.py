@@ -17,10 +17,10 @@ from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.backlog import end_plan, shorten_backlog
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import bind_open_runs
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import (
-    Transition,
     complete_if_idle,
     drop_unstarted,
     start_next_backfill,
@@ -126,7 +126,7 @@ def _edited_at(task: Task, changed: Task, now: datetime, asked_at: datetime) -> 
 
 def apply_edit(
     task: Task, draft: TaskDraft, now: datetime, lead: timedelta, *, defined_by: Requesters | None
-) -> Transition:
+) -> Commit:
     """Return the edited task. `defined_by` is USERS if it counts as a user's from now on.
 
     An edit concerns later runs: those that have begun go on with the handler, payload, children or script, and author
@@ -141,7 +141,7 @@ def apply_edit(
     schedule = _edited_schedule(task, draft, asked_at, lead)
     replanned = schedule != task.schedule or any(spec[name] != getattr(task, name) for name in ("until", "max_runs"))
     if not replanned and all(value == getattr(task, name) for name, value in spec.items()):
-        return Transition(task)
+        return Commit(task)
     changed = task.model_copy(
         update={
             **spec,
@@ -159,7 +159,7 @@ def apply_edit(
     if changed.next_execution_time is not None:
         _require_room_after(changed, changed.next_execution_time)
     if not replanned:
-        return Transition(with_changes(changed, now))
+        return Commit(with_changes(changed, now))
     if schedule != task.schedule or not task.is_active:
         changed = changed.model_copy(update={"left_out_from": now if schedule.calendars else None})
     if schedule != task.schedule:
@@ -174,14 +174,14 @@ def apply_edit(
         due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
         following = occurrence_from(changed, now if due is None else min(due, now))
         planned = changed.model_copy(update={"next_execution_time": following})
-        return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
+        return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
     if task.status is TaskStatus.PAUSED and changed.backlog:
-        return Transition(with_changes(changed, now), records)
+        return Commit(with_changes(changed, now), executions=records)
     first = _first_occurrence_after_edit(task, changed, now, _edited_at(task, changed, now, asked_at), lead)
     if task.status is TaskStatus.PAUSED:
-        return Transition(with_changes(changed, now), records)
+        return Commit(with_changes(changed, now), executions=records)
     active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
-    return Transition(active, records)
+    return Commit(active, executions=records)
 
 
 _SAID_OF_SPEC: Final = frozenset({"Created.", "Rescheduled."})

@@ -38,9 +38,9 @@ from cloudsched.domain.documents.task import Action, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import decide_overlap, due_ranges, pass_over, stop_plan
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import (
-    Transition,
     complete_if_idle,
     drop_unstarted,
     may_have_children,
@@ -115,7 +115,7 @@ def on_outcome(
     random: Random,
     *,
     calls_in_progress: Container[int] = (),
-) -> Transition | None:
+) -> Commit | None:
     """Decide what the end of an attempt changes. Return None if the caller no longer holds the lease.
 
     `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be under way.
@@ -130,7 +130,7 @@ def on_outcome(
         task = _with_reported_usage(task, run, reported, now)
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
     changed = step.task if report.ended_by is None else _note_foreign_end(task, step.task, run, report, now)
-    return Transition(changed, step.executions, step.messages, tuple(report.entries))
+    return step.having(task=changed, entries=tuple(report.entries))
 
 
 def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:
@@ -177,7 +177,7 @@ def _with_reported_usage(task: Task, before: Run, after: Run, now: datetime) -> 
 
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set
     task: Task, run: Run, report: AttemptReport, calls_in_progress: Container[int], now: datetime, random: Random
-) -> Transition:
+) -> Commit:
     record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
         case Done(content):
@@ -187,7 +187,7 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             step = _finish_run(
                 task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **record_fields
             )
-            return Transition(step.task, step.executions, messages)
+            return step.having(messages=messages)
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
@@ -200,7 +200,7 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
         case Suspend() as suspend:
             if task.status in FINAL_STATUSES:
                 return _wait_for_retry(task, _without_lease(run), now, **record_fields)
-            return Transition(
+            return Commit(
                 with_changes(
                     task,
                     now,
@@ -232,7 +232,7 @@ def on_release(
     now: datetime,
     *,
     released_by: str | None = None,
-) -> Transition | None:
+) -> Commit | None:
     """Release an attempt that its worker could not finish: it costs no attempt, and the run keeps its place.
 
     A run that is released at once, without progress, counts as never started: its expiration keeps running. None if the
@@ -249,7 +249,7 @@ def on_release(
     return _wait_for_retry(task, waiting, now, message=reason)
 
 
-def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
+def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
     """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended."""
     error = ExecutionError(
         type="LeaseExpired",
@@ -270,7 +270,7 @@ RESULT_LOST = ExecutionError(
 """The error of an attempt that its process no longer runs, and has stored no result of."""
 
 
-def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, random: Random) -> Transition:
+def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, random: Random) -> Commit:
     """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT. Its policy decides what follows.
 
     At first it goes on at once. If its attempts are lost in the same way one after the other, it waits longer and
@@ -288,7 +288,7 @@ def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, 
 
 def on_heartbeat(
     task: Task, execution_id: str, token_hash: str, progress: Sequence[ProgressNote], now: datetime
-) -> Transition | None:
+) -> Commit | None:
     """Renew a lease from now and store the progress so far. Return None if the caller does not hold the lease.
 
     A lapsed lease is not renewed, even if nobody has taken over the run yet: another run may hold the lock. A lease is
@@ -300,7 +300,7 @@ def on_heartbeat(
         return None
     lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
     renewed = run.model_copy(update={"lease": lease, "progress": tuple(progress)})
-    return Transition(with_changes(task, now, runs=task.runs_with(renewed)))
+    return Commit(with_changes(task, now, runs=task.runs_with(renewed)))
 
 
 def _without_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
@@ -331,7 +331,7 @@ def _with_finished_attempt(
 
 def _retry_or_finish(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **record_fields: Any
-) -> Transition:
+) -> Commit:
     # guard: last attempt
     if task.status not in FINAL_STATUSES and run.attempt - run.attempts_before_suspension > task.retry.max_retries:
         return _finish_run(task, run, final, now, **record_fields)
@@ -343,16 +343,16 @@ def _retry_or_finish(
     )
 
 
-def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Transition:
+def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Commit:
     """Return the run waiting for its next attempt, or cancelled if its task has ended, since nothing would wake it."""
     if task.status in FINAL_STATUSES:  # guard: final task
         ended = {**record_fields, "message": f"The task is {task.status}."}
         return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
     record = execution_record(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **record_fields)
-    return Transition(with_changes(task, now, runs=task.runs_with(run)), (record,))
+    return Commit(with_changes(task, now, runs=task.runs_with(run)), executions=(record,))
 
 
-def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Transition:
+def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Commit:
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
@@ -373,7 +373,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
         ended = with_entry(task, ended, Action.PAUSED, None, now, reason=why)
     else:
         ended = complete_if_idle(rest if rest.backfill is None else start_next_backfill(rest, now), now)
-    return Transition(ended, (execution_record(task, run, status, now, **record), *passed))
+    return Commit(ended, executions=(execution_record(task, run, status, now, **record), *passed))
 
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:

@@ -7,15 +7,15 @@ against it. Every function here is a pure decision: it takes a task and the curr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.backlog import end_plan, forget_backlog, resume_plan, stop_plan
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused, restore_definition
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
@@ -58,18 +58,6 @@ ALLOWED = complete_table(
     },
 )
 """The statuses that may follow each. Only a new schedule or a retry leads from a final one back to ACTIVE."""
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """The changes that a decision commits, atomically."""
-
-    task: Task
-    executions: tuple[Execution, ...] = ()
-    messages: tuple[Message, ...] = field(default=())
-    entries: tuple[JournalEntry, ...] = ()
-    """New or changed journal entries of its open runs."""
-
 
 MAX_ANSWERS = 20
 """The most answers that a task remembers, to recognise a second click."""
@@ -146,7 +134,7 @@ def pause(
     *,
     paused_by: Requesters | None,
     is_gone: bool = False,
-) -> Transition:
+) -> Commit:
     """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
 
     Occurrences that came due before are decided now. Those that the policies would run wait for its end. `is_gone` says
@@ -155,8 +143,8 @@ def pause(
     message = message or ("Its declaration is gone from the code." if is_gone else "Paused by its owner.")
     if task.status is _S.PAUSED:
         if is_gone or not task.is_paused_as_gone:
-            return Transition(task)
-        return Transition(with_changes(task, now, message=message, paused_by=paused_by, is_paused_as_gone=False))
+            return Commit(task)
+        return Commit(with_changes(task, now, message=message, paused_by=paused_by, is_paused_as_gone=False))
     require_pausable(task)
     stopped, records = stop_plan(task, now)  # guard: stopped plan
     paused = with_changes(
@@ -168,16 +156,16 @@ def pause(
         is_paused_as_gone=is_gone,
         revision=task.revision + 1,
     )
-    return Transition(paused, records)
+    return Commit(paused, executions=records)
 
 
-def resume(task: Task, now: datetime) -> Transition:
+def resume(task: Task, now: datetime) -> Commit:
     """Resume a paused task: first its occurrences from before the pause, then those from now on.
 
     Occurrences that passed in the meantime are not run. Raises NotAllowed if its only instant is one of them.
     """
     if task.status is _S.ACTIVE:
-        return Transition(task)
+        return Commit(task)
     require_status(task, "resume", _S.PAUSED)
     # guard: resumed plan
     resumed = resume_plan(task, held.at if (held := find_budget_pause(task)) and held.is_alone else now)
@@ -198,17 +186,17 @@ def resume(task: Task, now: datetime) -> Transition:
         is_paused_as_gone=False,
         revision=task.revision + 1,
     )
-    return Transition(complete_if_idle(start_next_backfill(active, now), now))
+    return Commit(complete_if_idle(start_next_backfill(active, now), now))
 
 
-def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Transition:
+def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Commit:
     """End the task. Waiting runs are recorded as CANCELLED. A running handler can check for it, and may finish.
 
     So are the occurrences that came due and would still have run. A task that has made calls is marked as deferred
     until its descendants are cancelled, too.
     """
     if task.status is _S.CANCELLED:
-        return Transition(task)
+        return Commit(task)
     require_cancellable(task)
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
@@ -227,7 +215,7 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
         has_children=may_have_children(task),
         deferred=task.deferred or may_have_children(task),  # guard: deferred cancel
     )
-    return Transition(ended, (*cancelled, *records))  # guard: cancelled runs
+    return Commit(ended, executions=(*cancelled, *records))  # guard: cancelled runs
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
@@ -235,9 +223,9 @@ def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
     return task.has_children or any(entry.kind is StepKind.CALL for entry in entries)
 
 
-def delete(task: Task, now: datetime) -> Transition:
+def delete(task: Task, now: datetime) -> Commit:
     """Mark the task as deleted. The store then removes it and its executions. The sweep finishes that after a crash."""
-    return Transition(with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
+    return Commit(with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
 
 
 def was_recreated(task: Task, current: Task) -> bool:
@@ -266,7 +254,7 @@ def retry(
     retried_calls: Collection[int] = (),
     *,
     from_step: int | None = None,
-) -> Transition:
+) -> Commit:
     """Retry an execution that did not succeed: one more attempt in the same record.
 
     A task that has ended is active again until that attempt is over. A durable handler continues from the failure: its
@@ -277,7 +265,7 @@ def retry(
     Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
     """
     if task.find_run(execution.id):
-        return Transition(task)
+        return Commit(task)
     require_retryable(task, execution)
     entries = restore_entries(execution, now, cancelled_calls, retried_calls, from_step=from_step)
     task, definition = restore_definition(task, execution)
@@ -312,7 +300,7 @@ def retry(
         has_children=may_have_children(task, entries),
         recent_answers=tuple(each for each in task.recent_answers if not each.startswith(f"{run.execution_id} ")),
     )
-    return Transition(active, (record,), entries=entries)
+    return Commit(active, executions=(record,), entries=entries)
 
 
 def start_next_backfill(task: Task, now: datetime) -> Task:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Run, Trigger
 from cloudsched.domain.documents.task import Backfill, Task, TaskStatus
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import require_payload_room
-from cloudsched.domain.transitions.lifecycle import Transition, start_next_backfill, with_changes
+from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import requested_id
 from cloudsched.domain.transitions.request_marks import RequestMark, choose_instant
 from cloudsched.domain.transitions.requirements import require_backfillable, require_snoozable, require_triggerable
@@ -29,9 +30,7 @@ def find_triggered(task: Task, mark: RequestMark) -> str | None:
     return None if found is None or found.at is None else requested_id(found.at, Trigger.MANUAL, found.at)
 
 
-def trigger(
-    task: Task, now: datetime, payload: dict[str, Any] | None = None, *, author: Requesters | None
-) -> Transition:
+def trigger(task: Task, now: datetime, payload: dict[str, Any] | None = None, *, author: Requesters | None) -> Commit:
     """Run the task now, once, without changing its plan: with a payload of this run's own, if `author` gives one.
 
     Raises NotAllowed if the task is not active, or has too many open runs.
@@ -48,10 +47,10 @@ def trigger(
     )
     triggered = with_changes(task, now, runs=task.runs_with(run))
     require_payload_room(triggered)
-    return Transition(triggered)
+    return Commit(triggered)
 
 
-def snooze(task: Task, now: datetime, until: datetime) -> Transition:
+def snooze(task: Task, now: datetime, until: datetime) -> Commit:
     """Repeat the last run at `until`, without changing the plan: its occurrences until then run, too.
 
     A task has one snooze at most that waits: another one moves it, and one for the same minute changes nothing, so a
@@ -64,7 +63,7 @@ def snooze(task: Task, now: datetime, until: datetime) -> Transition:
         raise InvalidInput("duration", problem, "Give up to 30 days, such as PT10M or 10 minutes.")
     waiting = next((run for run in task.runs if run.is_waiting_snooze), None)
     if waiting is not None and abs(waiting.due_at - until) < SAME_SNOOZE:
-        return Transition(task)
+        return Commit(task)
     begun = [run for run in task.runs if run.started_at is not None]
     latest = max(begun, key=lambda run: run.scheduled_for).execution_id if begun else task.last_execution_id
     fresh = Run(
@@ -78,10 +77,10 @@ def snooze(task: Task, now: datetime, until: datetime) -> Transition:
     run = fresh if waiting is None else waiting.model_copy(update=moved)
     message = task.message if task.is_active else "Snoozed."
     changes = {"status": TaskStatus.ACTIVE, "message": message}
-    return Transition(with_changes(task, now, runs=task.runs_with(run), **changes))
+    return Commit(with_changes(task, now, runs=task.runs_with(run), **changes))
 
 
-def backfill(task: Task, start: datetime, end: datetime, now: datetime) -> Transition:
+def backfill(task: Task, start: datetime, end: datetime, now: datetime) -> Commit:
     """Run the past occurrences from `start` to `end` (both included), one after the other."""
     require_backfillable(task)
     if end > now:
@@ -92,4 +91,4 @@ def backfill(task: Task, start: datetime, end: datetime, now: datetime) -> Trans
     if first is None or first > end:
         raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
     asked = Backfill(requested_at=choose_instant(task, now), next_at=first, until=end)
-    return Transition(start_next_backfill(with_changes(task, now, backfill=asked), now))
+    return Commit(start_next_backfill(with_changes(task, now, backfill=asked), now))

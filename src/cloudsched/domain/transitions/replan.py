@@ -40,8 +40,9 @@ from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.backlog import due_ranges, end_plan, note_left_out
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
+from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, occurrence_from
 from cloudsched.domain.transitions.zone_plans import can_replan, plan_distance
 
@@ -55,18 +56,18 @@ _MAX_LISTED: Final = 1000
 """The most occurrences that are looked at where local times have moved past instants."""
 
 
-def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Transition:
+def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Commit:
     """Return the task planned with the data in use. It is unchanged if it was planned with these or newer ones.
 
     An occurrence that comes before the planned one is ahead by at least `lead`.
     """
     plan = task.zone_plan
     if plan is None or task.deleted_at is not None or not can_replan(task):
-        return Transition(task)
+        return Commit(task)
     moved = _move(task, plan)
     planned = task.next_execution_time
     if task.status is not TaskStatus.ACTIVE or planned is None:
-        return Transition(with_changes(moved, now))
+        return Commit(with_changes(moved, now))
     if task.schedule.is_mixed and not task.backlog:
         moved = _merge_kinds(task, moved, plan, planned)
         following = moved.next_execution_time
@@ -75,7 +76,7 @@ def replan_zone(task: Task, now: datetime, lead: timedelta = timedelta(0)) -> Tr
         moved = moved.model_copy(update={"next_execution_time": following})
     if following != planned:
         moved = with_entry(task, moved, Action.MOVED, None, now, reason=_explain(task, plan, planned, following))
-    return Transition(complete_if_idle(start_next_backfill(with_changes(moved, now), now), now))
+    return Commit(complete_if_idle(start_next_backfill(with_changes(moved, now), now), now))
 
 
 def _find_next(task: Task, planned: datetime, now: datetime, lead: timedelta) -> datetime | None:
@@ -194,15 +195,15 @@ def with_days(schedule: Schedule, contents: Mapping[str, str]) -> Schedule:
     return schedule if rules == schedule.calendars else schedule.copy_unchecked(calendars=rules)
 
 
-def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Transition:
+def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> Commit:
     """Return the task planned with the calendars' present days, or as it is if it has them."""
     schedule = with_days(task.schedule, contents)
     if schedule is task.schedule or task.deleted_at is not None:
-        return Transition(task)
+        return Commit(task)
     return replan(task, schedule, now, _DAYS_CHANGED)
 
 
-def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Transition:
+def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:
     """Return the task planned with a changed schedule. Due occurrences that are not part of it are SKIPPED, with `why`.
 
     A task that has ended only gets the schedule: an edit may open it again. Past runs must not be left out then.
@@ -210,16 +211,16 @@ def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Transitio
     new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
         noted, left_out = note_left_out(task, now)
-        return Transition(with_changes(noted.model_copy(update=new_schedule), now), left_out)
+        return Commit(with_changes(noted.model_copy(update=new_schedule), now), executions=left_out)
     due = due_ranges(task, now)
     is_kept = all(_is_same(task.schedule, schedule, each) for each in due)
     left, records = note_left_out(task, now) if is_kept else end_plan(task, now, ExecutionStatus.SKIPPED, why)
     changed = left.model_copy(update={**new_schedule, "revision": task.revision + 1})
     if task.status is TaskStatus.PAUSED:
-        return Transition(with_changes(changed, now), records)
+        return Commit(with_changes(changed, now), executions=records)
     first_due = due[0].next_at if due and is_kept else now
     planned = changed.model_copy(update={"next_execution_time": occurrence_from(changed, first_due)})
-    return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
+    return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
 
 
 def _is_same(before: Schedule, after: Schedule, due: DueRange) -> bool:
@@ -238,11 +239,11 @@ _SECOND = timedelta(seconds=1)
 _ZONE_CHANGED = "Its owner's time zone changed before it started."
 
 
-def follow_owner(task: Task, zone: str, now: datetime) -> Transition:
+def follow_owner(task: Task, zone: str, now: datetime) -> Commit:
     """Return the task planned in its owner's zone. It is unchanged if it is already, or if it follows nobody."""
     schedule = task.schedule
     if not schedule.follows_owner or schedule.timezone == zone or task.deleted_at is not None:
-        return Transition(task)
+        return Commit(task)
     moved = schedule.moved_to(zone)
     if schedule.has_elapsed_rules:
         replanned = replan(task, moved, now, _ZONE_CHANGED)
@@ -251,11 +252,11 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Transition:
     noted, records = note_left_out(task, now)
     changed = noted.model_copy(update=_move_marks(noted, moved, now))
     if has_ended:
-        return Transition(with_changes(changed, now), records)
+        return Commit(with_changes(changed, now), executions=records)
     changed = _with_move(task, changed.model_copy(update={"revision": task.revision + 1}), now)
     if task.status is TaskStatus.PAUSED:
-        return Transition(with_changes(changed, now), records)
-    return Transition(complete_if_idle(start_next_backfill(changed, now), now), records)
+        return Commit(with_changes(changed, now), executions=records)
+    return Commit(complete_if_idle(start_next_backfill(changed, now), now), executions=records)
 
 
 def _with_move(before: Task, moved: Task, now: datetime) -> Task:

@@ -27,7 +27,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cloudsched.domain.documents.task import RecentRequest, Task
-from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import KeyReused
 
 MAX_REQUESTS: Final = 50
@@ -114,16 +114,14 @@ def key_reused() -> KeyReused:
     return KeyReused("Idempotency-Key", "was already used for a different request", hint)
 
 
-def once(
-    mark: RequestMark | None, decide: Callable[[Task, datetime], Transition]
-) -> Callable[[Task, datetime], Transition]:
+def once(mark: RequestMark | None, decide: Callable[[Task, datetime], Commit]) -> Callable[[Task, datetime], Commit]:
     """Return a decision that is made once for its request: a repetition changes nothing."""
     if mark is None:
         return decide
 
-    def decide_once(task: Task, now: datetime) -> Transition:
+    def decide_once(task: Task, now: datetime) -> Commit:
         if mark.find(task) is not None:
-            return Transition(task)
+            return Commit(task)
         decided = decide(task, now)
         if decided.task is task and not mark.depends_on_time:
             return decided

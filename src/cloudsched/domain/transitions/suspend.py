@@ -17,8 +17,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
 from cloudsched.domain.documents.task import Event, EventName, Task
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
-from cloudsched.domain.transitions.lifecycle import Transition, may_have_children, with_changes
+from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
 
 def on_journal_append(
     task: Task, execution_id: str, token_hash: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
-) -> Transition | None:
+) -> Commit | None:
     """Record journal entries and renew the lease. Return None if the caller does not hold it, or it has lapsed."""
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
@@ -96,7 +97,7 @@ def on_journal_append(
         }
     )
     updated = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
-    return Transition(updated, entries=tuple(entries))
+    return Commit(updated, entries=tuple(entries))  # guard: journal entries
 
 
 def can_still_call(task: Task, now: datetime) -> bool:
@@ -104,7 +105,7 @@ def can_still_call(task: Task, now: datetime) -> bool:
     return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
 
 
-def consume_event(transition: Transition, event: Event, execution_id: str, now: datetime) -> Transition:
+def consume_event(transition: Commit, event: Event, execution_id: str, now: datetime) -> Commit:
     """Return the transition with this event taken by an execution. Other events of the same name stay.
 
     Raises LookupError if it is gone.
@@ -119,20 +120,20 @@ def consume_event(transition: Transition, event: Event, execution_id: str, now: 
         for each in task.runs
     )
     taken = with_changes(task, now, events=rest, runs=runs)
-    return Transition(taken, transition.executions, transition.messages, transition.entries)
+    return transition.having(task=taken)
 
 
 def on_call_finished(
     task: Task, execution_id: str, number: int, calls_in_progress: Container[int], now: datetime
-) -> Transition:
+) -> Commit:
     """Record that a call has finished. The run becomes due if it awaited that call and no other, or any call."""
     run = task.find_run(execution_id)
     if run is None:
-        return Transition(task)
+        return Commit(task)
     if run.lease is not None:
         if run.call_finished_while_running:
-            return Transition(task)
-        return Transition(
+            return Commit(task)
+        return Commit(
             with_changes(task, now, runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})))
         )
     awaited = run.suspension.calls if run.suspension else ()
@@ -140,8 +141,8 @@ def on_call_finished(
     is_last = number in awaited and (any_call or not any(other in calls_in_progress for other in awaited))
     makes_room = run.suspension is not None and run.suspension.quota_refusal is not None
     if not (is_last or makes_room) or run.due_at <= now:
-        return Transition(task)
-    return Transition(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"due_at": now}))))
+        return Commit(task)
+    return Commit(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"due_at": now}))))
 
 
 def parse_event_name(name: object) -> str:
@@ -153,7 +154,7 @@ def parse_event_name(name: object) -> str:
         raise InvalidInput("event", f"is {repr(name)[:200]}", hint) from None
 
 
-def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) -> Transition:
+def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) -> Commit:
     """Store an event for the execution that waits for it, and make that due.
 
     It belongs to that execution, and ends with it. An event that the execution has been sent already changes nothing,
@@ -163,7 +164,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
     run = find_addressee(task, event, now, early=early)
     if isinstance(run, Repeated):
-        return Transition(task)
+        return Commit(task)
     bound = event if run is None else event.model_copy(update={"execution_id": run.execution_id})
     is_wanted = run is not None and _waits_for(run, event, now) and not _has_event(task, run, event.name)
     require_event_room(task, bound, is_wanted=is_wanted)
@@ -171,7 +172,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     if run is not None and is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
     answers = (*task.recent_answers, *([event.mark(run.execution_id)] if run is not None else []))[-MAX_EVENTS:]
-    return Transition(with_changes(task, now, runs=runs, events=(*task.events, bound), recent_answers=answers))
+    return Commit(with_changes(task, now, runs=runs, events=(*task.events, bound), recent_answers=answers))
 
 
 class Repeated:

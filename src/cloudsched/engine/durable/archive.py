@@ -27,7 +27,7 @@ from cloudsched.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
-    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.ports.store import Blobs, Store
 
 E = TypeVar("E")
@@ -82,7 +82,7 @@ class JournalArchive:
         steps = self._read(_STEPS, execution.steps_reference)
         return execution.model_copy(update={"steps": steps, "steps_reference": None}) if steps else execution
 
-    def restore_for_retry(self, transition: Transition, execution_id: str) -> Transition:
+    def restore_for_retry(self, transition: Commit, execution_id: str) -> Commit:
         """Return the transition of a manual retry in a form that fits into one commit: many entries go into one blob.
 
         The blob is written before the commit. If the commit fails, nothing refers to the blob.
@@ -93,9 +93,8 @@ class JournalArchive:
         if run is None or is_small:
             return transition
         reference = f"{transition.task.id}/{execution_id}/restored-{run.attempt}-{secrets.token_hex(4)}"
-        put_blob_with_retry(
-            self._blobs, reference, _ENTRIES.dump_json(transition.entries, by_alias=True, exclude_none=True)
-        )
+        content = _ENTRIES.dump_json(tuple(transition.entries), by_alias=True, exclude_none=True)
+        put_blob_with_retry(self._blobs, reference, content)
         runs = transition.task.runs_with(run.model_copy(update={"restored_reference": reference}))
         return replace(transition, task=transition.task.model_copy(update={"runs": runs}), entries=())
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.finish import on_heartbeat, on_release
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.locks import is_held_by
@@ -13,7 +14,6 @@ from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
-from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.attempt_log import AttemptLog
 from cloudsched.errors import QueueUnavailable
 
@@ -62,7 +62,7 @@ class ClaimedRun:
             # guard: held lock
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.clock.now()):
                 return None  # another run had acquired the lock before it was read
-            return Commit.build(base, transition, lock=lock, reads=0)
+            return transition.having(base=base, lock=lock, effects=NO_READS)
 
         committed = run_procedure(self._plan(decide))
         task = None if committed is None else committed.stored.task
@@ -92,7 +92,7 @@ class ClaimedRun:
             lock = self._engine.locks.extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
                 return None  # as in `renew`
-            return Commit.build(base, transition, lock=lock, reads=0)
+            return transition.having(base=base, lock=lock, effects=NO_READS)
 
         committed = run_procedure(self._plan(decide))
         return None if committed is None else committed.stored.task
@@ -109,7 +109,7 @@ class ClaimedRun:
         if committed is None or committed.stored.task.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.notify(committed.commit.grants, self._engine.clock.now())
+            self._engine.locks.notify(committed.commit.effects.grants, self._engine.clock.now())
         return None
 
     def release(
@@ -124,7 +124,7 @@ class ClaimedRun:
             if transition is None:
                 return None
             lock, grants = self._engine.locks.release(task.id, self.run, now)
-            return Commit.build(base, transition, lock=lock, grants=grants, reads=0)
+            return transition.having(base=base, lock=lock, effects=Effects(reads=0, grants=grants))
 
         return run_procedure(self.finish(decide))
 
@@ -134,7 +134,7 @@ class ClaimedRun:
             return None
         lock, grants = self._engine.locks.release(task.id, self.run, now)
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
-        return Commit(released, base, lock=lock, grants=grants, reads=0)
+        return Commit(released, base, lock=lock, effects=Effects(reads=0, grants=grants))
 
     def _with_log(self, task: Task, log: AttemptLog | RunLog) -> Task:
         """Return the task with the lines of its run so far, so that the next commit stores them."""

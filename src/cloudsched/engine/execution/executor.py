@@ -26,13 +26,13 @@ from cloudsched.domain.documents.execution import Lease, WaitingFor, lease_finge
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
-    Claim,
     Drop,
     Hop,
     missed_lock_turn,
     on_dispatch,
     on_orphaned_lease,
 )
+from cloudsched.domain.transitions.commit import NO_GRANTS, Commit, Committed, Effects, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
@@ -46,7 +46,6 @@ from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
-from cloudsched.engine.ports.store import NO_GRANTS, Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, find_thread
 from cloudsched.errors import (
     BlobsUnavailable,
@@ -214,8 +213,8 @@ class Executor:
             return found
         if isinstance(found, NotClaimed):
             return self._pass_over(dispatch, found.stored, found.decision)
-        if found.commit.run is not None:
-            return ClaimedRun(self._engine, found.stored, found.commit.run)
+        if found.commit.effects.run is not None:
+            return ClaimedRun(self._engine, found.stored, found.commit.effects.run)
         return self._complete_record(dispatch, found.stored.task, found.commit)
 
     def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
@@ -254,11 +253,11 @@ class Executor:
             if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
                 return ClaimedRun(self._engine, stored, known)
             decision = self._decide_on(stored.task, dispatch, now, token_hash)
-            if isinstance(decision, Claim):
+            if isinstance(decision, Commit):
                 return self._to_commit(dispatch, stored, decision, now)
             return NotClaimed(stored, decision)
 
-    def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
+    def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Commit:
         if self._holder is not None:
             runs_here = self._in_progress.is_shared(dispatch)
             orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
@@ -267,7 +266,7 @@ class Executor:
             if runs_here and (left := self._left_of_lapsed(task, dispatch, now)) > timedelta(0):
                 return Hop(now + left, "its handler runs here, and has time left: the clock was set forward")
         decision = on_dispatch(task, dispatch, now, token_hash, holder=self._holder)
-        if isinstance(decision, Claim):
+        if isinstance(decision, Commit):
             _report_stuck(task, dispatch, now)
         return decision
 
@@ -279,15 +278,16 @@ class Executor:
         return self._in_progress.time_left(dispatch, run.lease)
 
     def _to_commit(
-        self, dispatch: Dispatch, stored: VersionedTask, decision: Claim, now: datetime
+        self, dispatch: Dispatch, stored: VersionedTask, decision: Commit, now: datetime
     ) -> Commit | NotClaimed:
         deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
-        run, about = decision.run, {"reason": decision.reason, "dispatches": deliveries}
+        run, reason = decision.effects.run, decision.effects.reason
+        effects = Effects(run, reason, deliveries if run is None else deliveries + run.steps, deliveries)
+        claim = decision.having(base=stored, effects=effects)
         if run is None:
-            return self._record(dispatch, stored, Commit.build(stored, decision.transition, reads=deliveries, **about))
+            return self._record(dispatch, stored, claim)
         if stored.task.has_budget and (refusal := self._engine.budgets().find_refusal(stored.task.owner)):
             return self._pause_for_budget(stored, refusal, now, deliveries)
-        claim = Commit.build(stored, decision.transition, run=run, reads=deliveries + run.steps, **about)
         if run.lock_key is None:
             return claim
         acquired = self._engine.locks.acquire(claim.task, run, dispatch, now)
@@ -304,8 +304,8 @@ class Executor:
             paused = pause_for_budget(stored.task, now, reason)
         except NotAllowed as error:  # the sweep has to make room first
             return NotClaimed(stored, Hop(now + BUDGET_RETRY_DELAY, str(error)))
-        about = {"reason": "its owner's budget is used up", "dispatches": deliveries}
-        return Commit.build(stored, paused, reads=deliveries, **about)
+        why = "its owner's budget is used up"
+        return paused.having(base=stored, effects=Effects(reason=why, reads=deliveries, dispatches=deliveries))
 
     def _record(self, dispatch: Dispatch, stored: VersionedTask, record: Commit) -> Commit | NotClaimed:
         """Return the commit of a record without a run, with the lock that it frees, or that the run has to wait on."""
@@ -316,7 +316,7 @@ class Executor:
         if run is None or run.lock_key is None or run.lease is None:
             return record
         lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.clock.now())
-        return record.having(lock=lock, grants=grants)
+        return record.having(lock=lock, effects=replace(record.effects, grants=grants))
 
     def _waits_for_lock(self, task: Task, dispatch: Dispatch) -> bool:
         """Return whether a run that left its queue for its lock has to wait on.
@@ -401,13 +401,13 @@ class Executor:
             self.notify_parent(claimed_run.task)
             return
         commit, task = committed.commit, committed.stored.task
-        if commit.has_calls_in_progress:
+        if commit.effects.has_calls_in_progress:
             self._child_tasks.recheck_awaited_calls(task, run.execution_id)
         if commit.others:
             self._dispatch_others(commit.others)
         self.dispatch_wakeups(task, already_sent=claimed_run.sent_wakeups)  # guard: next dispatch
-        if commit.grants is not NO_GRANTS:
-            self._engine.locks.notify(commit.grants, self._engine.clock.now())
+        if commit.effects.grants is not NO_GRANTS:
+            self._engine.locks.notify(commit.effects.grants, self._engine.clock.now())
         self.notify_parent(task)
 
     def _dispatch_others(self, writes: Sequence[TaskWrite]) -> None:
@@ -468,11 +468,11 @@ class Executor:
                 assert_never(unknown)
 
     def _complete_record(self, dispatch: Dispatch, task: Task, commit: Commit) -> DeliveryResult:
-        self._engine.locks.notify(commit.grants, self._engine.clock.now())
+        self._engine.locks.notify(commit.effects.grants, self._engine.clock.now())
         self.dispatch_wakeups(task)
         self.notify_parent(task)
         self._release_stale_lock(dispatch, task)
-        return DeliveryResult(DeliveryAction.RECORDED, commit.reason)
+        return DeliveryResult(DeliveryAction.RECORDED, commit.effects.reason)
 
     def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
         """Complete what a crash after the last commit may have left undone, for a dispatch that is dropped."""
@@ -549,17 +549,9 @@ class AttemptEnd:
         delivered = None if task.delivery is None else deliveries.mark(task.delivery, report, is_repeat=is_repeat)
         holds_lock = self._run.lock_key is not None
         lock, grants = engine.locks.release(task.id, self._run, now) if holds_lock else (None, NO_GRANTS)
-        return Commit.build(
-            base,
-            transition,
-            lock=lock,
-            others=writes,
-            delivered=delivered,
-            reads=0,
-            journals={} if self._journal is None else {run.execution_id: self._journal},
-            grants=grants,
-            has_calls_in_progress=bool(calls),
-        )
+        journals = {} if self._journal is None else {run.execution_id: self._journal}
+        effects = Effects(reads=0, grants=grants, journals=journals, has_calls_in_progress=bool(calls))
+        return transition.having(base=base, lock=lock, others=writes, delivered=delivered, effects=effects)
 
     def _find_calls_in_progress(self, task: Task, run: Run) -> Collection[int]:
         """Return which awaited calls are known to be in progress, if one ended while the handler ran."""

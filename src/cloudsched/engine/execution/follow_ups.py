@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import apply_edit, new_task
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.store import TaskWrite, VersionedTask
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed
 
@@ -96,7 +95,7 @@ class FollowUps:
         """Read which of them exist, because a commit has conflicted."""
         self._existing = {str(draft.id): self._load(str(draft.id)) for draft in self._drafts}
 
-    def apply(self, end: Transition, run: Run | None, now: datetime) -> tuple[Transition, tuple[TaskWrite, ...]]:
+    def apply(self, end: Commit, run: Run | None, now: datetime) -> tuple[Commit, tuple[TaskWrite, ...]]:
         """Return the end of the execution, and what to write with it.
 
         A follow-up with the id of the task itself edits the task as the end leaves it. Raises InvalidInput.
@@ -107,7 +106,7 @@ class FollowUps:
                 lead = self._lead_since_start(draft, run, now)
                 if draft.id == end.task.id:
                     edit = _edit(end.task, draft, now, lead)
-                    end = Transition(edit.task, (*end.executions, *edit.executions), end.messages, end.entries)
+                    end = end.having(task=edit.task, executions=(*end.executions, *edit.executions))
                 else:
                     writes += self._write(draft, now, lead, after=end.task)
             except InvalidInput as error:
@@ -156,7 +155,7 @@ class FollowUps:
         return self._engine.settings.minimum_lead - elapsed
 
 
-def _edit(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Transition:
+def _edit(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Commit:
     if task.owner != draft.owner:
         raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
     return apply_edit(task, draft, now, lead, defined_by=None)

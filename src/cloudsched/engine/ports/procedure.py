@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import Commit, Store, VersionedTask
+    from cloudsched.domain.transitions.commit import Commit, VersionedTask
+    from cloudsched.engine.ports.store import Store
 
 T = TypeVar("T")
 

@@ -6,23 +6,22 @@ Every adapter guarantees what the bullets say, and passes the contract suite in 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Execution, Message, Run
+    from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.record import Record
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Transition
-    from cloudsched.domain.transitions.locks import Lock, Waiter
+    from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
+    from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.search import SearchStore, TaskQuery
 
 
@@ -51,198 +50,6 @@ class InboxStore(Protocol):
     def remove_some(self, owner: str) -> int:
         """Delete some of an owner's messages, and return how many. 0 means that none is left."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class VersionedTask:
-    """A task as it was read, and its version."""
-
-    task: Task
-    version: Version
-    read_at: datetime | None = field(default=None, compare=False)
-    """The instant at which `Store.load` read it, by the store's own clock. None if the store has no clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class VersionedLock:
-    """A lock, and the version at which it was read, or None if there was no document. An empty lock is deleted."""
-
-    lock: Lock
-    version: Version | None
-    entries: tuple[Waiter, ...] = ()
-    """Those of its waiters that were read from documents of their own."""
-    document: Lock | None = None
-    """Its document as it was read. A commit without changes to it only checks its version. None: write it always."""
-    is_whole: bool = True
-    """True if it has all of its waiters."""
-
-    @property
-    def new_document(self) -> Lock:
-        """The document to write: with the waiters that were notified, and the greatest limit of the others."""
-        notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
-        limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
-        queued_limit = max([self.lock.queued_limit, *limits])
-        return self.lock.model_copy(update={"waiters": notified, "queued_limit": queued_limit})
-
-    @property
-    def is_document_changed(self) -> bool:
-        """Return whether the document is to be written or deleted."""
-        return self.document is None or self.document != self.new_document
-
-    @property
-    def has_drained(self) -> bool:
-        """Return whether the new document is the first to say that nobody waits."""
-        return self.document is not None and self.document.queued_limit > 0 and not self.new_document.queued_limit
-
-    def count_writes(self) -> tuple[int, int]:
-        """Return how many documents its commit writes and deletes. To check the lock's version alone is a write."""
-        is_deleted = self.new_document.is_empty
-        return len(self.entered) + (not is_deleted), len(self.left) + is_deleted
-
-    @property
-    def entered(self) -> Sequence[Waiter]:
-        """The waiters to write as documents of their own."""
-        return [one for one in self.lock.waiters if one.notified_at is None and one not in self.entries]
-
-    @property
-    def left(self) -> Sequence[Waiter]:
-        """The waiters whose own documents are to be deleted: they were notified, or wait no longer."""
-        staying = {one.entry_id for one in self.lock.waiters if one.notified_at is None}
-        return [one for one in self.entries if one.entry_id not in staying]
-
-
-@dataclass(frozen=True, slots=True)
-class Grants:
-    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
-
-    key: str = ""
-    waiters: tuple[Waiter, ...] = ()
-    has_drained: bool = False
-    """True if the changed lock says that nobody else waits. Look then for a run that has begun to wait meanwhile."""
-
-
-NO_GRANTS = Grants()
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedJournal:
-    """A journal that has become part of its execution's record, and is deleted."""
-
-    execution_id: str
-    size: int
-    """The most entries it may have: no entry has a greater number."""
-
-
-@dataclass(frozen=True)
-class TaskWrite:
-    """A task to write with its records, if it still is as it was read."""
-
-    task: Task
-    base: VersionedTask | None = None
-    """The task as it was read, or None if it must not exist. Only the differences from it are written."""
-    executions: Sequence[Execution] = ()
-    """Its records that are created or overwritten with it."""
-
-    def find_offers(self) -> tuple[OfferEntry | None, OfferEntry | None]:
-        """Return the offer that is stored, and the one that is to be: if they differ, it is written or deleted."""
-        stored = None if self.base is None else self.base.task
-        before = None if stored is None or stored.offer is None else offer_entry(stored)
-        return before, None if self.task.offer is None else offer_entry(self.task)
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryMark:
-    """The effect of a delivery's end on the record of its execution, or its condition on the other deliveries."""
-
-    task_id: str
-    execution_id: str
-    """The execution whose result it delivers. Its record gets `is_delivered`, unless `unfinished` is set."""
-    unfinished: tuple[VersionedTask, ...] = ()
-    """The other deliveries of that execution that have not ended: the commit requires that they still have not."""
-
-
-@dataclass(frozen=True)
-class Commit(TaskWrite):
-    """The changes of a decision, which are atomic, and their consequences.
-
-    A store writes everything up to `delivered`, or nothing, and need not look at the rest.
-    """
-
-    messages: Sequence[Message] = ()
-    """Messages that are created or overwritten."""
-    lock: VersionedLock | None = None
-    """A lock that is written like the task: only if it still has the version that was read."""
-    entries: Sequence[JournalEntry] = ()
-    """Journal entries that are created or overwritten."""
-    archived: Sequence[ArchivedJournal] = ()
-    """Journals that are deleted."""
-    others: Sequence[TaskWrite] = ()
-    """Further tasks, each under the same condition as the first. No two of them have the same id."""
-    delivered: DeliveryMark | None = None
-    """A record of another task of which one field is set, or tasks that have to be as they were read."""
-
-    # ── What led to it, and what follows from it ─────────────────────────────────────────────────────────────────────
-
-    reads: int = 1
-    """The number of documents that were read for it, its lock apart: the task, if it was not known."""
-    dispatches: int = 0
-    """The number of dispatches that it took."""
-    journals: Mapping[str, Sequence[JournalEntry]] = field(default_factory=dict)
-    """The journals that have been loaded already, by execution id."""
-    run: Run | None = None
-    """The run that it claims, if its handler is to be called next."""
-    reason: str = ""
-    """The reason for it, for the log of dispatches."""
-    grants: Grants = NO_GRANTS
-    """The waiters at its lock to notify after it."""
-    has_calls_in_progress: bool = False
-    """True if it suspends the run for several calls, of which one has already ended and others are in progress."""
-
-    @classmethod
-    def build(cls, base: VersionedTask | None, transition: Transition, **more: Any) -> Commit:
-        """Return the commit of a transition of the task that was read. `more` are further fields."""
-        return cls(
-            transition.task,
-            base,
-            transition.executions,
-            messages=transition.messages,
-            entries=transition.entries,  # guard: journal entries
-            **more,
-        )
-
-    def having(self, **changes: Any) -> Commit:
-        """Return the commit with some fields changed, in an eighth of the time that `dataclasses.replace` takes."""
-        changed = object.__new__(type(self))
-        vars(changed).update(vars(self), **changes)
-        return changed
-
-    def count_writes(self, *, new_tasks: bool = True) -> tuple[int, int]:
-        """Return how many documents this writes and how many it deletes, as Google bills them.
-
-        Deleted journal entries are not counted. Without `new_tasks`, neither are tasks that it creates.
-        """
-        writes, deletes = len(self.messages) + len(self.entries), 0
-        for each in (self, *self.others):
-            if each.base is None and not new_tasks:
-                continue
-            writes += 1 + len(each.executions)
-            before, after = each.find_offers()
-            if before != after:
-                writes, deletes = writes + (after is not None), deletes + (after is None)
-        if self.delivered is not None:
-            writes += len(self.delivered.unfinished) or 1
-        if self.lock is not None:
-            lock_writes, lock_deletes = self.lock.count_writes()
-            writes, deletes = writes + lock_writes, deletes + lock_deletes
-        return writes, deletes
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """A commit that took effect, and the task with its new version."""
-
-    stored: VersionedTask
-    commit: Commit
 
 
 class Store(Protocol):
@@ -404,13 +211,6 @@ class Store(Protocol):
     def close(self) -> None:
         """Release files and connections."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """The version of a document that was read. The value is private to the adapter. Compare it only for equality."""
-
-    value: object
 
 
 R = TypeVar("R", bound="Record")

@@ -27,10 +27,10 @@ from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailabl
 if TYPE_CHECKING:
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.commit import Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.executor import Attempt, Executor
-    from cloudsched.engine.ports.store import Committed, VersionedTask
     from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim
 
 log = logging.getLogger(__name__)

@@ -26,9 +26,9 @@ from cloudsched.domain.documents.execution import Run, lease_fingerprint
 from cloudsched.domain.documents.pull import OfferEntry, queue_keys
 from cloudsched.domain.transitions.budget_pause import pause_for_budget
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
+from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.offers import priority_rank
 from cloudsched.engine.handlers.user_access import may_user_claim
-from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.errors import (
     CloudschedError,
     Contended,
@@ -228,15 +228,15 @@ class WorkQueue:
         """Move runs whose lock is taken from the queue to its wait list. Try again to claim those that changed."""
         now = self._engine.clock.now()
         claimable = [
-            (stored, *claim)
+            (stored, claim.task, claim.effects.run)
             for stored in blocked
-            if (claim := on_worker_claim(stored.task, now, _NO_LEASE, _NO_LEASE, None))
+            if (claim := on_worker_claim(stored.task, now, _NO_LEASE, _NO_LEASE, None)) and claim.effects.run
         ]
         waiting = set[tuple[str, str]]()
         if claimable:
             # The sweep notifies those that the queue did not take. After a conflict each run asks for the lock alone.
             with suppress(QueueUnavailable, VersionConflict):
-                runs = [(transition.task, run) for _, transition, run in claimable]
+                runs = [(task, run) for _, task, run in claimable]
                 waiting = self._engine.locks.enqueue_many(key, runs, now)
         for stored, _, run in claimable:
             if self._monotonic() >= claim_attempt.deadline:
@@ -244,7 +244,7 @@ class WorkQueue:
             offered = stored.task.find_run(run.execution_id)
             if offered is not None and (stored.task.id, run.execution_id) in waiting:
                 with suppress(VersionConflict):
-                    self._engine.committer.commit(Commit.build(stored, on_lock_taken(stored.task, offered, now)))
+                    self._engine.committer.commit(on_lock_taken(stored.task, offered, now).having(base=stored))
                     continue
             if len(claim_attempt.claims) < claim_attempt.limit:
                 self._try_claim(claim_attempt, stored)
@@ -299,7 +299,7 @@ class WorkQueue:
             return None  # other offers may be free
         if not isinstance(found, Committed):
             return found
-        run, grants = found.commit.run, found.commit.grants
+        run, grants = found.commit.effects.run, found.commit.effects.grants
         if run is not None:
             self.competitors = max(0, self.competitors - 1)
             return WorkerClaim(found.stored, run, lease_token)
@@ -314,31 +314,32 @@ class WorkQueue:
         A task whose owner's budget is used up is paused instead.
         """
         now, worker, by = self._engine.clock.now(), claim_attempt.worker_filter, claim_attempt.by
-        claimed = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)
-        if claimed is None:
+        claim = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)
+        run = None if claim is None else claim.effects.run
+        if claim is None or run is None:
             return None
-        transition, run = claimed
+        claim = claim.having(base=stored, effects=Effects(run, reads=2))
         begun = stored.task.as_begun(run)  # it may have been edited since it was offered
         by.authorize(begun, worker.queue)
         may_run = worker.matches(begun) and (not by.is_user or may_user_claim(begun, self._engine.registry))
         if not may_run or self._pause_if_used_up(stored, now):
             return None
         if run.lock_key is None:
-            return Commit.build(stored, transition, reads=2, run=run)
+            return claim
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
-        result = self._engine.locks.acquire_for_worker(transition.task, run, now)
+        result = self._engine.locks.acquire_for_worker(claim.task, run, now)
         if result.is_acquired:
-            return Commit.build(stored, transition, lock=result.lock, reads=2, run=run)
+            return claim.having(lock=result.lock)
         offered = next(each for each in stored.task.runs if each.execution_id == run.execution_id)
         waiting = on_lock_taken(stored.task, offered, now)
-        return Commit.build(stored, waiting, lock=result.lock, grants=result.grants)
+        return waiting.having(base=stored, lock=result.lock, effects=Effects(grants=result.grants))
 
     def _pause_if_used_up(self, stored: VersionedTask, now: datetime) -> bool:
         refusal = self._engine.budgets().find_refusal(stored.task.owner) if stored.task.has_budget else None
         if refusal is None:
             return False
         with suppress(NotAllowed):  # else the next look pauses it
-            self._engine.committer.commit(Commit.build(stored, pause_for_budget(stored.task, now, refusal)))
+            self._engine.committer.commit(pause_for_budget(stored.task, now, refusal).having(base=stored))
         return True

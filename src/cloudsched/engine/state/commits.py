@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.usage import add_usage
+from cloudsched.domain.transitions.commit import ArchivedJournal, Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, run_procedure
-from cloudsched.engine.ports.store import ArchivedJournal, Commit, Committed, Store, TaskWrite, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.archive import JournalArchive
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.deliveries import DeliveryPlanner
 
 S = TypeVar("S")
@@ -136,7 +137,7 @@ class Committer:
             return created
         before = commit.base.task
         final = [each for each in commit.executions if each.status.is_final]
-        with_journal = [run for run in before.runs if run.steps or commit.journals.get(run.execution_id)]
+        with_journal = [run for run in before.runs if run.steps or commit.effects.journals.get(run.execution_id)]
         has_journals = bool(final and (commit.entries or with_journal))
         whole = self._archive_journals(commit, before, final) if has_journals else commit
         deliveries = self._deliveries
@@ -184,7 +185,7 @@ class Committer:
         ended = [run for run in before.runs if run.execution_id in ids]
         archived = list[ArchivedJournal]()
         for run in ended:
-            journal = commit.journals.get(run.execution_id)
+            journal = commit.effects.journals.get(run.execution_id)
             if journal is None:
                 journal = self._archive.load(commit.task.id, run) if run.steps else ()
             if journal:
@@ -208,10 +209,10 @@ def _count(commit: Commit, before: Task) -> Commit:
     )
     claims = was_leased - is_leased
     used: dict[str, float] = {
-        "reads": commit.reads + (commit.lock is not None) + claims,
+        "reads": commit.effects.reads + (commit.lock is not None) + claims,
         "writes": writes + claims,
         "deletes": deletes + sum([each.size for each in commit.archived]),
-        "dispatches": commit.dispatches + claims,
+        "dispatches": commit.effects.dispatches + claims,
     }
     if ended := sum([each.status.is_final and each.started_at is not None for each in commit.executions]):
         estimated = {"queries": before.query_per_execution, "tokens": before.tokens_per_execution}

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, Delivery, PingEvent
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.commit import DeliveryMark, TaskWrite
 from cloudsched.domain.transitions.deliveries import DeliveryMaker, find_ping_event
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.domain.transitions.planning import executor_wakeups
-from cloudsched.engine.ports.store import DeliveryMark, Store, TaskWrite
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
 
 _PURPOSE = b"cloudsched message v1\n"
 

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Ru
 from cloudsched.domain.documents.task import Task, TaskStatus
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import TaskWrite
+    from cloudsched.domain.transitions.commit import TaskWrite
 
 log = logging.getLogger("cloudsched.events")
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task
+from cloudsched.domain.transitions.commit import NO_GRANTS, Grants, VersionedLock
 from cloudsched.domain.transitions.lifecycle import was_recreated
 from cloudsched.domain.transitions.locks import (
     MAX_REQUEUED,
@@ -31,13 +32,13 @@ from cloudsched.domain.transitions.locks import (
     worker_group,
 )
 from cloudsched.domain.transitions.planning import Dispatch
-from cloudsched.engine.ports.store import NO_GRANTS, Grants, Store, VersionedLock
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.engine.dispatch import DispatchSender
+    from cloudsched.engine.ports.store import Store
 
 
 MAX_WAITS = 2 * MAX_OPEN_RUNS

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.policy import quota_lock_key
+from cloudsched.domain.transitions.commit import VersionedLock
 from cloudsched.domain.transitions.locks import Holder
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
-from cloudsched.engine.ports.store import Store, VersionedLock
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
 
 MAX_EXCESS = 7
 """The most tasks by which simultaneous creations of one owner exceed a limit."""

@@ -20,9 +20,9 @@ from cloudsched.domain.documents.calendar import Calendar, CalendarLink, zone_ke
 from cloudsched.domain.documents.person import Person, secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
-from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.replan import follow_owner, replan_calendars
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
@@ -77,7 +77,7 @@ class FollowedCalendar:
         """Return whether the task names the calendar."""
         return any(rule.id == self.key for rule in task.schedule.calendars)
 
-    def replan(self, task: Task, record: Calendar, now: datetime) -> Transition:
+    def replan(self, task: Task, record: Calendar, now: datetime) -> Commit:
         """Return the task planned with the days as they are now, unchanged if it already is."""
         return replan_calendars(task, {self.key: record.content}, now)
 
@@ -106,7 +106,7 @@ class FollowedPerson:
         """Return whether the task follows its owner."""
         return task.schedule.follows_owner
 
-    def replan(self, task: Task, record: Person, now: datetime) -> Transition:
+    def replan(self, task: Task, record: Person, now: datetime) -> Commit:
         """Return the task planned in the person's zone."""
         return follow_owner(task, record.timezone, now)
 
@@ -184,7 +184,7 @@ class FollowChange:
             log.warning("unplanned: %s", error, extra={"action": "unplanned", "taskId": link.task_id})
             return True
 
-    def _replan(self, task: Task, _read_at: datetime) -> Transition:
+    def _replan(self, task: Task, _read_at: datetime) -> Commit:
         """Return a task planned by the record as it is now, read after the task.
 
         The decision is of the time after that read: an occurrence may have come due during it, and needs its record.
@@ -192,7 +192,7 @@ class FollowChange:
         conflicts. An attempt without its lease may have read an older record, and nobody would look at the task again.
         """
         stored = self._followed.load()
-        return Transition(task) if stored is None else self._followed.replan(task, stored.record, self._clock.now())
+        return Commit(task) if stored is None else self._followed.replan(task, stored.record, self._clock.now())
 
     def _follow(self, link: CalendarLink) -> bool:
         try:

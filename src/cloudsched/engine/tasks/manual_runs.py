@@ -21,14 +21,12 @@ from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.transitions.lifecycle import Transition
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
 
-    Act = Callable[
-        [str, Action, Callable[[Task, datetime], Transition], Authority, str | None, RequestMark | None], Task
-    ]
+    Act = Callable[[str, Action, Callable[[Task, datetime], Commit], Authority, str | None, RequestMark | None], Task]
     """Changes a task as a decision says, once for a mark, and notes who did what, with a reason if there is one."""
 
 
@@ -75,7 +73,7 @@ class ManualRuns:
         """Run a task now, besides its schedule, perhaps with another payload. Raises InvalidInput or KeyReused."""
         given = None if payload is None else to_payload(payload)
 
-        def decide(task: Task, now: datetime) -> Transition:
+        def decide(task: Task, now: datetime) -> Commit:
             if given is not None:
                 self._validate(edit_draft(task, {}).model_copy(update={"payload": given}), by, ("payload",))
             return manual_runs.trigger(task, now, given, author=by.author)
@@ -86,7 +84,7 @@ class ManualRuns:
     def snooze(self, task_id: str, until: datetime, by: Authority, mark: RequestMark | None = None) -> Task:
         """Run a task's latest run again at an instant, once for each mark, without changing its schedule."""
 
-        def decide(task: Task, now: datetime) -> Transition:
+        def decide(task: Task, now: datetime) -> Commit:
             return manual_runs.snooze(task, now, until)
 
         return self.start(task_id, Action.SNOOZED, decide, by, mark=mark or make_mark())
@@ -110,7 +108,7 @@ class ManualRuns:
 
     def _decide_retry(
         self, execution_id: str | None, from_step: int | None, by: Authority, task: Task, now: datetime
-    ) -> Transition:
+    ) -> Commit:
         engine, child_tasks = self._engine, self._child_tasks
         chosen_id = execution_id or lifecycle.last_finished_execution_id(task)
         execution = engine.store.load_execution(task.id, chosen_id)
@@ -149,7 +147,7 @@ class ManualRuns:
     ) -> Task:
         """Run the task's occurrences of a past range, one after another, once for each mark."""
 
-        def decide(task: Task, now: datetime) -> Transition:
+        def decide(task: Task, now: datetime) -> Commit:
             return manual_runs.backfill(task, start, end, now)
 
         return self.start(task_id, Action.BACKFILLED, decide, by, mark=mark or make_mark())
@@ -158,7 +156,7 @@ class ManualRuns:
         self,
         task_id: str,
         action: Action,
-        decide: Callable[[Task, datetime], Transition],
+        decide: Callable[[Task, datetime], Commit],
         by: Authority,
         reason: str | None = None,
         mark: RequestMark | None = None,
@@ -169,7 +167,7 @@ class ManualRuns:
         both. Raises Forbidden, or QuotaExceeded for a task that has ended.
         """
 
-        def decide_allowed(task: Task, now: datetime) -> Transition:
+        def decide_allowed(task: Task, now: datetime) -> Commit:
             started = decide(task, now)
             if started.task is not task:
                 self._require_start(task, by)

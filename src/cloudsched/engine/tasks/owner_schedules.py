@@ -18,8 +18,8 @@ from cloudsched.errors import InvalidSchedule
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.drafts import TaskDraft
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, VersionedRecord
 
@@ -175,7 +175,7 @@ def place_at_owner(records: RecordStore, schedule: Schedule, owner: str) -> Sche
     return schedule.with_owner_zone(zone)
 
 
-def plan_at_owner(records: RecordStore, task: Task, clock: Clock) -> Callable[[Task, datetime], Transition]:
+def plan_at_owner(records: RecordStore, task: Task, clock: Clock) -> Callable[[Task, datetime], Commit]:
     """Return a decision that plans a task in its owner's present zone, with its link made new."""
     write_link(records, zone_key(task.owner), task.id, clock.now())
     zone = find_owner_zone(records, task.owner)

@@ -19,8 +19,8 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.responses import ReadBack
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.describe import describe
+from cloudsched.domain.transitions.commit import Commit, Version
 from cloudsched.domain.transitions.planning import occurrence_after
-from cloudsched.engine.ports.store import Commit, Store, Version
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.errors import InvalidSchedule, VersionConflict
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.store import Store
 
 
 SHOWN: Final = 5

@@ -21,6 +21,7 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import Action, Event, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle
+from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import say_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_editable
 from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
@@ -32,7 +33,6 @@ from cloudsched.domain.transitions.suspend import on_event, parse_event_name
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
-from cloudsched.engine.ports.store import Commit, Committed, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
@@ -55,7 +55,6 @@ from cloudsched.errors import (
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 
@@ -189,7 +188,7 @@ class Scheduler:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
 
-        def decide(task: Task, now: datetime) -> Transition:
+        def decide(task: Task, now: datetime) -> Commit:
             resolved = self._resolve(draft, task.schedule)
             transition = apply_edit(task, resolved, now, self._engine.settings.minimum_lead, defined_by=by.author)
             self._limit_rate(task, transition.task, now, by)
@@ -221,7 +220,7 @@ class Scheduler:
         require_editable(patch)
         lead = self._engine.settings.minimum_lead
 
-        def decide(task: Task, now: datetime) -> Transition:
+        def decide(task: Task, now: datetime) -> Commit:
             draft = edit_draft(task, patch).as_read_at(read_at)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
@@ -300,7 +299,7 @@ class Scheduler:
             "sender": by.actor,
         }
 
-        def decide(task: Task, now: datetime) -> Transition:
+        def decide(task: Task, now: datetime) -> Commit:
             handler = self._engine.registry.find(task.handler)
             is_kept = early or (handler is not None and name in handler.early_events)
             changed = on_event(task, Event(**fields, at=now, execution_id=execution_id), now, early=is_kept)
@@ -339,14 +338,14 @@ class Scheduler:
         self,
         task_id: str,
         action: Action,
-        decide: Callable[[Task, datetime], Transition],
+        decide: Callable[[Task, datetime], Commit],
         by: Authority,
         reason: str | None = None,
         mark: RequestMark | None = None,
     ) -> Task:
         """Change a task as its caller asks for, once for a mark, and note who did that. For users, quotas hold."""
 
-        def decide_and_note(task: Task, now: datetime) -> Transition:
+        def decide_and_note(task: Task, now: datetime) -> Commit:
             decided = decide(task, now)
             if action is Action.EDITED and decided.task.revision == task.revision:
                 return decided  # nothing that its owner sets has changed
@@ -358,7 +357,7 @@ class Scheduler:
 
         return self.change(task_id, once(mark, decide_and_note), by)
 
-    def change(self, task_id: str, decide: Callable[[Task, datetime], Transition], by: Authority) -> Task:
+    def change(self, task_id: str, decide: Callable[[Task, datetime], Commit], by: Authority) -> Task:
         """Change a task as a decision says, again after each conflict, and dispatch it. Raises QuotaExceeded."""
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:
@@ -370,7 +369,7 @@ class Scheduler:
             lock = self._engine.quotas.check_revival(stored.task, transition.task, by)
             if is_revival(stored.task, transition.task):
                 transition = replace(transition, task=self._tell_of_budget(transition.task))
-            return Commit.build(stored, transition, lock=lock)
+            return transition.having(base=stored, lock=lock)
 
         changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id, by), decide_on)
         if not isinstance(changed, Committed):

@@ -22,11 +22,12 @@ from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a fiel
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
 from cloudsched.engine.execution.executor import DeliveryAction, DeliveryResult
-from cloudsched.engine.ports.store import Store, Version, choose_shard
+from cloudsched.engine.ports.store import Store, choose_shard
 from cloudsched.engine.tasks.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import Version
     from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, Task, TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated
 from cloudsched.domain.transitions.planning import (
     executor_wakeups,
@@ -31,7 +32,6 @@ from cloudsched.domain.transitions.planning import (
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.ports.store import Commit
 from cloudsched.engine.tasks.zone_watch import replan_task
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 

@@ -29,11 +29,12 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import VersionedRecord, VersionedTask
+from cloudsched.engine.ports.store import VersionedRecord
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CloudschedError, StoreUnavailable
 
 if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.engine_context import EngineContext
 
 

@@ -26,11 +26,11 @@ from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDL
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
-from cloudsched.domain.transitions.lifecycle import Transition, with_changes
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.engine.ports.pages import Page, iterate_pages, make_token, read_token
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import Commit, Store, VersionedTask
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, iterate_records
 from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
@@ -38,6 +38,7 @@ from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConf
 if TYPE_CHECKING:
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.report import UsageSummation
 
@@ -66,7 +67,7 @@ class Budgets:
         clock: Clock,
         ledger: UsageLedger,
         summation: UsageSummation,
-        change: Callable[[str, Callable[[Task, datetime], Transition]], Task],
+        change: Callable[[str, Callable[[Task, datetime], Commit]], Task],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -280,7 +281,7 @@ class Budgets:
         owner: str,
         status: TaskStatus,
         is_wanted: Callable[[Task], bool],
-        decide: Callable[[Task, datetime], Transition],
+        decide: Callable[[Task, datetime], Commit],
     ) -> tuple[int, bool]:
         """Change an owner's wanted tasks, at most `MAX_CHANGES`. Return how many, and whether these were all."""
         count = 0

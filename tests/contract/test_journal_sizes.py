@@ -23,8 +23,10 @@ from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import retry
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
+from cloudsched.engine.options.journals import Journals
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.commits import Committer
+from cloudsched.engine.state.options import Options
 
 ERROR = StepError(type="ValueError", message="x" * 1000)
 
@@ -57,6 +59,10 @@ def load_record(store: Store, task_id: str) -> Execution:
     return found
 
 
+def make_committer(store: Store, archive: JournalArchive) -> Committer:
+    return Committer(store, Options([Journals(archive)]))
+
+
 @pytest.mark.parametrize(
     "entries",
     [
@@ -73,7 +79,7 @@ def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
 ) -> None:
     """A reader sees all steps at any time, wherever they are stored, and again once the retry has ended."""
     journals = JournalArchive(store, FileBlobs())
-    committer = Committer(store, journals)
+    committer = make_committer(store, journals)
     stored = fail_run(committer, store_run(store, make_task, entries))
     assert list(store.load_journal(stored.task.id, "e")) == []
     for _ in range(2):
@@ -94,7 +100,7 @@ def test_a_retry_restores_as_many_entries_as_a_commit_takes(
 ) -> None:
     """Up to that number they are entries again; one more, and all of them stand in a blob."""
     journals = JournalArchive(store, FileBlobs())
-    committer = Committer(store, journals)
+    committer = make_committer(store, journals)
     stored = fail_run(committer, store_run(store, make_task, journal(size, name="s")))
     whole = journals.load_execution(load_record(store, stored.task.id))
     restored = journals.restore_for_retry(retry(stored.task, whole, NOW), "e")
@@ -105,7 +111,7 @@ def test_a_retry_restores_as_many_entries_as_a_commit_takes(
 def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeTask) -> None:
     """One entry is repeated, another is new; the final record has both."""
     journals = JournalArchive(store, FileBlobs())
-    committer = Committer(store, journals)
+    committer = make_committer(store, journals)
     entries = journal(30, name="page", result="x" * 15_000)
     stored = fail_run(committer, store_run(store, make_task, entries))
     whole = journals.load_execution(load_record(store, stored.task.id))
@@ -124,12 +130,12 @@ def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeT
 def test_a_journal_whose_restored_part_is_missing_is_incomplete(store: Store, make_task: MakeTask) -> None:
     """Its run detects that, and can be finished."""
     journals, empty = JournalArchive(store, FileBlobs()), JournalArchive(store, FileBlobs())
-    stored = fail_run(Committer(store, journals), store_run(store, make_task, journal(30, result="x" * 15_000)))
+    stored = fail_run(make_committer(store, journals), store_run(store, make_task, journal(30, result="x" * 15_000)))
     whole = journals.load_execution(load_record(store, stored.task.id))
     assert empty.load_execution(load_record(store, stored.task.id)).steps_reference is not None
-    stored = Committer(store, empty).commit(
+    stored = make_committer(store, empty).commit(
         journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored)
     )
     assert list(empty.load(stored.task.id, stored.task.runs[0])) == []
-    fail_run(Committer(store, empty), stored)
+    fail_run(make_committer(store, empty), stored)
     assert load_record(store, stored.task.id).steps == ()

@@ -9,12 +9,10 @@ from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import load
 from tests.domain.transitions.test_growth import largest_task
 
-from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import InvalidInput
@@ -78,7 +76,7 @@ def test_a_task_whose_runs_have_grown_can_still_be_committed(store: Store, make_
     grown = largest_task(make_task, "中").model_copy(update={"id": small.id})
     with pytest.raises(InvalidInput, match="bytes that tasks/"):
         store.commit(Commit(grown, written))
-    committer = Committer(store, JournalArchive(store, FileBlobs()))
+    committer = Committer(store)
     committed = committer.commit(Commit(grown, written))
     stored = load(store, small.id)
     assert stored.task == committed.task

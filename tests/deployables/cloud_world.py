@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from tests.deployables.alerting import Point, Series, count_line, find_alerts
@@ -40,6 +41,7 @@ from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.state.clock_check import load_checked
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import START
@@ -117,7 +119,7 @@ class World:
         self._service = ""
         settings = Settings(secret="s" * 32, executor_url="https://execute.run.app", access=Access(open=True))
         self.app = App(settings, store=self.store, dispatcher=self, clock=self.functions_clock)
-        self.app.container.executor._checks_clock = True  # noqa: SLF001 - as it does by the system's clock
+        self.app.container.executor._load = partial(load_checked, self.app.container.store, self.app.container.clock)  # noqa: SLF001 - as by the system's clock
         for number in range(HANDLERS):
             self._add_handler(f"handler-{number}", timedelta(seconds=6 * number))
 

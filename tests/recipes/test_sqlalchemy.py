@@ -9,7 +9,7 @@ import pytest
 from tests.recipes.conftest import Load
 
 from cloudsched import Schedule
-from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.testing import Simulation
 
 
@@ -75,7 +75,7 @@ def test_a_second_attempt_after_a_crash_charges_nothing_more(load: Load, monkeyp
             raise Killed
 
         with monkeypatch.context() as dying:
-            dying.setattr(ClaimedRun, "finish", die)
+            dying.setattr(Attempt, "finish", die)
             with pytest.raises(Killed):
                 sim.queue.deliver_due()
         assert count(module) == 1

@@ -17,7 +17,7 @@ from cloudsched import App, Cancel, Done, Fail, Retry, Snooze, Task
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.execution.executor import Attempt
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.pull.claims import WorkerClaims
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable

@@ -52,6 +52,7 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.engine.state.clock_check import load_checked
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
 
@@ -163,7 +164,7 @@ class World:
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
             monotonic=lambda: 0.0,  # a history is the same on a busy machine
         )
-        app.container.executor._checks_clock = True  # noqa: SLF001 - as it does by the system's clock
+        app.container.executor._load = partial(load_checked, app.container.store, app.container.clock)  # noqa: SLF001 - as by the system's clock
         register_handlers(app, self)
         register_durable_handlers(app, self)
         register_asked_handlers(app, self)

@@ -134,6 +134,13 @@ class ChildTasks:
         stored = self._engine.store.load(call)
         return stored is not None and stored.task.status is TaskStatus.CANCELLED
 
+    def notify_family(self, task: Task) -> None:
+        """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""
+        if task.parent is not None:
+            self.notify_parent(task)
+        if task.status is TaskStatus.CANCELLED and task.deferred:
+            self.cancel_descendants(task)
+
     def notify_parent(self, task: Task) -> None:
         """Notify a task's parent that the task has ended, if it has. Repeating this is harmless.
 

@@ -19,10 +19,9 @@ from cloudsched.engine.dispatch import DispatchSender, SigningKeys
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
-from cloudsched.engine.execution.failure_hooks import run_failure_hooks
+from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.state.commits import Committer
-from cloudsched.engine.state.deliveries import DeliveryPlanner
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
@@ -206,23 +205,24 @@ class Container:
     def engine(self) -> EngineContext:
         """Holds what the engine's parts below work with."""
         archive = JournalArchive(self.store, self.blobs)
-        registry = self.handlers
-        return EngineContext(
+        engine = EngineContext(
             settings=self.settings,
-            registry=registry,
+            registry=self.handlers,
             clock=self.clock,
             random=self._chance,
             store=self.store,
             blobs=self.blobs,
             sender=self._sender,
             archive=archive,
-            committer=Committer(self.store, archive, self._deliveries, partial(run_failure_hooks, registry)),
+            committer=Committer(self.store),
             locks=Locks(self.store, self._sender),
             quotas=self.quotas,
             usage=lambda: self.many_tasks.ledger,
             budgets=lambda: self.many_tasks.budgets,
             logs=make_log_keeper(self.settings),
         )
+        engine.committer.options = make_options(engine, ChildTasks(engine), self.settings.secret)
+        return engine
 
     @lazy_property
     def _script_handler(self) -> ScriptHandler:
@@ -355,11 +355,6 @@ class Container:
         return self.engine.locks
 
     @lazy_property
-    def _deliveries(self) -> DeliveryPlanner:
-        settings = self.settings
-        return DeliveryPlanner(self.store, self._sender, self.clock, settings.secret, settings.retention)
-
-    @lazy_property
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
@@ -368,7 +363,6 @@ class Container:
         return Executor(
             self.engine,
             self.child_tasks,
-            self._deliveries,
             self._keys,
             self.tracer,
             checks_clock=checks_clock,

@@ -23,9 +23,9 @@ from cloudsched.domain.documents.execution import Execution, ExecutionError, Lea
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.durable_run import DurableRun
-from cloudsched.engine.execution.failure_hooks import run_handler_hook
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
+from cloudsched.engine.options.failure_hooks import run_handler_hook
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, collect_nothing
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable

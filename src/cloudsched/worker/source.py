@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.engine.durable.user_calls import is_async
-from cloudsched.engine.execution.failure_hooks import failure_hook
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
+from cloudsched.engine.options.failure_hooks import failure_hook
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run

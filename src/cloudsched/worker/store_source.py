@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.execution.executor import Attempt
+    from cloudsched.engine.execution.attempt import Attempt
     from cloudsched.engine.ports.procedure import Procedure
 
 CLOCK_CHECK_SECONDS = 600.0
@@ -103,7 +102,7 @@ class StoreWork(ClaimedWork):
         context = Context(
             self.task, self.run, self._app.container.clock, self.lease_keeper.renew, started.context.durable_run
         )
-        self._started_attempt = replace(started, context=context)
+        started.context, self._started_attempt = context, started
         return context
 
     def plan_call(self) -> Procedure[AttemptReport]:
@@ -136,4 +135,4 @@ class StoreWork(ClaimedWork):
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Renew the lease in the store."""
-        return self._attempt.claimed_run.renew(progress)
+        return self._attempt.renew(progress)

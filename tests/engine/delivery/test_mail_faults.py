@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from tests.adapters.delivery.mail_server import MailServer, serve_mail
 
 from cloudsched import App, Settings, Task
-from cloudsched.domain.documents.delivery import Delivery
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.responses import DeliveryReport
-from cloudsched.domain.transitions.commit import DeliveryMark
-from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.delivery.recipients import PeopleRecipients
+from cloudsched.engine.options.deliveries import Deliveries
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.state.deliveries import DeliveryPlanner
+from cloudsched.engine.state.options import AttemptEnd
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
 
@@ -86,17 +85,15 @@ def test_a_process_that_dies_before_it_records_sends_once_more_at_most(
     sim: Simulation, server: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under the same Message-ID, by which receivers know it."""
-    mark, deaths = DeliveryPlanner.mark, [1]
+    add, deaths = Deliveries.on_outcome, [1]
 
-    def die(
-        self: DeliveryPlanner, delivery: Delivery, report: AttemptReport, *, is_repeat: bool
-    ) -> DeliveryMark | None:
-        if deaths:
+    def die(self: Deliveries, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+        if deaths and commit.task.delivery is not None:
             deaths.pop()
             raise RuntimeError("it dies")
-        return mark(self, delivery, report, is_repeat=is_repeat)
+        return add(self, commit, end, now)
 
-    monkeypatch.setattr(DeliveryPlanner, "mark", die)
+    monkeypatch.setattr(Deliveries, "on_outcome", die)
     task = tell(sim)
     with pytest.raises(RuntimeError, match="it dies"):
         sim.advance(timedelta(seconds=3))

@@ -12,7 +12,7 @@ from tests.engine.harness import DAY, MINUTE, Create, register_work_handler, run
 from cloudsched import App, Context, RetryPolicy, Schedule
 from cloudsched.domain.documents import journal as limits
 from cloudsched.domain.transitions.commit import Committed
-from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.procedure import Procedure
 from cloudsched.errors import InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
@@ -25,14 +25,14 @@ def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     app.handler("fine")(lambda: "fine")
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
     task = create()
-    finish = ClaimedRun.finish
+    finish = Attempt.finish
 
-    def finish_late(held: ClaimedRun, *arguments: Any) -> Procedure[Committed | None]:
+    def finish_late(held: Attempt, *arguments: Any) -> Procedure[Committed | None]:
         if held.task.id == task.id:
             sim.queue.deliver_due()
         return finish(held, *arguments)
 
-    monkeypatch.setattr(ClaimedRun, "finish", finish_late)
+    monkeypatch.setattr(Attempt, "finish", finish_late)
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START)

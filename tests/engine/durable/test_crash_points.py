@@ -13,7 +13,7 @@ from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.procedure import Procedure
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
@@ -53,17 +53,17 @@ def test_an_event_is_not_consumed_under_an_expired_lease(
 ) -> None:
     """What takes it stands still for too long; it is neither recorded as taken nor lost, and the next one takes it."""
     register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more", timeout=timedelta(0))])
-    record, stood_still = ClaimedRun.append_journal, list[object]()
+    record, stood_still = Attempt.append_journal, list[object]()
     task = create(schedule=START + DAY, expected_duration=MINUTE)
     app.send_event(task.id, "more", 1, early=True)
 
-    def record_late(held: ClaimedRun, *arguments: Any) -> Task | None:
+    def record_late(held: Attempt, *arguments: Any) -> Task | None:
         if not stood_still:
             stood_still.append(None)
             sim.clock.move_to(held.task.runs[0].wake_at)
         return record(held, *arguments)
 
-    monkeypatch.setattr(ClaimedRun, "append_journal", record_late)
+    monkeypatch.setattr(Attempt, "append_journal", record_late)
     sim.run_until_idle()
     (execution,) = sim.executions(task.id)
     assert [step.result for step in execution.steps] == [1, None]
@@ -119,14 +119,14 @@ def test_a_call_that_ended_before_it_was_made_again_is_not_awaited(
 
 def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
     """Let the executors of a task die before they can say how its handler ended."""
-    finish = ClaimedRun.finish
+    finish = Attempt.finish
 
-    def die(held: ClaimedRun, *arguments: Any) -> Procedure[Committed | None]:
+    def die(held: Attempt, *arguments: Any) -> Procedure[Committed | None]:
         if held.task.id == task.id:
             raise StoreUnavailable("The executor", "it died")
         return finish(held, *arguments)
 
-    patch.setattr(ClaimedRun, "finish", die)
+    patch.setattr(Attempt, "finish", die)
 
 
 @pytest.mark.parametrize("dies", [True, False])

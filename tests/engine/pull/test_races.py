@@ -10,7 +10,7 @@ from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim,
 
 from cloudsched import App, Context
 from cloudsched.domain.transitions.commit import VersionedLock, VersionedTask
-from cloudsched.engine.execution.executor import Attempt
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
@@ -61,7 +61,7 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
 
         monkeypatch.setattr(app.container.store, "load_lock", load_lock)
         assert attempts
-        attempts.claimed_run.renew(())
+        attempts.renew(())
         kept.append(app.get("a").runs[0].steps)
 
     @app.handler("long", pull="gpu")

@@ -46,6 +46,8 @@ class Drop:
     """Run nothing."""
 
     reason: str
+    waits: bool = False
+    """True if it waits for its lock: whoever releases that dispatches it again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def start_call(
         raise cursor.note_failure(decode_refusal(entry))
     if entry is not None and (entry.status is not StepStatus.WAITING or number <= cursor.calls.made or entry.is_made):
         return entry
-    task = cursor.claimed_run.task
+    task = cursor.attempt.task
     child = (entry and entry.child) or call_id(task.id, cursor.execution_id, number, cursor.run.attempt)
     if entry is None and len(cursor.calls.waiting) >= MAX_CALLS:
         _poll_calls(cursor)
@@ -145,14 +145,14 @@ def _compare_arguments(
     policy = cursor.surroundings.suspend_policy
     if not policy.every_step:
         return
-    key = (cursor.claimed_run.task.id, cursor.execution_id, cursor.run.started_at, number)
+    key = (cursor.attempt.task.id, cursor.execution_id, cursor.run.started_at, number)
     now = arguments()
     cursor.require_same(number, f"call {name!r}", now if entry is None else policy.call_arguments.get(key, now), now)
     policy.call_arguments[key] = now
 
 
 def _call_depth(cursor: JournalCursor, *, is_new: bool) -> int:
-    task = cursor.claimed_run.task
+    task = cursor.attempt.task
     depth = (task.parent.depth if task.parent else 0) + 1
     if depth > MAX_NESTING:
         raise LimitExceeded(f"Calls are nested {depth} deep (at most {MAX_NESTING}). Does a handler call itself?")

@@ -182,11 +182,11 @@ class JournalCursor:
     """The position of one attempt in the journal of its execution."""
 
     def __init__(self, surroundings: Surroundings, thread: HandlerThread) -> None:
-        task, run = surroundings.claimed_run.begun_task, surroundings.claimed_run.run
+        task, run = surroundings.attempt.begun_task, surroundings.attempt.run
         if run.lease is None:
             raise ValueError(f"execution {run.execution_id} is not claimed")
         self.surroundings = surroundings
-        self.claimed_run = surroundings.claimed_run
+        self.attempt = surroundings.attempt
         self.clock = surroundings.clock
         self.execution_id = run.execution_id
         self.run = run
@@ -338,7 +338,7 @@ class JournalCursor:
         return self._append(entries, event)
 
     def _append(self, entries: tuple[JournalEntry, ...], event: Event | None) -> Task:
-        task = self.claimed_run.append_journal(entries, self.calls.made, event)
+        task = self.attempt.append_journal(entries, self.calls.made, event)
         run = None if task is None else task.find_run(self.execution_id)
         if task is None or run is None:
             self._suspend_with(Suspend("has lost its lease", self.clock.now()))

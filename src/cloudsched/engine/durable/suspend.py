@@ -67,7 +67,7 @@ class SuspendPolicy:
 
 
 class JournaledRun(Protocol):
-    """The claimed run that a journal belongs to. `engine.execution.claimed_run` implements it."""
+    """The claimed run that a journal belongs to. `engine.execution.attempt` implements it."""
 
     @property
     def task(self) -> Task:
@@ -91,7 +91,7 @@ class JournaledRun(Protocol):
 class Surroundings:
     """The parts of the engine that a durable run needs."""
 
-    claimed_run: JournaledRun
+    attempt: JournaledRun
     clock: Clock
     function: Callable[[str], Callable[..., Any] | None]
     """The function of a handler, or None where it is not registered in this process."""

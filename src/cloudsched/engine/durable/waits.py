@@ -62,7 +62,7 @@ def _wait_for_event(cursor: JournalCursor, entry: JournalEntry, senders: tuple[S
 
 
 def _find_event(cursor: JournalCursor, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
-    events = cursor.claimed_run.task.events
+    events = cursor.attempt.task.events
     return next((each for each in events if each.is_for(name, cursor.execution_id, senders)), None)
 
 

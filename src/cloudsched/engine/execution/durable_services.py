@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Parent, Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.execution.claimed_run import ClaimedRun
+    from cloudsched.engine.execution.attempt import Attempt
 
 TIME_BUDGET_FRACTION = 0.8
 """The share of the function's time limit after which a handler is suspended at its next durable point."""
@@ -46,21 +46,21 @@ class DurableServices:
         self._child_tasks = child_tasks
         self._call_arguments: dict[tuple[str, str, datetime | None, int], str] = {}
 
-    def create_durable_run(self, claimed_run: ClaimedRun) -> DurableRun:
+    def create_durable_run(self, attempt: Attempt) -> DurableRun:
         """Return the durable run of a run that has just been claimed. Its journal is opened when it is first needed.
 
         A handler that does not get the context has no journal, unless the run has begun one before.
         """
-        task, run, clock = claimed_run.begun_task, claimed_run.run, self._engine.clock
+        task, run, clock = attempt.begun_task, attempt.run, self._engine.clock
         handler = None if run.steps else self._engine.registry.find(task.handler)
         if handler is not None and not handler.may_be_durable:
             return DurableRun(task.id, run.execution_id, clock)
-        return Replay(task.id, run, clock, partial(self._surround, claimed_run))
+        return Replay(task.id, run, clock, partial(self._surround, attempt))
 
-    def _surround(self, claimed_run: ClaimedRun) -> Surroundings:
-        task, run = claimed_run.begun_task, claimed_run.run
+    def _surround(self, attempt: Attempt) -> Surroundings:
+        task, run = attempt.begun_task, attempt.run
         return Surroundings(
-            claimed_run=claimed_run,
+            attempt=attempt,
             clock=self._engine.clock,
             function=self._function,
             name_of=self._engine.registry.name_of,

@@ -18,40 +18,34 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from cloudsched.domain.documents.execution import Lease, WaitingFor, lease_fingerprint
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.execution import Lease, lease_fingerprint
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
     Drop,
     Hop,
-    missed_lock_turn,
     on_dispatch,
     on_orphaned_lease,
 )
-from cloudsched.domain.transitions.commit import NO_GRANTS, Commit, Committed, Effects, TaskWrite, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
-from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.planning import HORIZON, Dispatch, WakeUp, executor_wakeups
-from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
-from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.durable_services import DurableServices
-from cloudsched.engine.execution.follow_ups import FollowUps, plan_follow_ups
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, find_thread
+from cloudsched.engine.state.clock_check import load, load_checked
+from cloudsched.engine.state.options import AttemptEnd
 from cloudsched.errors import (
     BlobsUnavailable,
-    ClockSkewed,
     InvalidInput,
-    NotAllowed,
     QueueUnavailable,
     StoreUnavailable,
 )
@@ -64,7 +58,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.tracing import Tracer
-    from cloudsched.engine.state.deliveries import DeliveryPlanner
+    from cloudsched.engine.state.clock_check import Loaded
 
 log = logging.getLogger(__name__)
 
@@ -93,33 +87,6 @@ class DeliveryResult:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class WaitForLock:
-    """Run nothing yet. Releasing the lock dispatches the run again."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotClaimed:
-    """A decision to run nothing now, and the task that it was made on."""
-
-    stored: VersionedTask | None
-    decision: Drop | Hop | WaitForLock
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A claimed run whose handler may be called now."""
-
-    claimed_run: ClaimedRun
-    context: Context
-
-
-BUDGET_RETRY_DELAY = timedelta(minutes=5)
-"""The wait of a start whose owner's budget is used up, if its task cannot be paused now."""
-
-
 class Executor:
     """Runs each attempt that is dispatched once, however often its dispatch is delivered."""
 
@@ -127,7 +94,6 @@ class Executor:
         self,
         engine: EngineContext,
         child_tasks: ChildTasks,
-        deliveries: DeliveryPlanner,
         keys: SigningKeys,
         tracer: Tracer,
         *,
@@ -135,12 +101,12 @@ class Executor:
         in_progress: WorkInProgress | None = None,
     ) -> None:
         self._engine = engine
-        self._child_tasks = child_tasks
-        self._deliveries = deliveries
+        self._options = engine.committer.options
+        self.child_tasks = child_tasks
         self._durable = DurableServices(engine, child_tasks)
         self._keys = keys
         self._tracer = tracer
-        self._checks_clock = checks_clock
+        self._load = partial(load_checked if checks_clock else load, engine.store, engine.clock)
         self._in_progress = in_progress or WorkInProgress()
         self._holder = self._in_progress.holder
 
@@ -168,7 +134,7 @@ class Executor:
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
                 claimed = yield from self._claim(dispatch)
-                result = (yield from self._run(claimed)) if isinstance(claimed, ClaimedRun) else claimed
+                result = (yield from self._run(claimed)) if isinstance(claimed, Attempt) else claimed
                 level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has it
                 if log.isEnabledFor(level):
                     log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
@@ -176,20 +142,16 @@ class Executor:
         finally:
             self._in_progress.end(dispatch)
 
-    def _run(self, claimed_run: ClaimedRun) -> Procedure[DeliveryResult]:
-        attempt = self.start(claimed_run)
-        if attempt is None:
-            why = "the lease expired before the handler could be called"
-            return DeliveryResult(DeliveryAction.SUPERSEDED, why)
-        report: AttemptReport = yield LongCall(partial(self.invoke, attempt), claimed_run.begun_task.handler)
-        end = self.decide(attempt, report)
-        committed = yield from self.commit(claimed_run, end)
-        self.dispatch(claimed_run, committed)
+    def _run(self, attempt: Attempt) -> Procedure[DeliveryResult]:
+        if not self.start(attempt):
+            return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
+        report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
+        committed = yield from self.commit(attempt, report)
+        self.dispatch(attempt, committed)
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
-        outcome = type(end.report.outcome).__name__
-        return DeliveryResult(DeliveryAction.RAN, f"attempt {claimed_run.run.attempt}: {outcome}")
+        return DeliveryResult(DeliveryAction.RAN, f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}")
 
     # ── Authenticate, load, decide, claim ────────────────────────────────────────────────────────────────────────────
 
@@ -201,61 +163,53 @@ class Executor:
             hint = "Only cloudsched creates dispatches."
             raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
 
-    def _claim(self, dispatch: Dispatch) -> Procedure[ClaimedRun | DeliveryResult]:
-        token = secrets.token_hex(16)  # it is not needed: no report arrives from outside
-        claim: Procedure[Committed | ClaimedRun | NotClaimed] = self._engine.committer.plan(
-            f"task {dispatch.task_id}",
-            partial(self._load, dispatch.task_id),
-            partial(self._decide, dispatch, lease_fingerprint(token)),
-        )
+    def _claim(self, dispatch: Dispatch) -> Procedure[Attempt | DeliveryResult]:
+        token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody needs the token: no report arrives from outside
+        stored: VersionedTask | None = None
+
+        def decide(loaded: Loaded) -> Commit | Attempt | Drop | Hop:
+            nonlocal stored
+            stored, now = loaded
+            if stored is None:
+                return Drop("there is no such task")
+            with limit_search(DISPATCH_STEPS):
+                for concerns, prepare in self._options.before_decision:
+                    if concerns(stored):
+                        stored = prepare(stored)
+                return self._decide(stored, dispatch, now, token_hash)
+
+        what, read = f"task {dispatch.task_id}", partial(self._load, dispatch.task_id)
+        claim: Procedure[Committed | Attempt | Drop | Hop] = self._engine.committer.plan(what, read, decide)
         found = yield from claim
-        if isinstance(found, ClaimedRun):
+        if isinstance(found, Attempt):
             return found
-        if isinstance(found, NotClaimed):
-            return self._pass_over(dispatch, found.stored, found.decision)
+        if not isinstance(found, Committed):
+            return self._pass_over(dispatch, None if stored is None else stored.task, found)
         if found.commit.effects.run is not None:
-            return ClaimedRun(self._engine, found.stored, found.commit.effects.run)
-        return self._complete_record(dispatch, found.stored.task, found.commit)
-
-    def _load(self, task_id: str) -> tuple[VersionedTask | None, datetime]:
-        """Load a task, and return it with the time for which everything is decided: the clock may be set in a moment.
-
-        Raises ClockSkewed if it does not agree with the store's.
-        """
-        before = self._engine.clock.now() if self._checks_clock else None
-        stored = self._engine.store.load(task_id)
-        now = self._engine.clock.now()
-        if before is not None and now - before > MAX_SKEW:  # a difference could hide in a read that took so long
-            before = now
-            stored = self._engine.store.load(task_id)
-            now = self._engine.clock.now()
-        if before is None or stored is None or stored.read_at is None:
-            return stored, now
-        skew = measure_skew(before, stored.read_at, now)
-        if abs(skew) > MAX_SKEW:
-            error = ClockSkewed(skew, MAX_SKEW)
-            log.error("%s", error, extra={"action": "clock_skewed", "taskId": task_id})
-            raise error
-        return stored, now
+            return Attempt(self._engine, found.stored, found.commit.effects.run)
+        return self._complete_record(dispatch, found)
 
     def _decide(
-        self, dispatch: Dispatch, token_hash: str, loaded: tuple[VersionedTask | None, datetime]
-    ) -> Commit | ClaimedRun | NotClaimed:
-        """Return what to commit for a dispatch, or its run if the claim is committed already."""
-        stored, now = loaded
-        if stored is None:
-            return NotClaimed(None, Drop("there is no such task"))
-        with limit_search(DISPATCH_STEPS):
-            if stored.task.zone_plan is not None and can_replan(stored.task):
-                stored = self._engine.replan(stored)
-            # guard: own claim
-            known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
-            if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
-                return ClaimedRun(self._engine, stored, known)
-            decision = self._decide_on(stored.task, dispatch, now, token_hash)
-            if isinstance(decision, Commit):
-                return self._to_commit(dispatch, stored, decision, now)
-            return NotClaimed(stored, decision)
+        self, stored: VersionedTask, dispatch: Dispatch, now: datetime, token_hash: str
+    ) -> Commit | Attempt | Drop | Hop:
+        """Return what to commit for a dispatch, its attempt if the claim is committed already, or why nothing is."""
+        # guard: own claim
+        known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
+        if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
+            return Attempt(self._engine, stored, known)
+        decision = self._decide_on(stored.task, dispatch, now, token_hash)
+        if not isinstance(decision, Commit):
+            return decision
+        run, reason = decision.effects.run, decision.effects.reason
+        deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
+        effects = Effects(run, reason, deliveries if run is None else deliveries + run.steps, deliveries)
+        claim: Commit | Drop | Hop = decision.having(base=stored, effects=effects)
+        for concerns, adapt in self._options.before_claim:
+            if concerns(claim):
+                claim = adapt(claim, dispatch, now)
+                if not isinstance(claim, Commit) or claim.effects.run is not run:
+                    break
+        return claim
 
     def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Commit:
         if self._holder is not None:
@@ -277,77 +231,25 @@ class Executor:
             return timedelta(0)
         return self._in_progress.time_left(dispatch, run.lease)
 
-    def _to_commit(
-        self, dispatch: Dispatch, stored: VersionedTask, decision: Commit, now: datetime
-    ) -> Commit | NotClaimed:
-        deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
-        run, reason = decision.effects.run, decision.effects.reason
-        effects = Effects(run, reason, deliveries if run is None else deliveries + run.steps, deliveries)
-        claim = decision.having(base=stored, effects=effects)
-        if run is None:
-            return self._record(dispatch, stored, claim)
-        if stored.task.has_budget and (refusal := self._engine.budgets().find_refusal(stored.task.owner)):
-            return self._pause_for_budget(stored, refusal, now, deliveries)
-        if run.lock_key is None:
-            return claim
-        acquired = self._engine.locks.acquire(claim.task, run, dispatch, now)
-        if acquired.is_acquired:
-            return claim.having(lock=acquired.lock)  # guard: stored lock
-        return NotClaimed(stored, WaitForLock(f"others hold {run.lock_key!r}"))
-
-    @staticmethod
-    def _pause_for_budget(stored: VersionedTask, reason: str, now: datetime, deliveries: int) -> Commit | NotClaimed:
-        """Return a pause in place of a start: what is due is kept, and goes on when its owner has a budget again."""
-        from cloudsched.domain.transitions.budget_pause import pause_for_budget  # noqa: PLC0415 - few starts need it
-
-        try:
-            paused = pause_for_budget(stored.task, now, reason)
-        except NotAllowed as error:  # the sweep has to make room first
-            return NotClaimed(stored, Hop(now + BUDGET_RETRY_DELAY, str(error)))
-        why = "its owner's budget is used up"
-        return paused.having(base=stored, effects=Effects(reason=why, reads=deliveries, dispatches=deliveries))
-
-    def _record(self, dispatch: Dispatch, stored: VersionedTask, record: Commit) -> Commit | NotClaimed:
-        """Return the commit of a record without a run, with the lock that it frees, or that the run has to wait on."""
-        if self._waits_for_lock(stored.task, dispatch):
-            return NotClaimed(stored, WaitForLock(f"others hold {stored.task.lock_key!r}"))
-        run = stored.task.find_run(dispatch.execution_id)
-        # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
-        if run is None or run.lock_key is None or run.lease is None:
-            return record
-        lock, grants = self._engine.locks.release(stored.task.id, run, self._engine.clock.now())
-        return record.having(lock=lock, effects=replace(record.effects, grants=grants))
-
-    def _waits_for_lock(self, task: Task, dispatch: Dispatch) -> bool:
-        """Return whether a run that left its queue for its lock has to wait on.
-
-        A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free or the run
-        has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
-        """
-        run, now = task.find_run(dispatch.execution_id), self._engine.clock.now()
-        if run is None or run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.lock_key:
-            return False
-        expiry = offer_expiry(task, run)
-        return (expiry is None or now < expiry) and self._engine.locks.wait_if_taken(task, run, now)
-
     # ── Call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, claimed_run: ClaimedRun) -> Attempt | None:
-        """Dispatch what may run concurrently, and return the attempt, or None if its lease has already expired."""
-        task, run = claimed_run.begun_task, claimed_run.run
+    def start(self, attempt: Attempt) -> bool:
+        """Dispatch what may run concurrently, and make the context. Return False if the lease has already expired."""
+        task, run = attempt.begun_task, attempt.run
         with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
-            claimed_run.sent_wakeups = self.dispatch_wakeups(claimed_run.task)
+            attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
         # guard: late start
         if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
             expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
             self._engine.sender.send(task, [expiry], now)
-            return None
-        durable_run = self._durable.create_durable_run(claimed_run)
-        claimed_run.log = found = self._engine.logs.begin(run, self._engine.clock)
+            return False
+        durable_run = self._durable.create_durable_run(attempt)
+        attempt.log = found = self._engine.logs.begin(run, self._engine.clock)
         if found is not None:
             found.is_muted = lambda: durable_run.is_replaying
-        return Attempt(claimed_run, Context(task, run, self._engine.clock, claimed_run.renew, durable_run))
+        attempt.context = Context(task, run, self._engine.clock, attempt.renew, durable_run)
+        return True
 
     def invoke(self, attempt: Attempt) -> AttemptReport:
         """Call the handler in this thread, and return a report of how the attempt ended."""
@@ -355,81 +257,97 @@ class Executor:
 
     def plan_call(self, attempt: Attempt) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
-        task, run = attempt.claimed_run.begun_task, attempt.claimed_run.run
+        task, run = attempt.begun_task, attempt.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
-        lines = attempt.claimed_run.log
+        lines = attempt.log
         with span, AttemptLines(task, run.execution_id, run.attempt, lines if isinstance(lines, AttemptLog) else None):
-            return (yield from call_handler(self._engine.registry, attempt.context, attempt.claimed_run.task.handler))
+            return (yield from call_handler(self._engine.registry, attempt.context, attempt.task.handler))
 
     # ── Decide and commit ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def decide(self, attempt: Attempt, report: AttemptReport) -> AttemptEnd:
-        """Return how the attempt ends, on whatever version of its task the commit finds."""
-        journal = attempt.context.durable_run.entries_or_none
-        return AttemptEnd(self._engine, self._child_tasks, self._deliveries, attempt.claimed_run.run, report, journal)
-
-    def decide_by_report(self, claimed_run: ClaimedRun, report: AttemptReport) -> AttemptEnd:
-        """Return how an attempt ends that another process has run, and reports."""
-        return AttemptEnd(self._engine, self._child_tasks, self._deliveries, claimed_run.run, report)
-
-    def commit(self, claimed_run: ClaimedRun, end: AttemptEnd) -> Procedure[Committed | None]:
+    def commit(self, attempt: Attempt, report: AttemptReport) -> Procedure[Committed | None]:
         """Commit how an attempt ended. Return None if the lease was lost before.
 
         If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
         and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
         the attempt is recorded as a failure.
         """
+        journal = attempt.context.durable_run.entries_or_none
         try:
             try:
-                return (yield from claimed_run.finish(end.decide))
+                return (yield from self.commit_report(attempt, report, journal))
             except InvalidInput as error:
-                return (yield from claimed_run.finish(end.to_failure(error, claimed_run.task.id).decide))
+                return (yield from self.commit_report(attempt, _to_failure(report, error, attempt), journal))
         except BlobsUnavailable as error:
-            return (yield from claimed_run.finish(end.to_suspension(error).decide))
+            until = self._engine.clock.now() + OUTAGE_PAUSE
+            later = replace(report, outcome=Suspend(str(error), until), error=None)
+            return (yield from self.commit_report(attempt, later, journal))
+
+    def commit_report(
+        self, attempt: Attempt, report: AttemptReport, journal: Sequence[JournalEntry] | None = None
+    ) -> Procedure[Committed | None]:
+        """Commit a report as it is. Raises what `commit` makes a failure or a suspension of."""
+        return attempt.finish(partial(self._decide_end, AttemptEnd(attempt.run, report, journal)))
+
+    def _decide_end(self, end: AttemptEnd, task: Task, base: VersionedTask) -> Commit | None:
+        """Return what to commit, or None if the lease is no longer held. It is called again after a conflict."""
+        report, run, now = end.report, task.find_run(end.run.execution_id), self._engine.clock.now()
+        if run is None or end.run.lease is None:
+            return None
+        suspends = isinstance(report.outcome, Suspend) and run.call_finished_while_running
+        calls = self._find_calls_in_progress(task, run, report) if suspends else ()
+        commit = on_outcome(
+            task,
+            run.execution_id,
+            end.run.lease.token_hash,
+            report,
+            now,
+            self._engine.random,
+            calls_in_progress=calls,
+        )
+        if commit is None:
+            return None
+        journals = {} if end.journal is None else {run.execution_id: end.journal}
+        effects = Effects(reads=0, journals=journals, has_calls_in_progress=bool(calls))
+        commit = commit.having(base=base, effects=effects)
+        for concerns, add in self._options.on_outcome:
+            if concerns(commit):
+                commit = add(commit, end, now)
+        end.is_repeat = True  # if it is called again
+        return commit
+
+    def _find_calls_in_progress(self, task: Task, run: Run, report: AttemptReport) -> Collection[int]:
+        """Return which awaited calls are known to be in progress, if one ended while the handler ran."""
+        outcome = report.outcome
+        if isinstance(outcome, Suspend) and outcome.calls:
+            with suppress(StoreUnavailable):
+                return self.child_tasks.calls_in_progress(task.id, run.execution_id, outcome.calls)
+        return ()
 
     # ── Dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
+    def dispatch(self, attempt: Attempt, committed: Committed | None) -> None:
         """Dispatch what follows an attempt. `committed` is None if the lease was lost. Raises QueueUnavailable."""
-        run = claimed_run.run
+        now = self._engine.clock.now()
         if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
-            self.dispatch_wakeups(claimed_run.task)
-            if run.lock_key is not None:
-                self._engine.locks.cancel(run.lock_key, claimed_run.task.id, run.execution_id, self._engine.clock.now())
-            self.notify_parent(claimed_run.task)
+            self.dispatch_wakeups(attempt.task)
+            for _, complete in self._options.on_lost:
+                complete(attempt.task, attempt.run, now)
+            self.child_tasks.notify_family(attempt.task)
             return
-        commit, task = committed.commit, committed.stored.task
-        if commit.effects.has_calls_in_progress:
-            self._child_tasks.recheck_awaited_calls(task, run.execution_id)
-        if commit.others:
-            self._dispatch_others(commit.others)
-        self.dispatch_wakeups(task, already_sent=claimed_run.sent_wakeups)  # guard: next dispatch
-        if commit.effects.grants is not NO_GRANTS:
-            self._engine.locks.notify(commit.effects.grants, self._engine.clock.now())
-        self.notify_parent(task)
+        task = committed.stored.task
+        if committed.commit.effects.has_calls_in_progress:
+            self.child_tasks.recheck_awaited_calls(task, attempt.run.execution_id)
+        self.dispatch_wakeups(task, already_sent=attempt.sent_wakeups)  # guard: next dispatch
+        self._dispatch_options(committed, now)
+        self.child_tasks.notify_family(task)
 
-    def _dispatch_others(self, writes: Sequence[TaskWrite]) -> None:
-        """Send the dispatches of the follow-ups and deliveries of a success. The sweep sends those that fail."""
-        for each in writes:
-            had_turn = each.base is not None and any(run.lock_turn_until for run in each.base.task.runs)
-            try:
-                self.dispatch_wakeups(each.task)
-            except QueueUnavailable as error:
-                log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
-                self._engine.committer.defer(each.task.id, self._engine.clock.now())
-            with suppress(StoreUnavailable, QueueUnavailable):
-                if each.base is not None and had_turn and each.base.task.revision != each.task.revision:
-                    self._engine.locks.cancel_task(each.base.task, self._engine.clock.now())  # as in `Scheduler`
-                self.notify_parent(each.task)
-
-    def notify_parent(self, task: Task) -> None:
-        """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""
-        if task.parent is not None:
-            self._child_tasks.notify_parent(task)
-        if task.status is TaskStatus.CANCELLED and task.deferred:
-            self._child_tasks.cancel_descendants(task)
+    def _dispatch_options(self, committed: Committed, now: datetime) -> None:
+        for concerns, send in self._options.on_dispatch:
+            if concerns(committed.commit):
+                send(committed, now)
 
     def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> tuple[WakeUp, ...]:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
@@ -446,143 +364,46 @@ class Executor:
 
     # ── What runs nothing ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _pass_over(
-        self, dispatch: Dispatch, stored: VersionedTask | None, decision: Drop | Hop | WaitForLock
-    ) -> DeliveryResult:
-        if stored is None:
-            if dispatch.lock_key:
-                waiting = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
-                self._engine.locks.cancel(*waiting, self._engine.clock.now())
-            return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
-        match decision:
-            case Drop(reason):
-                self._repair_after_drop(dispatch, stored.task)
-                return DeliveryResult(DeliveryAction.DROPPED, reason)
-            case Hop(until, reason):
-                # guard: early dispatch
-                self._engine.sender.send_hop(stored.task, dispatch, until, self._engine.clock.now())
-                return DeliveryResult(DeliveryAction.HOPPED, f"{reason}; until {until.isoformat()}")
-            case WaitForLock(reason):
-                return DeliveryResult(DeliveryAction.WAITING, reason)
-            case unknown:
-                assert_never(unknown)
+    def _pass_over(self, dispatch: Dispatch, task: Task | None, decision: Drop | Hop) -> DeliveryResult:
+        now = self._engine.clock.now()
+        if isinstance(decision, Hop) and task is not None:
+            # guard: early dispatch
+            self._engine.sender.send_hop(task, dispatch, decision.until, now)
+            return DeliveryResult(DeliveryAction.HOPPED, f"{decision.reason}; until {decision.until.isoformat()}")
+        if isinstance(decision, Drop) and decision.waits:
+            return DeliveryResult(DeliveryAction.WAITING, decision.reason)
+        if task is not None:  # complete what a crash after the last commit may have left undone
+            if dispatch.revision == task.revision:  # guard: unsent dispatch
+                self.dispatch_wakeups(task)
+            self.child_tasks.notify_family(task)
+        self._drop_options(dispatch, task, now)
+        return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
 
-    def _complete_record(self, dispatch: Dispatch, task: Task, commit: Commit) -> DeliveryResult:
-        self._engine.locks.notify(commit.effects.grants, self._engine.clock.now())
+    def _complete_record(self, dispatch: Dispatch, committed: Committed) -> DeliveryResult:
+        task, now = committed.stored.task, self._engine.clock.now()
+        self._dispatch_options(committed, now)
         self.dispatch_wakeups(task)
-        self.notify_parent(task)
-        self._release_stale_lock(dispatch, task)
-        return DeliveryResult(DeliveryAction.RECORDED, commit.effects.reason)
+        self.child_tasks.notify_family(task)
+        self._drop_options(dispatch, task, now)
+        return DeliveryResult(DeliveryAction.RECORDED, committed.commit.effects.reason)
 
-    def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
-        """Complete what a crash after the last commit may have left undone, for a dispatch that is dropped."""
-        if dispatch.revision == task.revision:  # guard: unsent dispatch
-            self.dispatch_wakeups(task)
-        self.notify_parent(task)
-        self._release_stale_lock(dispatch, task)
-
-    def _release_stale_lock(self, dispatch: Dispatch, task: Task) -> None:
-        """Stop waiting for a lock that the execution no longer needs. Requeue its worker group if no worker came."""
-        run, now = task.find_run(dispatch.execution_id), self._engine.clock.now()
-        if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
-            identity = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
-            self._engine.locks.cancel(*identity, now, revision=dispatch.revision)
-        if task.is_active and run is not None and run.waiting_for is not None:
-            if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
-                self._engine.locks.cancel_group(task, now)
-            return
-        lock_key = task.scoped_lock_key
-        if lock_key is not None and not any(
-            wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
-        ):
-            self._engine.locks.cancel(lock_key, task.id, dispatch.execution_id, now)
+    def _drop_options(self, dispatch: Dispatch, task: Task | None, now: datetime) -> None:
+        for _, complete in self._options.on_drop:
+            complete(dispatch, task, now)
 
 
-class AttemptEnd:
-    """The end of one attempt, decided on whatever version of its task is read."""
+def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:
+    """Return the report as a failure, since a follow-up or the outcome was refused, which would happen every time.
 
-    def __init__(
-        self,
-        engine: EngineContext,
-        child_tasks: ChildTasks,
-        deliveries: DeliveryPlanner,
-        run: Run,
-        report: AttemptReport,
-        journal: Sequence[JournalEntry] | None = None,
-    ) -> None:
-        self._engine, self._child_tasks, self._deliveries = engine, child_tasks, deliveries
-        self._run = run
-        self.report = report
-        self._journal = journal
-        self._follow_ups: FollowUps | None = None
-        self._has_decided = False
-
-    def decide(self, task: Task, base: VersionedTask) -> Commit | None:
-        """Return what to commit, or None if the lease is no longer held.
-
-        The first call takes all tasks that it creates to be new. A further call means a conflict, and reads them.
-        Raises InvalidInput.
-        """
-        engine, report, run = self._engine, self.report, task.find_run(self._run.execution_id)
-        is_repeat, self._has_decided = self._has_decided, True
-        if run is None or self._run.lease is None:
-            return None
-        if isinstance(report.outcome, Done) and report.outcome.then:
-            if self._follow_ups is None:
-                children, drafts = self._child_tasks, report.outcome.then
-                self._follow_ups = plan_follow_ups(engine, children, task, self._run, drafts)
-            elif is_repeat:
-                self._follow_ups.reload()
-        now, suspends = engine.clock.now(), isinstance(report.outcome, Suspend) and run.call_finished_while_running
-        calls = self._find_calls_in_progress(task, run) if suspends else ()
-        transition = on_outcome(
-            task, run.execution_id, self._run.lease.token_hash, report, now, engine.random, calls_in_progress=calls
-        )
-        if transition is None:
-            return None
-        writes: tuple[TaskWrite, ...] = ()
-        if self._follow_ups is not None:
-            transition, writes = self._follow_ups.apply(transition, run, now)
-        deliveries = self._deliveries
-        if task.delivery_channels or task.on_completion is not None:
-            writes += deliveries.plan(task, run, report, now, records=transition.executions, is_repeat=is_repeat)
-        delivered = None if task.delivery is None else deliveries.mark(task.delivery, report, is_repeat=is_repeat)
-        holds_lock = self._run.lock_key is not None
-        lock, grants = engine.locks.release(task.id, self._run, now) if holds_lock else (None, NO_GRANTS)
-        journals = {} if self._journal is None else {run.execution_id: self._journal}
-        effects = Effects(reads=0, grants=grants, journals=journals, has_calls_in_progress=bool(calls))
-        return transition.having(base=base, lock=lock, others=writes, delivered=delivered, effects=effects)
-
-    def _find_calls_in_progress(self, task: Task, run: Run) -> Collection[int]:
-        """Return which awaited calls are known to be in progress, if one ended while the handler ran."""
-        outcome = self.report.outcome
-        if isinstance(outcome, Suspend) and outcome.calls:
-            with suppress(StoreUnavailable):
-                return self._child_tasks.calls_in_progress(task.id, run.execution_id, outcome.calls)
-        return ()
-
-    def to_failure(self, error: InvalidInput, task_id: str) -> AttemptEnd:
-        """Return the end as a failure, since a follow-up or the outcome was refused, which would happen every time.
-
-        It is without notices and progress, which may have been too large.
-        """
-        ids = {"taskId": task_id, "executionId": self._run.execution_id}
-        log.error("The result was rejected", exc_info=error, extra={"action": "result_rejected", **ids})
-        outcome = self.report.outcome
-        is_refused = isinstance(outcome, Done) and outcome.then != () and error.field.startswith("then.")
-        what = (
-            "Its follow-ups are refused" if is_refused else f"The store rejected the outcome {type(outcome).__name__}"
-        )
-        failure = Fail(truncate_text(f"{what}: {error}"))
-        return self._with_report(replace(self.report, outcome=failure, error=None, notices=(), progress=()))
-
-    def to_suspension(self, error: BlobsUnavailable) -> AttemptEnd:
-        """Return the end as a suspension until later, since the blob store has no room for the steps now."""
-        outcome = Suspend(str(error), self._engine.clock.now() + OUTAGE_PAUSE)
-        return self._with_report(replace(self.report, outcome=outcome, error=None))
-
-    def _with_report(self, report: AttemptReport) -> AttemptEnd:
-        return AttemptEnd(self._engine, self._child_tasks, self._deliveries, self._run, report, self._journal)
+    It is without notices and progress, which may have been too large.
+    """
+    ids = {"taskId": attempt.task.id, "executionId": attempt.run.execution_id}
+    log.error("The result was rejected", exc_info=error, extra={"action": "result_rejected", **ids})
+    outcome = report.outcome
+    is_refused = isinstance(outcome, Done) and outcome.then != () and error.field.startswith("then.")
+    what = "Its follow-ups are refused" if is_refused else f"The store rejected the outcome {type(outcome).__name__}"
+    failure = Fail(truncate_text(f"{what}: {error}"))
+    return replace(report, outcome=failure, error=None, notices=(), progress=())
 
 
 def _report_stuck(task: Task, dispatch: Dispatch, now: datetime) -> None:

@@ -22,9 +22,9 @@ from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle
 from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
 from cloudsched.engine.durable.user_calls import SyncCall, UserCall
-from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.handlers.context import MAX_TEXT, Context
 from cloudsched.engine.handlers.signature import Dependencies
+from cloudsched.engine.options.follow_ups import parse_follow_ups
 from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:

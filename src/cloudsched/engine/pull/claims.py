@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.transitions.outcome import Done
-from cloudsched.engine.execution.claimed_run import ClaimedRun
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.handlers.context import LeaseRenewal
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.execution.executor import Attempt, Executor
+    from cloudsched.engine.execution.executor import Executor
     from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,8 @@ class WorkerClaims:
     def start(self, claim: WorkerClaim) -> Attempt | None:
         """Return a claimed run, ready for its handler to be called, None if its lease has already expired."""
         with self._defer_dispatch_on_outage(claim.stored.task.id):
-            return self._executor.start(ClaimedRun(self._engine, claim.stored, claim.run))
+            attempt = Attempt(self._engine, claim.stored, claim.run)
+            return attempt if self._executor.start(attempt) else None
         return None
 
     def finish(self, attempt: Attempt, report: AttemptReport) -> Task | None:
@@ -68,18 +69,16 @@ class WorkerClaims:
 
         After StoreUnavailable, repeating the call is safe.
         """
-        claimed_run, run = attempt.claimed_run, attempt.claimed_run.run
-        end = self._executor.decide(attempt, report)
-        committed = run_procedure(self._executor.commit(claimed_run, end))
-        self._dispatch(claimed_run, committed)
+        run, committed = attempt.run, run_procedure(self._executor.commit(attempt, report))
+        self._dispatch(attempt, committed)
         if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
-                return self._replay_of_finished(claimed_run.task, run.execution_id, run.lease.token_hash)
+                return self._replay_of_finished(attempt.task, run.execution_id, run.lease.token_hash)
         return None if committed is None else committed.stored.task
 
     def release(self, attempt: Attempt, reason: str) -> Task | None:
         """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
-        return self._release(attempt.claimed_run, attempt.context.progress_notes, reason)
+        return self._release(attempt, attempt.context.progress_notes, reason)
 
     # ── Claims of other processes, by their lease token ──────────────────────────────────────────────────────────
 
@@ -98,7 +97,7 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token, is_end=False)
         if run is None:
             return LeaseRenewal(None, is_cancelled=True)
-        return self._claimed_run(stored, run, logged).renew(run.progress if progress is None else progress)
+        return self._attempt(stored, run, logged).renew(run.progress if progress is None else progress)
 
     def finish_by_token(
         self, task_id: str, execution_id: str, lease_token: str, report: AttemptReport, logged: RunLog | None = None
@@ -115,13 +114,12 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
-        claimed_run = self._claimed_run(stored, run, logged)
+        attempt = self._attempt(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
-        end = self._executor.decide_by_report(claimed_run, report)
-        committed = run_procedure(claimed_run.finish(end.decide))
-        self._dispatch(claimed_run, committed)
+        committed = run_procedure(self._executor.commit_report(attempt, report))
+        self._dispatch(attempt, committed)
         if committed is None:
-            return self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
+            return self._replay_of_finished(attempt.task, execution_id, lease_fingerprint(lease_token))
         return committed.stored.task
 
     def release_by_token(
@@ -140,16 +138,16 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
-        claimed_run = self._claimed_run(stored, run, logged)
-        released = self._release(claimed_run, run.progress if progress is None else progress, reason)
-        return released or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
+        attempt = self._attempt(stored, run, logged)
+        released = self._release(attempt, run.progress if progress is None else progress, reason)
+        return released or self._replay_of_finished(attempt.task, execution_id, lease_fingerprint(lease_token))
 
-    def _claimed_run(self, stored: VersionedTask, run: Run, logged: RunLog | None) -> ClaimedRun:
+    def _attempt(self, stored: VersionedTask, run: Run, logged: RunLog | None) -> Attempt:
         """Return the claim, with what its own worker has logged: others, who may only end it, add nothing to that."""
-        claimed_run = ClaimedRun(self._engine, stored, run)
+        attempt = Attempt(self._engine, stored, run)
         if run.lease is not None and run.lease.claimed_by == self._caller.subject:
-            claimed_run.log = self._engine.logs.accept(run, logged, self._engine.clock.now())
-        return claimed_run
+            attempt.log = self._engine.logs.accept(run, logged, self._engine.clock.now())
+        return attempt
 
     def _load_claim(
         self, task_id: str, execution_id: str, lease_token: str, *, is_end: bool = True
@@ -196,19 +194,19 @@ class WorkerClaims:
             self._executor.dispatch_wakeups(task)
             if run is None and task.scoped_lock_key is not None:  # it may have died before it notified the next run
                 self._engine.locks.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
-            self._executor.notify_parent(task)
+            self._executor.child_tasks.notify_family(task)
         return task
 
-    def _release(self, claimed_run: ClaimedRun, progress: Sequence[ProgressNote], reason: str) -> Task | None:
-        released = claimed_run.release(progress, reason, self._caller.subject)
+    def _release(self, attempt: Attempt, progress: Sequence[ProgressNote], reason: str) -> Task | None:
+        released = attempt.release(progress, reason, self._caller.subject)
         if released is None:
             return None
-        self._dispatch(claimed_run, released)
+        self._dispatch(attempt, released)
         return released.stored.task
 
-    def _dispatch(self, claimed_run: ClaimedRun, committed: Committed | None) -> None:
-        with self._defer_dispatch_on_outage(claimed_run.task.id):
-            self._executor.dispatch(claimed_run, committed)
+    def _dispatch(self, attempt: Attempt, committed: Committed | None) -> None:
+        with self._defer_dispatch_on_outage(attempt.task.id):
+            self._executor.dispatch(attempt, committed)
 
     @contextmanager
     def _defer_dispatch_on_outage(self, task_id: str) -> Iterator[None]:

@@ -110,7 +110,7 @@ def make_dry_scheduler(engine: EngineContext) -> Scheduler:
     dry = replace(
         engine,
         store=store,
-        committer=_DryCommitter(store, engine.archive),
+        committer=_DryCommitter(store),
         sender=cast("Any", _Silent()),
         locks=cast("Any", _Silent()),
     )

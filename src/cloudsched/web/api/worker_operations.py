@@ -16,10 +16,10 @@ from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogL
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-from cloudsched.engine.execution.failure_hooks import describe_failed, failure_hook
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.handlers.user_access import may_user_report, require_user_queue
+from cloudsched.engine.options.failure_hooks import describe_failed, failure_hook
 from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim, WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies

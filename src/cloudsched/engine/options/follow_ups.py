@@ -21,7 +21,9 @@ from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import apply_edit, new_task
+from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.handlers.validation import validate_draft
+from cloudsched.engine.state.options import AttemptEnd, Option
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed
 
@@ -56,9 +58,32 @@ def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
     return drafts
 
 
-def plan_follow_ups(
+class FollowUps(Option):
+    """Creates the follow-ups of a success in the commit that records it."""
+
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+        self._engine = engine
+        self._child_tasks = child_tasks
+
+    def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+        """Return the commit with the follow-ups. Raises InvalidInput if one of them is refused."""
+        outcome = end.report.outcome
+        if not isinstance(outcome, Done) or not outcome.then:
+            return commit
+        assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
+        task, planned = commit.base.task, end.notes.get(FollowUps)
+        if planned is None:
+            planned = _plan(self._engine, self._child_tasks, task, end.run, outcome.then)
+            end.notes[FollowUps] = planned
+        elif end.is_repeat:
+            planned.reload()
+        changed, writes = planned.apply(commit, task.find_run(end.run.execution_id), now)
+        return changed.having(others=(*changed.others, *writes))
+
+
+def _plan(
     engine: EngineContext, child_tasks: ChildTasks, task: Task, run: Run, drafts: Sequence[TaskDraft]
-) -> FollowUps:
+) -> PlannedTasks:
     """Return an execution's follow-ups, checked like tasks that the app's own code creates. Raises InvalidInput."""
     planned = dict[str, TaskDraft]()
     for number, draft in enumerate(drafts):
@@ -76,10 +101,10 @@ def plan_follow_ups(
         if task_id in planned:
             raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")
         planned[task_id] = valid.model_copy(update={"id": task_id})
-    return FollowUps(tuple(planned.values()), engine, child_tasks)
+    return PlannedTasks(tuple(planned.values()), engine, child_tasks)
 
 
-class FollowUps:
+class PlannedTasks:
     """The follow-ups of one execution, on their way into its last commit.
 
     At first each is taken to be new, so that the usual case reads nothing. After a conflict they are read.

@@ -12,7 +12,7 @@ from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
-from cloudsched.engine.handlers.context import LeaseRenewal
+from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.state.attempt_log import AttemptLog
 from cloudsched.errors import QueueUnavailable
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
 
 
-class ClaimedRun:
-    """A claimed run, with the last known state of its task, on which its changes are committed."""
+class Attempt:
+    """A claimed run on its way through the pipeline, with the last known state of its task, which it commits on."""
+
+    context: Context
+    """What its handler gets. `Executor.start` makes it."""
 
     def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run) -> None:
         if run.lease is None:

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.engine.durable.suspend import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
+from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.handlers.registry import Registry
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_S = ExecutionStatus
+
+
+class FailureHooks(Option):
+    """Calls the hooks of the executions that a commit ends as failed."""
+
+    concerns = attrgetter("executions")
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[Callable[[], None]]:
+        """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was."""
+        return [
+            partial(run_failure_hooks, self._registry, before if each.status is _S.TIMED_OUT else commit.task, each)
+            for each in commit.executions
+            if each.status in FAILURE_STATUSES and each.status.is_final
+        ]
 
 
 class AsyncHookDue(BaseException):

@@ -1,0 +1,44 @@
+"""The budget of a task's owner: nothing starts while it is used up."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.transitions.claim import Drop, Hop
+from cloudsched.domain.transitions.commit import Commit, Effects
+from cloudsched.engine.state.options import Option
+from cloudsched.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from cloudsched.domain.transitions.planning import Dispatch
+    from cloudsched.engine.engine_context import EngineContext
+
+RETRY_DELAY = timedelta(minutes=5)
+"""The wait of a start whose owner's budget is used up, if its task cannot be paused now."""
+
+
+class OwnerBudget(Option):
+    """Pauses a task in place of a start: what is due is kept, and goes on when its owner has a budget again."""
+
+    concerns = attrgetter("task.has_budget")
+
+    def __init__(self, engine: EngineContext) -> None:
+        self._engine = engine
+
+    def before_claim(self, claim: Commit, _dispatch: Dispatch, now: datetime) -> Commit | Drop | Hop:
+        """Return the pause if the run may not start."""
+        assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
+        task, effects = claim.base.task, claim.effects
+        if effects.run is None or not (refusal := self._engine.budgets().find_refusal(task.owner)):
+            return claim
+        from cloudsched.domain.transitions.budget_pause import pause_for_budget  # noqa: PLC0415 - few starts need it
+
+        try:
+            paused = pause_for_budget(task, now, refusal)
+        except NotAllowed as error:  # the sweep has to make room first
+            return Hop(now + RETRY_DELAY, str(error))
+        why = "its owner's budget is used up"
+        spent = Effects(reason=why, reads=effects.dispatches, dispatches=effects.dispatches)
+        return paused.having(base=claim.base, effects=spent)

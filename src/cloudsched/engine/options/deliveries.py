@@ -1,0 +1,80 @@
+"""Create deliveries in the commit that ends an attempt, and record their arrival in their own last commit."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.delivery import CALLBACKS, Delivery
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite
+from cloudsched.domain.transitions.outcome import Done
+from cloudsched.engine.state.options import AttemptEnd, Option
+
+if TYPE_CHECKING:
+    from cloudsched.domain.transitions.deliveries import DeliveryMaker
+    from cloudsched.engine.ports.store import Store
+
+_PURPOSE = b"cloudsched message v1\n"
+
+
+class Deliveries(Option):
+    """Delivers the result of an attempt, and notes that all deliveries of an execution have arrived."""
+
+    def __init__(self, store: Store, maker: DeliveryMaker) -> None:
+        self._store = store
+        self._maker = maker
+
+    def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+        """Return the commit with the deliveries that it creates, or with the mark that its own delivery has arrived.
+
+        At first each is taken to be new, so that nothing is read. If a commit has conflicted, those that exist are left
+        alone: an execution that is run again, by a backfill say, is not delivered again.
+        """
+        assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
+        task, report = commit.base.task, end.report
+        if task.delivery is not None:
+            commit = commit.having(delivered=self._mark(task.delivery, end))
+        run = task.find_run(end.run.execution_id)
+        if run is None or not (task.delivery_channels or task.on_completion is not None):
+            return commit
+        statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
+        planned = self._maker.make_all(task, run, report, now, next(statuses, None))
+        writes = write_new(self._store, planned) if end.is_repeat else tuple(TaskWrite(each) for each in planned)
+        return commit.having(others=(*commit.others, *writes))
+
+    def _mark(self, delivery: Delivery, end: AttemptEnd) -> DeliveryMark | None:
+        """Return the effect of the end of a delivery's attempt on its execution. Most have none, and return None.
+
+        Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
+        the same time conflict, and one of them decides again. After a conflict the record may have been removed.
+        """
+        if delivery.channel in CALLBACKS or not isinstance(end.report.outcome, Done):
+            return None
+        if end.is_repeat and self._store.load_execution(delivery.task_id, delivery.execution_id) is None:
+            return None
+        others = self._store.load_many(delivery.siblings) if delivery.siblings else ()
+        unfinished = tuple(each for each in others if not each.task.has_ended)
+        succeeded = [each for each in others if each.task.status is TaskStatus.COMPLETED]
+        if not unfinished and len(succeeded) < len(delivery.siblings):
+            return None  # another one has failed or was suppressed: not all of them arrive
+        return DeliveryMark(delivery.task_id, delivery.execution_id, unfinished)
+
+
+def write_new(store: Store, planned: Sequence[Task]) -> tuple[TaskWrite, ...]:
+    """Return the writes of those deliveries that do not exist yet. One document is read for each."""
+    existing = {each.task.id for each in store.load_many([each.id for each in planned])} if planned else ()
+    return tuple(TaskWrite(each) for each in planned if each.id not in existing)
+
+
+def make_message_name(secret: str, text: str) -> str:
+    """Return the name of a message, which nobody else can guess.
+
+    A name is stored with its delivery, so that a new secret changes none.
+    """
+    digest = hmac.new(secret.encode(), _PURPOSE + text.encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest[:24]).decode()

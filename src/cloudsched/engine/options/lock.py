@@ -1,0 +1,99 @@
+"""The lock of a task: its runs wait in line for the tasks that have the same key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.transitions.claim import Drop, Hop, missed_lock_turn
+from cloudsched.domain.transitions.offers import offer_expiry
+from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.engine.state.options import AttemptEnd, Option
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.commit import Commit, Committed
+    from cloudsched.domain.transitions.planning import Dispatch
+    from cloudsched.engine.state.locks import Locks
+
+
+class HeldLock(Option):
+    """Acquires the lock with a claim, and releases it with the end of the attempt."""
+
+    def __init__(self, locks: Locks) -> None:
+        self._locks = locks
+
+    def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime) -> Commit | Drop | Hop:
+        """Return the claim with the lock. Without a run, return it with the lock that the record frees."""
+        run = claim.effects.run
+        if run is None:
+            return self._record(claim, dispatch, now)
+        if run.lock_key is None:
+            return claim
+        acquired = self._locks.acquire(claim.task, run, dispatch, now)
+        if acquired.is_acquired:
+            return claim.having(lock=acquired.lock)  # guard: stored lock
+        return Drop(f"others hold {run.lock_key!r}", waits=True)  # releasing it dispatches the run again
+
+    def _record(self, record: Commit, dispatch: Dispatch, now: datetime) -> Commit | Drop:
+        assert record.base is not None  # noqa: S101 - it is of a task that was read
+        task = record.base.task
+        run = task.find_run(dispatch.execution_id)
+        if run is None:
+            return record
+        if self._waits_on(task, run, dispatch, now):
+            return Drop(f"others hold {task.lock_key!r}", waits=True)
+        # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
+        if run.lock_key is None or run.lease is None:
+            return record
+        return self._release(record, run, now)
+
+    def _waits_on(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> bool:
+        """Return whether a run that left its queue for its lock has to wait on.
+
+        A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free or the run
+        has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
+        """
+        if run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.lock_key:
+            return False
+        expiry = offer_expiry(task, run)
+        return (expiry is None or now < expiry) and self._locks.wait_if_taken(task, run, now)
+
+    def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+        """Return the commit with the lock released."""
+        return commit if end.run.lock_key is None else self._release(commit, end.run, now)
+
+    def _release(self, commit: Commit, run: Run, now: datetime) -> Commit:
+        lock, grants = self._locks.release(commit.task.id, run, now)
+        return commit.having(lock=lock, effects=replace(commit.effects, grants=grants))
+
+    def on_dispatch(self, committed: Committed, now: datetime) -> None:
+        """Notify the waiters that the commit grants the lock."""
+        if committed.commit.effects.grants.key:
+            self._locks.notify(committed.commit.effects.grants, now)
+
+    def on_lost(self, task: Task, run: Run, now: datetime) -> None:
+        """Release what the run may still hold."""
+        if run.lock_key is not None:
+            self._locks.cancel(run.lock_key, task.id, run.execution_id, now)
+
+    def on_drop(self, dispatch: Dispatch, task: Task | None, now: datetime) -> None:
+        """Stop waiting for a lock that the execution no longer needs. Requeue its worker group if no worker came."""
+        waiting = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
+        if task is None:
+            if dispatch.lock_key:
+                self._locks.cancel(*waiting, now)
+            return
+        run, lock_key = task.find_run(dispatch.execution_id), task.scoped_lock_key
+        if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (lock_key, task.revision):
+            self._locks.cancel(*waiting, now, revision=dispatch.revision)
+        if task.is_active and run is not None and run.waiting_for is not None:
+            if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
+                self._locks.cancel_group(task, now)
+        elif lock_key is not None and all(
+            each.execution_id != dispatch.execution_id for each in executor_wakeups(task)
+        ):
+            self._locks.cancel(lock_key, task.id, dispatch.execution_id, now)

@@ -1,0 +1,46 @@
+"""Tasks that a commit creates or changes beside its own: follow-ups and deliveries. They are dispatched after it."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.engine.state.options import Option
+from cloudsched.errors import QueueUnavailable, StoreUnavailable
+
+if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import Committed
+    from cloudsched.engine.child_tasks import ChildTasks
+    from cloudsched.engine.engine_context import EngineContext
+
+log = logging.getLogger(__name__)
+
+
+class OtherTasks(Option):
+    """Sends the dispatches of the other tasks of a commit. The sweep sends those that the queue does not take."""
+
+    concerns = attrgetter("others")
+
+    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+        self._engine = engine
+        self._child_tasks = child_tasks
+
+    def after_commit(self, committed: Committed) -> None:
+        """Send them."""
+        engine, now = self._engine, self._engine.clock.now()
+        for each in committed.commit.others:
+            try:
+                engine.sender.send(each.task, executor_wakeups(each.task), now)
+            except QueueUnavailable as error:
+                log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
+                engine.committer.defer(each.task.id, now)
+            if each.base is None:
+                continue
+            base, had_turn = each.base.task, any(run.lock_turn_until for run in each.base.task.runs)
+            with suppress(StoreUnavailable, QueueUnavailable):
+                if had_turn and base.revision != each.task.revision:
+                    engine.locks.cancel_task(base, now)  # as in `Scheduler`
+                self._child_tasks.notify_family(each.task)

@@ -1,0 +1,50 @@
+"""Pings: a URL of the task's owner is called when an execution begins, and when it ends."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.delivery import PingEvent
+from cloudsched.domain.transitions.deliveries import DeliveryMaker, find_ping_event
+from cloudsched.engine.options.deliveries import write_new
+from cloudsched.engine.state.options import Option
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.commit import Commit
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
+
+
+class Pings(Option):
+    """Creates the pings of the executions that begin and end with a commit, each once."""
+
+    concerns = attrgetter("task.ping")
+
+    def __init__(self, store: Store, clock: Clock, maker: DeliveryMaker) -> None:
+        self._store = store
+        self._clock = clock
+        self._maker = maker
+
+    def before_commit(self, commit: Commit, before: Task) -> Commit:
+        """Return the commit with the pings. Only a task with a ping costs reads, one for each."""
+        after = commit.task
+        if after.deleted_at is not None:
+            return commit
+        final = [each for each in commit.executions if each.status.is_final]
+        ended = [(each.id, find_ping_event(each.status), each.defined_by) for each in final]
+        begun = [each for each in after.runs if _begins(before, each)]
+        events = [*ended, *((each.execution_id, PingEvent.START, after.find_author(each)) for each in begun)]
+        make, now = self._maker.make_ping, self._clock.now()
+        pings = [make(after, key, event, now, author) for key, event, author in events if event is not None]
+        planned = [each for each in pings if each is not None]
+        return commit.having(others=(*commit.others, *write_new(self._store, planned)))
+
+
+def _begins(before: Task, run: Run) -> bool:
+    if run.lease is None or run.attempt > 1 or run.suspension_count:
+        return False
+    known = before.find_run(run.execution_id)
+    return known is None or known.lease is None

@@ -1,0 +1,41 @@
+"""Cost accounting: each commit counts in its task what it reads, writes and dispatches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.usage import add_usage
+from cloudsched.engine.state.options import Option
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.commit import Commit
+
+
+class Usage(Option):
+    """Counts the costs of a commit in its task. New tasks count for themselves.
+
+    A claim by a dispatch is counted by the commit that ends its lease, so that a claim alone need not write the sums.
+    """
+
+    def before_commit(self, commit: Commit, before: Task) -> Commit:
+        """Return the commit with its costs."""
+        task = commit.task
+        writes, deletes = commit.count_writes(new_tasks=False)
+        was_leased, is_leased = (
+            sum([run.lease is not None and run.lease.worker is None for run in each.runs]) for each in (before, task)
+        )
+        claims = was_leased - is_leased
+        used: dict[str, float] = {
+            "reads": commit.effects.reads + (commit.lock is not None) + claims,
+            "writes": writes + claims,
+            "deletes": deletes + sum([each.size for each in commit.archived]),
+            "dispatches": commit.effects.dispatches + claims,
+        }
+        if ended := sum([each.status.is_final and each.started_at is not None for each in commit.executions]):
+            estimated = {"queries": before.query_per_execution, "tokens": before.tokens_per_execution}
+            used |= {"executions": ended, **{f"estimated_{name}": ended * each for name, each in estimated.items()}}
+        if not any(used.values()):
+            return commit
+        counted = add_usage(task.usage, task.handler, task.updated_at, used)
+        return commit.having(task=task.model_copy(update={"usage": counted}))

@@ -1,0 +1,26 @@
+"""Time zone data: a task that was planned with another release is planned again before anything is decided on it."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.transitions.zone_plans import can_replan
+from cloudsched.engine.state.options import Option
+
+if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import VersionedTask
+    from cloudsched.engine.engine_context import EngineContext
+
+
+class ZonePlans(Option):
+    """Plans a task with the time zone data in use."""
+
+    concerns = attrgetter("task.zone_plan")
+
+    def __init__(self, engine: EngineContext) -> None:
+        self._engine = engine
+
+    def before_decision(self, stored: VersionedTask) -> VersionedTask:
+        """Return the task as it is planned now."""
+        return self._engine.replan(stored) if can_replan(stored.task) else stored

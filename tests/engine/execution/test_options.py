@@ -1,0 +1,31 @@
+"""An option is beside the core: without its file and its row, the rest runs as before."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TABLE = "src/cloudsched/engine/options/table.py"
+CORE = [f"tests/engine/execution/test_{name}.py" for name in ("handler_outcomes", "early_deliveries", "lease_expiry")]
+
+
+@pytest.mark.parametrize("option", ["budget", "callbacks", "pings", "usage", "zone_plans"])
+def test_an_option_can_be_taken_out(option: str, tmp_path: Path) -> None:
+    """The core's own tests pass on a copy of the project without its file and its row."""
+    for folder in ("src", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / TABLE).with_name(f"{option}.py").unlink()
+    table = (tmp_path / TABLE).read_text("utf-8")
+    (name,) = re.findall(rf"^from cloudsched\.engine\.options\.{option} import (\w+)\n", table, re.MULTILINE)
+    lines = rf"^(from cloudsched\.engine\.options\.{option} import|  +{name}\().*\n"
+    without = re.sub(lines, "", table, flags=re.MULTILINE)
+    (tmp_path / TABLE).write_text(without, "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE]
+    environment = {"PYTHONPATH": f"{tmp_path}/src:{tmp_path}", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - pytest
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -46,8 +46,8 @@ from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import Page, check_page_size
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
+from cloudsched.engine.queries.execution_search import find_executions, list_executions, load_execution
 from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
-from cloudsched.engine.tasks.execution_search import find_executions, list_executions, load_execution
 from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
 from cloudsched.language.task_fields import forget_assumptions, note_assumptions, with_schedule
 from cloudsched.runtime.container import Container
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
+    from cloudsched.engine.sweep.sweeper import Sweep
     from cloudsched.engine.tasks.scheduler import Scheduler
-    from cloudsched.engine.tasks.sweeper import Sweep
     from cloudsched.runtime.factories import Parts
 
 SNOOZE: Final = timedelta(minutes=10)
@@ -648,7 +648,7 @@ class App:
         Raises InvalidInput.
         """
         from cloudsched.domain.documents.person import PersonSpec  # noqa: PLC0415 - dispatches need none
-        from cloudsched.engine.people.people import parse_person  # noqa: PLC0415 - the same
+        from cloudsched.engine.owners.people import parse_person  # noqa: PLC0415 - the same
 
         try:
             return self.container.people.put(owner, parse_person(to_wire_fields(fields)), by=self._authority).person

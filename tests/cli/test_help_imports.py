@@ -32,7 +32,7 @@ BANNED: Final = (
     *("app", "client", "dashboard", "drafts", "language", "outbox", "runtime", "testing", "web", "worker"),
     *("adapters.delivery", "adapters.firestore.store", "adapters.google", "adapters.sqlite"),
     *("emulator.emulator", "emulator.runtime"),
-    *("engine.durable", "engine.execution", "engine.handlers", "engine.ports", "engine.tasks"),
+    *("engine.durable", "engine.execution", "engine.handlers", "engine.ports", "engine.tasks", "engine.queries"),
 )
 """Rooms and modules of ours that run commands, or what commands start."""
 MEMBERS: Final = {"keys": {"web"}, "tasks": set[str]()}

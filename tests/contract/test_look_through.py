@@ -26,8 +26,8 @@ from cloudsched.engine.ports import search
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery, find_matching_rows
 from cloudsched.engine.ports.store import Store
-from cloudsched.engine.tasks import execution_search
-from cloudsched.engine.tasks.execution_search import find_executions
+from cloudsched.engine.queries import execution_search
+from cloudsched.engine.queries.execution_search import find_executions
 from cloudsched.errors import InvalidInput
 
 RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED

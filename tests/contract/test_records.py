@@ -10,7 +10,7 @@ import pytest
 from cloudsched.domain.documents.calendar import Feed
 from cloudsched.domain.documents.category import Category
 from cloudsched.engine.ports.store import Store
-from cloudsched.engine.tasks.shard_sweeps import SweepNote
+from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.errors import VersionConflict
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.ports.store import Store
-from cloudsched.engine.tasks.execution_search import find_executions
+from cloudsched.engine.queries.execution_search import find_executions
 from cloudsched.errors import InvalidInput
 
 FAILURES = {ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}

@@ -11,9 +11,9 @@ import pytest
 from tests.doors.world import SECOND, WORLDS, World, headers_of
 
 from cloudsched.domain.documents.calendar import CalendarLink, calendar_key, zone_key
-from cloudsched.engine.people.webhook_verification import WebhookVerification
+from cloudsched.engine.owners.follow_changes import MAX_REPLANS
+from cloudsched.engine.owners.webhook_verification import WebhookVerification
 from cloudsched.engine.ports.sender import Message, Recipient
-from cloudsched.engine.tasks.follow_changes import MAX_REPLANS
 from cloudsched.errors import DeliveryRefused
 
 MINUTE = timedelta(minutes=1)

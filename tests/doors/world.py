@@ -32,11 +32,11 @@ from cloudsched.domain.documents.person import ContactSecrets, PersonSpec, Recen
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.engine.people.person_data import EXPORTED_RECORDS
+from cloudsched.engine.owners.person_data import EXPORTED_RECORDS
+from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, ScriptInput
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role

@@ -61,7 +61,7 @@ from tests.model.values import Call, Values, to_instant, to_seconds
 from tests.model.worlds import World
 
 from cloudsched.domain.documents.execution import lease_fingerprint
-from cloudsched.engine.tasks.sweeper import Sweeper
+from cloudsched.engine.sweep.sweeper import Sweeper
 
 Proc = tuple[int, int]
 """Where a process stands: the number of its node, and the time that it has seen since its last answer."""

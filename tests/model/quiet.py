@@ -15,7 +15,7 @@ from tests.model.replay import CONFLICT, NO_CLOCK, Entry
 from tests.model.rules import Handling
 from tests.model.values import to_seconds
 
-from cloudsched.engine.tasks.sweeper import GRACE
+from cloudsched.engine.sweep.sweeper import GRACE
 
 if TYPE_CHECKING:
     from tests.model.explorer import Model, State

@@ -16,7 +16,7 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.delivery import switch as switch_calls
 from cloudsched.adapters.delivery.switch import SwitchCaller, list_reachable
 from cloudsched.adapters.safe_http import make_session
-from cloudsched.engine.tasks.sweeper import Sweep
+from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.errors import Misconfigured, StoreUnavailable
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.runtime.many_tasks import SweepAlarm

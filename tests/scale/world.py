@@ -40,8 +40,8 @@ from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import choose_shard
-from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, SweepPart
-from cloudsched.engine.tasks.sweeper import SHARD_THREADS
+from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, SweepPart
+from cloudsched.engine.sweep.sweeper import SHARD_THREADS
 from cloudsched.errors import InvalidInput, Unauthenticated, Unavailable
 from cloudsched.testing import START
 
@@ -138,8 +138,8 @@ class World:
         enter(patch("cloudsched.adapters.google.cloud_tasks.open_channel", lambda *_: self.queues))
         deployment = self.deployment
         threads = max(1, round(SHARD_THREADS * deployment.shard_share))  # of a part of a shard, a part of its threads
-        enter(patch("cloudsched.engine.tasks.sweeper.map_in_threads", self._make_lanes(threads)))
-        enter(patch("cloudsched.engine.tasks.shard_sweeps.map_in_threads", self._make_lanes(FAN_OUT_THREADS)))
+        enter(patch("cloudsched.engine.sweep.sweeper.map_in_threads", self._make_lanes(threads)))
+        enter(patch("cloudsched.engine.sweep.shard_sweeps.map_in_threads", self._make_lanes(FAN_OUT_THREADS)))
         self.store = FirestoreStore(project="scale", shards=self.deployment.shards)
         self._dispatcher = CloudTasksDispatcher(
             project="scale",

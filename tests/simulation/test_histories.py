@@ -18,7 +18,7 @@ import pytest
 from tests.simulation.faults import ALL_PROFILES, FaultProfile
 from tests.simulation.world import SECRET, World
 
-from cloudsched.engine.tasks import shard_sweeps
+from cloudsched.engine.sweep import shard_sweeps
 
 
 def limit_records(patch: pytest.MonkeyPatch) -> None:

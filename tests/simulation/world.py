@@ -53,7 +53,7 @@ from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.state.clock_check import load_checked
-from cloudsched.engine.tasks.sweeper import GRACE
+from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from tests.worker.harness import Gate, WorkerHarness
 
 from cloudsched import App, Context, Task
 from cloudsched.domain.documents.log_lines import RunLog
-from cloudsched.engine.tasks.execution_search import load_sealed_log
+from cloudsched.engine.queries.execution_search import load_sealed_log
 from cloudsched.errors import StoreUnavailable
 from cloudsched.worker.api_source import ApiSource
 

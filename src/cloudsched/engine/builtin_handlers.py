@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
-    from cloudsched.engine.people.person_data import PersonData
+    from cloudsched.engine.owners.calendars import Calendars
+    from cloudsched.engine.owners.follow_changes import Followers
+    from cloudsched.engine.owners.person_data import PersonData
     from cloudsched.engine.tasks.batch_changes import BatchChangeRun
-    from cloudsched.engine.tasks.calendars import Calendars
-    from cloudsched.engine.tasks.follow_changes import Followers
 
     Check = Callable[[TaskDraft, Requesters], None]
 

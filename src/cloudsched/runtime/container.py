@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
-    from cloudsched.engine.people.people import People
-    from cloudsched.engine.people.person_data import PersonData, PersonJobs
-    from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks
-    from cloudsched.engine.people.webhook_verification import WebhookVerification
+    from cloudsched.engine.owners.calendars import Calendars
+    from cloudsched.engine.owners.follow_changes import Followers
+    from cloudsched.engine.owners.people import People
+    from cloudsched.engine.owners.person_data import PersonData, PersonJobs
+    from cloudsched.engine.owners.unsubscribe_links import UnsubscribeLinks
+    from cloudsched.engine.owners.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.model import Model
@@ -59,11 +61,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.overview import PresenceNotes
-    from cloudsched.engine.tasks.calendars import Calendars
-    from cloudsched.engine.tasks.follow_changes import Followers
+    from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
+    from cloudsched.engine.sweep.sweeper import Sweeper
     from cloudsched.engine.tasks.scheduler import Scheduler
-    from cloudsched.engine.tasks.shard_sweeps import ShardSweeps
-    from cloudsched.engine.tasks.sweeper import Sweeper
     from cloudsched.runtime.language_models import LanguageModels
     from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
 
@@ -257,7 +257,7 @@ class Container:
     @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:
         """Links by which recipients end mails."""
-        from cloudsched.engine.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
+        from cloudsched.engine.owners.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
 
         return UnsubscribeLinks(self.store.records, self.clock)
 
@@ -265,7 +265,7 @@ class Container:
     def people(self) -> People:
         """The contacts and preferences of owners."""
         from cloudsched.domain.documents.calendar import zone_key  # noqa: PLC0415 - imported only when used
-        from cloudsched.engine.people.people import People  # noqa: PLC0415 - the same
+        from cloudsched.engine.owners.people import People  # noqa: PLC0415 - the same
 
         def follow(owner: str, revision: int) -> None:
             self.followers.begin(zone_key(owner), revision, owner)
@@ -275,14 +275,14 @@ class Container:
     @lazy_property
     def followers(self) -> Followers:
         """Plans again what depends on a changed calendar or zone."""
-        from cloudsched.engine.tasks.follow_changes import Followers  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.owners.follow_changes import Followers  # noqa: PLC0415 - imported only when used
 
         return Followers(self.store, self.clock, lambda: self.scheduler, self._chance)
 
     @lazy_property
     def webhook_verification(self) -> WebhookVerification:
         """Asks people's endpoints whether they want messages."""
-        from cloudsched.engine.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
+        from cloudsched.engine.owners.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
         from cloudsched.runtime.senders import open_webhooks  # noqa: PLC0415 - the same
 
         return WebhookVerification(self.store.records, self.clock, self.people, lambda: open_webhooks(self.settings))
@@ -290,13 +290,13 @@ class Container:
     @lazy_property
     def person_jobs(self) -> PersonJobs:
         """Starts what takes long with all that is stored of a person."""
-        from cloudsched.engine.people.person_data import PersonJobs  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.owners.person_data import PersonJobs  # noqa: PLC0415 - imported only when used
 
         return PersonJobs(self.store, self.clock, self.scheduler)
 
     @lazy_property
     def _person_data(self) -> PersonData:
-        from cloudsched.engine.people.person_data import PersonData  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.owners.person_data import PersonData  # noqa: PLC0415 - imported only when used
 
         note_use = self.many_tasks.budgets.note_use
         return PersonData(self.store, self.clock, lambda: self.scheduler, note_use)
@@ -311,7 +311,7 @@ class Container:
         """Keeps the calendars that schedules respect."""
         from cloudsched.adapters.calendar_sources import CalendarSources  # noqa: PLC0415 - imported only when used
         from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
-        from cloudsched.engine.tasks.calendars import Calendars  # noqa: PLC0415 - the same
+        from cloudsched.engine.owners.calendars import Calendars  # noqa: PLC0415 - the same
 
         sources = CalendarSources(partial(make_session, self.settings.access.reachable))
         return Calendars(self.store, self.clock, lambda: self.scheduler, sources, self.followers)
@@ -384,14 +384,14 @@ class Container:
     @lazy_property
     def shard_sweeps(self) -> ShardSweeps:
         """Sweeps each shard of the store, where there are several."""
-        from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, ShardSweeps  # noqa: PLC0415 - only when used
+        from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, ShardSweeps  # noqa: PLC0415 - only when used
 
         threads = FAN_OUT_THREADS if isinstance(self.clock, SystemClock) else 1
         return ShardSweeps(self.engine, self._keys, self._make_sweeper, threads=threads)
 
     def _make_sweeper(self, shard: int | None) -> Sweeper:
         from cloudsched.adapters.in_process_queue import FallbackDispatcher  # noqa: PLC0415 - imported only when used
-        from cloudsched.engine.tasks.sweeper import SHARD_THREADS, Sweeper  # noqa: PLC0415 - the same
+        from cloudsched.engine.sweep.sweeper import SHARD_THREADS, Sweeper  # noqa: PLC0415 - the same
 
         threads = SHARD_THREADS if isinstance(self.clock, SystemClock) else 1
         if not self.settings.fallback:

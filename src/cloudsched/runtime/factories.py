@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.engine.delivery.recipients import PeopleRecipients
-    from cloudsched.engine.people.webhook_verification import WebhookVerification
+    from cloudsched.engine.owners.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.model import Model

@@ -14,19 +14,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.queries.overview import Overview
+from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
-from cloudsched.engine.tasks.overview import Overview
-from cloudsched.engine.tasks.shard_sweeps import SweepNotes
 from cloudsched.runtime.factories import lazy_property
 
 if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.owners.feeds import Feeds
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.tasks.feeds import Feeds
+    from cloudsched.engine.sweep.sweeper import Sweep
+    from cloudsched.engine.sweep.zone_watch import ZoneWatch
     from cloudsched.engine.tasks.scheduler import Scheduler
-    from cloudsched.engine.tasks.sweeper import Sweep
-    from cloudsched.engine.tasks.zone_watch import ZoneWatch
     from cloudsched.engine.usage.budgets import Budgets, UsageWatch
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.report import UsageReport, UsageSummation
@@ -53,7 +53,7 @@ class ManyTasks:
     @lazy_property
     def feeds(self) -> Feeds:
         """Shows tasks as calendars."""
-        from cloudsched.engine.tasks.feeds import Feeds  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.owners.feeds import Feeds  # noqa: PLC0415 - imported only when used
 
         return Feeds(self._store, self._clock)
 
@@ -110,7 +110,7 @@ class ManyTasks:
     @lazy_property
     def zone_watch(self) -> ZoneWatch:
         """Plans tasks again when time zone data change."""
-        from cloudsched.engine.tasks.zone_watch import ZoneWatch  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.sweep.zone_watch import ZoneWatch  # noqa: PLC0415 - imported only when used
 
         return ZoneWatch(self._engine())
 

@@ -49,7 +49,7 @@ from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-from cloudsched.engine.tasks.sweeper import GRACE
+from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.engine.usage.budgets import BUDGETS_EVERY, Budgets
 from cloudsched.errors import (
     CloudschedError,

@@ -52,8 +52,8 @@ from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import InboxStore, Listener, Store
 from cloudsched.engine.pull.overview import WorkerPresence
-from cloudsched.engine.tasks.shard_sweeps import SweepNote
-from cloudsched.engine.tasks.zone_watch import ZoneRelease
+from cloudsched.engine.sweep.shard_sweeps import SweepNote
+from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 
 RECORDS = (

@@ -15,8 +15,8 @@ import pytest
 
 from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, RunLog
+from cloudsched.engine.queries.execution_search import load_sealed_log
 from cloudsched.engine.state.attempt_log import LogSeal
-from cloudsched.engine.tasks.execution_search import load_sealed_log
 from cloudsched.testing import START, Simulation
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)

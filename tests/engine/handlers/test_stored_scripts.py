@@ -15,8 +15,8 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.handlers import called_scripts
+from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.tasks.scripts import Scripts
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
 

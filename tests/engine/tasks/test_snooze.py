@@ -13,7 +13,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.task import Action
 from cloudsched.domain.transitions.allowed_verbs import Verb, find_task_verbs
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.tasks.explanations import explain_task
+from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
 

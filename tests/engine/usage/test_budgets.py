@@ -14,7 +14,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.tasks.explanations import explain_task
+from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.usage import budgets as budgets_module
 from cloudsched.engine.usage.budgets import Budgets
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable

@@ -13,7 +13,7 @@ from tests.web.conftest import Call
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.tasks.overview import MAX_DAYS, count_days
+from cloudsched.engine.queries.overview import MAX_DAYS, count_days
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 

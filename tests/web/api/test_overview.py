@@ -13,9 +13,9 @@ from tests.web.callers import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.engine.tasks.overview import Overview
-from cloudsched.engine.tasks.shard_sweeps import SweepNotes
-from cloudsched.engine.tasks.sweeper import Sweep
+from cloudsched.engine.queries.overview import Overview
+from cloudsched.engine.sweep.shard_sweeps import SweepNotes
+from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.testing import Simulation
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.engine.tasks import task_search
+from cloudsched.engine.queries import task_search
 
 
 @pytest.fixture

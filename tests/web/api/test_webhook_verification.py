@@ -17,7 +17,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.delivery.webhook import WebhookSender
 from cloudsched.adapters.safe_http import make_session
-from cloudsched.engine.people.webhook_verification import WebhookVerification
+from cloudsched.engine.owners.webhook_verification import WebhookVerification
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.local.wsgi_server import WebServer
 

@@ -10,7 +10,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.person import Person, find_obstacle, find_reach, without_address
-from cloudsched.engine.people.people import WebhookSecrets
+from cloudsched.engine.owners.people import WebhookSecrets
 from cloudsched.engine.ports.sender import Recipient, Suppress
 from cloudsched.engine.state.record_changes import change_person
 

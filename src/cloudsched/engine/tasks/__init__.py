@@ -1,4 +1,4 @@
-"""The operations on tasks (`scheduler.py`), and the sweep that repairs tasks (`sweeper.py`).
+"""The operations on tasks (`scheduler.py`): one by one, in batches, and as the code declares them.
 
-May import `engine.pull` and what is below it.
+May import `engine.queries` and what is below it.
 """

@@ -39,8 +39,8 @@ from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.tasks.execution_search import ExecutionFilter, find_executions_with_tasks, list_failures
-from cloudsched.engine.tasks.overview import name_failure
+from cloudsched.engine.queries.execution_search import ExecutionFilter, find_executions_with_tasks, list_failures
+from cloudsched.engine.queries.overview import name_failure
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from cloudsched.domain.documents.responses import DeliveryList
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.tasks.execution_search import (
+from cloudsched.engine.queries.execution_search import (
     FoundExecution,
     find_executions_with_tasks,
     load_execution,
     load_sealed_log,
 )
-from cloudsched.engine.tasks.execution_search import list_executions as list_task_executions
+from cloudsched.engine.queries.execution_search import list_executions as list_task_executions
+from cloudsched.engine.queries.occurrences import OccurrenceQuery
+from cloudsched.engine.queries.occurrences import list_occurrences as list_coming
+from cloudsched.engine.queries.overview import count_days
+from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
 from cloudsched.engine.tasks.manual_runs import make_mark
-from cloudsched.engine.tasks.occurrences import OccurrenceQuery
-from cloudsched.engine.tasks.occurrences import list_occurrences as list_coming
-from cloudsched.engine.tasks.overview import count_days
-from cloudsched.engine.tasks.overview import summarize_failures as sum_up_failures
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation

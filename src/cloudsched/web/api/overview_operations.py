@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Prices
     from cloudsched.domain.transitions.locks import Holder, Waiter
     from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.tasks.shard_sweeps import SweepNote
+    from cloudsched.engine.sweep.shard_sweeps import SweepNote
 
 
 @operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="QueueList")

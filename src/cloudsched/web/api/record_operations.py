@@ -13,7 +13,7 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.script import MAX_TOOLS, ScriptSource, ToolName
 from cloudsched.domain.documents.task import LongText, Owner
 from cloudsched.domain.schedules.calendar_days import WEEKDAYS, parse_days, to_date
-from cloudsched.engine.tasks.scripts import Scripts
+from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation

@@ -30,8 +30,8 @@ from cloudsched.drafts.tokens import MAX_LENGTH
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS
-from cloudsched.engine.tasks.execution_search import ExecutionFilter
-from cloudsched.engine.tasks.task_search import TaskSearch, read_words
+from cloudsched.engine.queries.execution_search import ExecutionFilter
+from cloudsched.engine.queries.task_search import TaskSearch, read_words
 from cloudsched.errors import InvalidInput
 
 MAX_PAGE = 500

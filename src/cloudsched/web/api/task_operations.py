@@ -38,9 +38,9 @@ from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.drafts.tokens import FIELD, Requester
-from cloudsched.engine.tasks import explanations as explain
+from cloudsched.engine.queries import explanations as explain
+from cloudsched.engine.queries.task_search import search_tasks
 from cloudsched.engine.tasks.read_back import WouldCommit, list_assumed, make_dry_scheduler, read_back
-from cloudsched.engine.tasks.task_search import search_tasks
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies

@@ -27,7 +27,7 @@ from cloudsched.web.auth.roles import Caller, Right, Role
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.engine.tasks.execution_search import FoundExecution
+    from cloudsched.engine.queries.execution_search import FoundExecution
 
 
 class Visibility:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.engine.tasks.explained_scenes import DAY, HOUR, MINUTE, Scene, make_scene
+from tests.engine.queries.explained_scenes import DAY, HOUR, MINUTE, Scene, make_scene
 
 from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER

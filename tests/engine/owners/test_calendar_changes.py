@@ -20,9 +20,9 @@ from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFol
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.engine.owners.follow_changes import FollowedCalendar
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.tasks.follow_changes import FollowedCalendar
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
@@ -266,7 +266,7 @@ def test_a_change_is_followed_after_many_failures(sim: Simulation, monkeypatch: 
         failures[0] += 1
         raise RuntimeError("the process is out of memory")
 
-    monkeypatch.setattr("cloudsched.engine.tasks.follow_changes.Followers.follow", fail)
+    monkeypatch.setattr("cloudsched.engine.owners.follow_changes.Followers.follow", fail)
     put(sim, holiday)
     sim.advance(timedelta(hours=1))
     assert failures[0] > 5

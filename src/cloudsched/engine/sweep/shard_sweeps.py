@@ -23,7 +23,7 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
 from cloudsched.engine.execution.executor import DeliveryAction, DeliveryResult
 from cloudsched.engine.ports.store import Store, choose_shard
-from cloudsched.engine.tasks.sweeper import Sweep, Sweeper, map_in_threads
+from cloudsched.engine.sweep.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:

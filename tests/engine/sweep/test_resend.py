@@ -20,7 +20,7 @@ def run_ids() -> list[str]:
 
 @pytest.fixture
 def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
-    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE_SIZE", 3)
+    monkeypatch.setattr("cloudsched.engine.sweep.sweeper.PAGE_SIZE", 3)
     app = App(Settings())
 
     @app.handler("work")

@@ -24,7 +24,7 @@ from cloudsched.domain.documents.overview_responses import (
 from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
-from cloudsched.engine.tasks.execution_search import ExecutionFilter, list_failures
+from cloudsched.engine.queries.execution_search import ExecutionFilter, list_failures
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.tasks.shard_sweeps import SweepNote, SweepNotes
+    from cloudsched.engine.sweep.shard_sweeps import SweepNote, SweepNotes
 
 MAX_COUNT = 10_000
 """The greatest count: ten billed reads."""

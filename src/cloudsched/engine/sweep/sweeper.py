@@ -32,7 +32,7 @@ from cloudsched.domain.transitions.planning import (
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.tasks.zone_watch import replan_task
+from cloudsched.engine.sweep.zone_watch import replan_task
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

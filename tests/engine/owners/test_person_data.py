@@ -25,12 +25,12 @@ from cloudsched.domain.documents.person import (
     WebhookContact,
 )
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.engine.people import person_data
-from cloudsched.engine.people.person_data import EXPORTED_RECORDS, OWNED_RECORDS
+from cloudsched.engine.owners import person_data
+from cloudsched.engine.owners.person_data import EXPORTED_RECORDS, OWNED_RECORDS
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.tasks.shard_sweeps import SweepNote
-from cloudsched.engine.tasks.zone_watch import ZoneRelease
+from cloudsched.engine.sweep.shard_sweeps import SweepNote
+from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 

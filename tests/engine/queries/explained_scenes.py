@@ -18,7 +18,7 @@ from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-from cloudsched.engine.tasks.explanations import explain_task
+from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.testing import START, Simulation
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

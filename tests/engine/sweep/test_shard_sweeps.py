@@ -18,8 +18,8 @@ from cloudsched.domain.transitions.planning import SWEEP_PREFIX
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import choose_shard
-from cloudsched.engine.tasks import shard_sweeps, sweeper
-from cloudsched.engine.tasks.shard_sweeps import SweepPart
+from cloudsched.engine.sweep import shard_sweeps, sweeper
+from cloudsched.engine.sweep.shard_sweeps import SweepPart
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated
 
 NOW = datetime(2027, 1, 1, 9, 0, 20, tzinfo=UTC)

@@ -14,7 +14,7 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.tasks.sweeper import SHARD_THREADS
+from cloudsched.engine.sweep.sweeper import SHARD_THREADS
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 TASKS = 3 * SHARD_THREADS

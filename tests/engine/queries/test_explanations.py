@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.tasks.explained_scenes import (
+from tests.engine.queries.explained_scenes import (
     MINUTE,
     SCENARIOS,
     WORDS,

@@ -13,7 +13,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.tasks.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE
+from cloudsched.engine.sweep.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE
 from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)

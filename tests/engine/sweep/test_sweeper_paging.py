@@ -23,8 +23,8 @@ def run_ids() -> list[str]:
 
 @pytest.fixture
 def app(run_ids: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
-    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.MAX_EXAMINED", LIMIT)
-    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE_SIZE", 5)
+    monkeypatch.setattr("cloudsched.engine.sweep.sweeper.MAX_EXAMINED", LIMIT)
+    monkeypatch.setattr("cloudsched.engine.sweep.sweeper.PAGE_SIZE", 5)
     app = App(Settings())
 
     @app.handler("work")

@@ -15,9 +15,9 @@ from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.tasks import shard_sweeps
-from cloudsched.engine.tasks.shard_sweeps import FAN_OUT_THREADS, SweepPart
-from cloudsched.engine.tasks.sweeper import Sweep
+from cloudsched.engine.sweep import shard_sweeps
+from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, SweepPart
+from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.errors import QueueUnavailable
 
 NOW = datetime(2027, 1, 1, 9, 0, 20, tzinfo=UTC)

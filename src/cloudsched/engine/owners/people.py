@@ -24,8 +24,8 @@ from cloudsched.domain.documents.person import (
     with_verified_webhook,
 )
 from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
+from cloudsched.engine.owners.follow_changes import count_replan
 from cloudsched.engine.state.record_changes import change_person, change_record, delete_record
-from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
-    from cloudsched.engine.pull.overview import PresenceNotes
+    from cloudsched.engine.pull.presence import PresenceNotes
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
     from cloudsched.engine.sweep.sweeper import Sweeper
     from cloudsched.engine.tasks.scheduler import Scheduler
@@ -419,7 +419,7 @@ class Container:
     @lazy_property
     def presence(self) -> PresenceNotes:
         """Notes which workers listen."""
-        from cloudsched.engine.pull.overview import PresenceNotes  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.pull.presence import PresenceNotes  # noqa: PLC0415 - imported only when used
 
         return PresenceNotes(self.store, self.clock)
 

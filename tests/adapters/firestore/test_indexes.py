@@ -51,7 +51,7 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import InboxStore, Listener, Store
-from cloudsched.engine.pull.overview import WorkerPresence
+from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput

@@ -8,7 +8,7 @@ import pytest
 from tests.web.callers import VERBS, ApiWorld, run_path
 
 from cloudsched import App, Execution, Settings, Task
-from cloudsched.engine.pull.overview import WorkerPresence
+from cloudsched.engine.pull.presence import WorkerPresence
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
 

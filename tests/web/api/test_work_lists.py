@@ -15,7 +15,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-from cloudsched.engine.pull.overview import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
+from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role

@@ -41,7 +41,7 @@ from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.pull.overview import WorkerPresence
+from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.state.record_changes import change_record, delete_record
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.report import UsageSummation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, explain_instant, find_day
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import Evidence, Explanation
-from cloudsched.engine.pull.overview import count_listeners
+from cloudsched.engine.pull.presence import count_listeners
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution

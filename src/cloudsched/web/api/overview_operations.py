@@ -18,7 +18,8 @@ from cloudsched.domain.documents.policy import Priority, describe_lock_key
 from cloudsched.domain.documents.pull import OfferEntry, Pull
 from cloudsched.domain.documents.task import Task  # noqa: TC001 - pydantic reads them
 from cloudsched.domain.documents.usage import Month, UsageCounts
-from cloudsched.engine.pull import overview
+from cloudsched.engine.pull import presence
+from cloudsched.engine.queries import queues_and_locks
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
@@ -43,7 +44,9 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     There is one entry for each queue and each skill that a waiting task requires. Users see their own.
     """
     container = call.app.container
-    shown = overview.list_queues(container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now())
+    shown = queues_and_locks.list_queues(
+        container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now()
+    )
     return json_response(responses.QueueList(queues=shown).to_wire())
 
 
@@ -55,7 +58,7 @@ def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     """
     queue = validate(Pull, {"queue": call.path["queue"]}).queue
     owner = call.caller.resolve_listed_owner(query.owner)
-    found = overview.list_queued_tasks(
+    found = queues_and_locks.list_queued_tasks(
         call.app.container.store, queue, owner, query.page_size, query.page_token or None
     )
     shown = tuple(_make_queued_task(offer, task) for offer, task in found.items)
@@ -78,9 +81,9 @@ def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
             owner=one.serves,
             claimed_by=one.claimed_by,
             seen_at=one.seen_at,
-            is_listening=overview.is_listening(one, now),
+            is_listening=presence.is_listening(one, now),
         )
-        for one in overview.list_workers(container.store, call.caller.resolve_listed_owner(query.owner))
+        for one in presence.list_workers(container.store, call.caller.resolve_listed_owner(query.owner))
     )
     return json_response(responses.WorkerList(workers=shown).to_wire())
 
@@ -94,7 +97,7 @@ def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     after = _decode_key(query.page_token)
-    states, last = overview.list_locks(call.app.container.store, owner, query.page_size, after)
+    states, last = queues_and_locks.list_locks(call.app.container.store, owner, query.page_size, after)
     page = responses.LockPage(
         locks=tuple(map(_make_lock, states)), next_page_token=None if last is None else last.encode().hex()
     )
@@ -176,11 +179,11 @@ def _make_queued_task(offer: OfferEntry, task: Task | None) -> responses.QueuedT
         title=None if task is None else task.title,
         skill=offer.queue_key.partition("/")[2] or None,
         priority=tuple(Priority)[rank],
-        offered_at=overview.get_offered_since(offer),
+        offered_at=queues_and_locks.get_offered_since(offer),
     )
 
 
-def _make_lock(state: overview.LockState) -> responses.LockDetails:
+def _make_lock(state: queues_and_locks.LockState) -> responses.LockDetails:
     key, scope, owner = describe_lock_key(state.lock.key)
 
     def show(one: Holder | Waiter, **more: datetime | None) -> responses.LockParty:

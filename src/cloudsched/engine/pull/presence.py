@@ -1,30 +1,22 @@
-"""An overview for people of the work in queues, the waits for locks and the workers. It claims nothing.
-
-Each worker that listens is noted at most once a minute.
-"""
+"""The workers that listen, each noted at most once a minute, and which of them would claim work."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.documents.overview_responses import Queue
-from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
-from cloudsched.domain.documents.pull import MAX_SKILLS, OfferEntry, QueueName, Skill  # noqa: F401, TC001 - fields of the model
+from cloudsched.domain.documents.pull import MAX_SKILLS, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 from cloudsched.domain.documents.record import Record
-from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
@@ -60,6 +52,7 @@ KEPT = timedelta(days=1)
 MAX_NAMES_OF_USER = 16
 """The number of workers of one user that are told apart at a queue: each is a document that anybody could make."""
 _MAX_REMEMBERED = 10_000
+MAX_WORKERS = 500
 
 
 class PresenceNotes:
@@ -117,98 +110,11 @@ def _make_key(worker_filter: WorkerFilter, by: ClaimCaller) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-MAX_QUEUE_KEYS = 200
-"""The number of pairs of queue and skill that are shown."""
-MAX_KEYS_OF_QUEUE = 30
-"""The number of skills of one queue that are looked at: as many values as Firestore's ``IN`` takes."""
-MAX_COUNT = 1000
-"""The most waiting runs that are counted."""
-MAX_WORKERS = 500
-MAX_WAITERS = 10
-"""The number of shown tasks that wait for one lock."""
-
-
-@dataclass(frozen=True, slots=True)
-class LockState:
-    """A lock, its first waiters in order, and the tasks that hold it or wait."""
-
-    lock: Lock
-    waiters: Sequence[Waiter]
-    has_more: bool
-    """True if more wait than are shown."""
-    tasks: dict[str, Task]
-
-
 def list_workers(store: Store, owner: str | None) -> Sequence[WorkerPresence]:
     """Return the workers that were there in the last day: of all, or those of an owner. One read each."""
     if owner is None:
         return store.records.list_all(WorkerPresence, limit=MAX_WORKERS)
     return store.records.list(WorkerPresence, owner, limit=MAX_WORKERS)
-
-
-def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, ...]:
-    """Return each queue key where work of all owners or of one waits, and those where workers listen.
-
-    Costs two reads for each key, one more for each 1,000 that wait, and one for each worker.
-    """
-    present = [one for one in store.records.list_all(WorkerPresence, limit=MAX_WORKERS) if is_listening(one, now)]
-    keys = list(store.search.list_queue_keys(owner, limit=MAX_QUEUE_KEYS))
-    listened = {one.queue for one in present if owner is None or one.serves == owner}
-    named = {key.partition("/")[0] for key in keys}
-    states = []
-    for key in sorted({*keys, *(queue for queue in listened if queue not in named)}):
-        queue, _, skill = key.partition("/")
-        first = store.list_offers((key,), owner, limit=1)
-        states.append(
-            Queue(
-                queue=queue,
-                skill=skill or None,
-                waiting=store.search.count_offers(key, owner, MAX_COUNT) if first else 0,
-                first_since=get_offered_since(first[0]) if first else None,
-                workers=sum(may_serve(one, queue, skill, owner) for one in present),
-            )
-        )
-    return tuple(states)
-
-
-def list_queued_tasks(
-    store: Store, queue: str, owner: str | None, limit: int, page_token: str | None = None
-) -> Page[tuple[OfferEntry, Task | None]]:
-    """Return a page of what waits in a queue, in its order, without claiming it. Two reads for each."""
-    query = ("queued", queue, owner)
-    after = None
-    if page_token:
-        since, key = read_token(query, page_token)
-        rank, _, task_id = key.partition(".")
-        after = f"{rank} {since.isoformat(timespec='microseconds')}", task_id
-    skilled = store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/")
-    offers = store.list_offers((queue, *skilled), owner, limit=limit + 1, after=after)
-    page = offers[:limit]
-    tasks = {each.task.id: each.task for each in store.load_many([offer.task_id for offer in page])}
-    token = None
-    if len(offers) > limit:
-        last = page[-1]
-        token = make_token(query, get_offered_since(last), f"{last.order.partition(' ')[0]}.{last.task_id}")
-    return Page([(offer, tasks.get(offer.task_id)) for offer in page], token)
-
-
-def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> tuple[list[LockState], str | None]:
-    """Return some of the locks that are held or waited for, by key, and the key to continue after.
-
-    Of an owner, those that are their own. One read for each lock, each waiter shown, and each task that holds or waits.
-    """
-    begin, end = ("", None) if owner is None else owner_lock_keys(owner)
-    found = list(store.search.list_locks(limit=limit + 1, begin=begin, end=end, after=after))
-    states = []
-    for lock in found[:limit]:
-        if is_quota_lock_key(lock.key):
-            continue
-        waiters = sorted([*lock.waiters, *_list_entries(store, lock)], key=lambda one: one.order)
-        shown = waiters[:MAX_WAITERS]
-        ids = {one.task_id for one in lock.holders} | {one.task_id for one in shown}
-        tasks = {each.task.id: each.task for each in store.load_many(sorted(ids))}
-        states.append(LockState(lock, shown, len(waiters) > MAX_WAITERS, tasks))
-    return states, found[limit - 1].key if len(found) > limit else None
 
 
 def is_listening(presence: WorkerPresence, now: datetime) -> bool:
@@ -229,15 +135,6 @@ def count_listeners(store: Store, task: Task, now: datetime) -> int | None:
     is_users = begun.is_for_user and not begun.is_made_by_code
     listening = [one for one in present if is_listening(one, now) and (is_users or not one.is_user)]
     return sum(may_serve(one, pull.queue, pull.skill or "", task.owner) for one in listening)
-
-
-def get_offered_since(offer: OfferEntry) -> datetime:
-    """Return the instant since which an offer has been waiting."""
-    return datetime.fromisoformat(offer.order.partition(" ")[2])
-
-
-def _list_entries(store: Store, lock: Lock) -> Iterable[Waiter]:
-    return store.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
 
 
 def may_serve(presence: WorkerPresence, queue: str, skill: str, owner: str | None) -> bool:

@@ -1,0 +1,113 @@
+"""The work in queues and the waits for locks, for people to look at. Nothing is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.overview_responses import Queue
+from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
+from cloudsched.engine.ports.pages import Page, make_token, read_token
+from cloudsched.engine.pull.presence import MAX_WORKERS, WorkerPresence, is_listening, may_serve
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.locks import Lock, Waiter
+    from cloudsched.engine.ports.store import Store
+
+MAX_QUEUE_KEYS = 200
+"""The number of pairs of queue and skill that are shown."""
+MAX_KEYS_OF_QUEUE = 30
+"""The number of skills of one queue that are looked at: as many values as Firestore's ``IN`` takes."""
+MAX_COUNT = 1000
+"""The most waiting runs that are counted."""
+MAX_WAITERS = 10
+"""The number of shown tasks that wait for one lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class LockState:
+    """A lock, its first waiters in order, and the tasks that hold it or wait."""
+
+    lock: Lock
+    waiters: Sequence[Waiter]
+    has_more: bool
+    """True if more wait than are shown."""
+    tasks: dict[str, Task]
+
+
+def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, ...]:
+    """Return each queue key where work of all owners or of one waits, and those where workers listen.
+
+    Costs two reads for each key, one more for each 1,000 that wait, and one for each worker.
+    """
+    present = [one for one in store.records.list_all(WorkerPresence, limit=MAX_WORKERS) if is_listening(one, now)]
+    keys = list(store.search.list_queue_keys(owner, limit=MAX_QUEUE_KEYS))
+    listened = {one.queue for one in present if owner is None or one.serves == owner}
+    named = {key.partition("/")[0] for key in keys}
+    states = []
+    for key in sorted({*keys, *(queue for queue in listened if queue not in named)}):
+        queue, _, skill = key.partition("/")
+        first = store.list_offers((key,), owner, limit=1)
+        states.append(
+            Queue(
+                queue=queue,
+                skill=skill or None,
+                waiting=store.search.count_offers(key, owner, MAX_COUNT) if first else 0,
+                first_since=get_offered_since(first[0]) if first else None,
+                workers=sum(may_serve(one, queue, skill, owner) for one in present),
+            )
+        )
+    return tuple(states)
+
+
+def list_queued_tasks(
+    store: Store, queue: str, owner: str | None, limit: int, page_token: str | None = None
+) -> Page[tuple[OfferEntry, Task | None]]:
+    """Return a page of what waits in a queue, in its order, without claiming it. Two reads for each."""
+    query = ("queued", queue, owner)
+    after = None
+    if page_token:
+        since, key = read_token(query, page_token)
+        rank, _, task_id = key.partition(".")
+        after = f"{rank} {since.isoformat(timespec='microseconds')}", task_id
+    skilled = store.search.list_queue_keys(owner, limit=MAX_KEYS_OF_QUEUE - 1, prefix=f"{queue}/")
+    offers = store.list_offers((queue, *skilled), owner, limit=limit + 1, after=after)
+    page = offers[:limit]
+    tasks = {each.task.id: each.task for each in store.load_many([offer.task_id for offer in page])}
+    token = None
+    if len(offers) > limit:
+        last = page[-1]
+        token = make_token(query, get_offered_since(last), f"{last.order.partition(' ')[0]}.{last.task_id}")
+    return Page([(offer, tasks.get(offer.task_id)) for offer in page], token)
+
+
+def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> tuple[list[LockState], str | None]:
+    """Return some of the locks that are held or waited for, by key, and the key to continue after.
+
+    Of an owner, those that are their own. One read for each lock, each waiter shown, and each task that holds or waits.
+    """
+    begin, end = ("", None) if owner is None else owner_lock_keys(owner)
+    found = list(store.search.list_locks(limit=limit + 1, begin=begin, end=end, after=after))
+    states = []
+    for lock in found[:limit]:
+        if is_quota_lock_key(lock.key):
+            continue
+        waiters = sorted([*lock.waiters, *_list_entries(store, lock)], key=lambda one: one.order)
+        shown = waiters[:MAX_WAITERS]
+        ids = {one.task_id for one in lock.holders} | {one.task_id for one in shown}
+        tasks = {each.task.id: each.task for each in store.load_many(sorted(ids))}
+        states.append(LockState(lock, shown, len(waiters) > MAX_WAITERS, tasks))
+    return states, found[limit - 1].key if len(found) > limit else None
+
+
+def get_offered_since(offer: OfferEntry) -> datetime:
+    """Return the instant since which an offer has been waiting."""
+    return datetime.fromisoformat(offer.order.partition(" ")[2])
+
+
+def _list_entries(store: Store, lock: Lock) -> Iterable[Waiter]:
+    return store.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()

@@ -208,7 +208,7 @@ def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
     assert get(f"{stack.url}/v1/tasks/sync").json()["status"] == "ACTIVE"
 
 
-@pytest.mark.parametrize("path", ["/ui/tasks", "/dev/clock", "/dev/outbox", "/v1/tasks"])
+@pytest.mark.parametrize("path", ["/ui/tasks", "/dev/clock", "/dev/mailbox", "/v1/tasks"])
 def test_what_a_proxy_forwards_is_not_of_this_machine(stack: Stack, path: str) -> None:
     """A proxy that calls it as localhost, for whoever asks, says so in a header: whatever is open here stays closed."""
     assert requests.get(stack.url + path, timeout=60).status_code == 200

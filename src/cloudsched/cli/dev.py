@@ -160,7 +160,7 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
         f"API          {stack.url}/v1/tasks (its description: {stack.url}/openapi.json)",
         f"dashboard    {stack.url}/ui/",
         f"access       {access}",
-        f"outbox       {stack.url}/dev/outbox (mail, pushes and webhooks)",
+        f"mailbox      {stack.url}/dev/mailbox (mail, pushes and webhooks)",
         f"Cloud Tasks  {tasks} (gRPC and REST)",
         f"clock        {stack.clock.now().isoformat(timespec='seconds')}, {stack.clock.mode}. To move it:",
         f"""             {move} '{{"freeze": true}}'""",

@@ -1,4 +1,4 @@
-"""The outbox of the local stack: what deliveries would send is kept here, and shown below ``/dev/outbox``.
+"""The mailbox of the local stack: what deliveries would send is kept here, and shown below ``/dev/mailbox``.
 
 With a mail server set (``CLOUDSCHED_SMTP_URL``), everything that is set up is sent as well.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Template = Callable[[Message], str]
 
 
-PATH: Final = "/dev/outbox"
+PATH: Final = "/dev/mailbox"
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -51,12 +51,12 @@ _STYLE: Final = (
 )
 
 
-def is_outbox_path(path: str) -> bool:
-    """Return whether a path belongs to the outbox."""
+def is_mailbox_path(path: str) -> bool:
+    """Return whether a path belongs to the mailbox."""
     return path in {PATH, f"{PATH}.json"} or path.startswith(f"{PATH}/")
 
 
-def respond_outbox(request: Request, outbox: Outbox, settings: Settings) -> Response:
+def show_mailbox(request: Request, mailbox: Mailbox, settings: Settings) -> Response:
     """Answer a request for the page, for the same as JSON, or for the frame of a mail."""
     try:
         _require_own_machine(request)
@@ -69,11 +69,11 @@ def respond_outbox(request: Request, outbox: Outbox, settings: Settings) -> Resp
     except CloudschedError as error:
         return _text(f"{error}\n", 403)
     if request.path == PATH:
-        return _html(_render(outbox.messages), _PAGE_POLICY)
+        return _html(_render(mailbox.messages), _PAGE_POLICY)
     if request.path == f"{PATH}.json":
-        content = {"messages": [_to_json(each) for each in outbox.messages]}
+        content = {"messages": [_to_json(each) for each in mailbox.messages]}
         return Response(json.dumps(content, ensure_ascii=False), mimetype="application/json", headers=_HEADERS)
-    mails = {_frame_path(each): each.mail for each in outbox.messages}
+    mails = {_frame_path(each): each.mail for each in mailbox.messages}
     mail = mails.get(request.path)
     if mail is None:
         return _text("There is no such mail, or not any more.\n", 404)
@@ -140,8 +140,8 @@ def _render(messages: list[SentMessage]) -> str:
     body = "".join(map(_render_message, messages))
     body = body or "<p>Nothing was sent yet. A task with deliveryChannels sends to its owner.</p>"
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Outbox</title>'
-        f"<style>{_STYLE}</style><h1>Outbox</h1>{body}</html>"
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Mailbox</title>'
+        f"<style>{_STYLE}</style><h1>Mailbox</h1>{body}</html>"
     )
 
 
@@ -188,7 +188,7 @@ class SentMessage:
     content: dict[str, Any] | None
 
 
-class Outbox:
+class Mailbox:
     """The senders of all channels. Each keeps what it is given."""
 
     def __init__(self, settings: Settings, clock: Clock, template: Callable[[], Template | None]) -> None:
@@ -200,7 +200,7 @@ class Outbox:
         self._kept: deque[SentMessage] = deque(maxlen=MAX_KEPT)
         self._count = 0
         self.senders: Mapping[str, Sender] = {
-            channel: _OutboxSender(partial(self._send, channel)) for channel in SENDER_NAMES
+            channel: _MailboxSender(partial(self._send, channel)) for channel in SENDER_NAMES
         }
 
     @property
@@ -237,7 +237,7 @@ class Outbox:
 
 
 @dataclass(frozen=True, slots=True)
-class _OutboxSender:
+class _MailboxSender:
     take: Callable[[Message, Recipient], str]
 
     def send(self, message: Message, recipient: Recipient) -> str:

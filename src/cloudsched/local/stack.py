@@ -37,7 +37,7 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable
 from cloudsched.local.dashboard_mount import MOUNT, DashboardMount, StackClock
 from cloudsched.local.folder_lock import STORE_FILE_NAME
-from cloudsched.local.mailbox import Outbox, is_outbox_path, respond_outbox
+from cloudsched.local.mailbox import Mailbox, is_mailbox_path, show_mailbox
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import wsgi
@@ -149,8 +149,8 @@ def run_stack(
     with ExitStack() as parts:
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
-        outbox = Outbox(base, clock, lambda: app.container.registry.registrations.mail_template)
-        dashboard = DashboardMount(_with_pages(wsgi(app), outbox, base))
+        mailbox = Mailbox(base, clock, lambda: app.container.registry.registrations.mail_template)
+        dashboard = DashboardMount(_with_pages(wsgi(app), mailbox, base))
         parts.callback(dashboard.close)
         web = parts.enter_context(WebServer(dashboard, port=port))
         is_open = not base.access.is_configured
@@ -179,8 +179,8 @@ def run_stack(
             )
         )
         if settings.smtp_url:
-            outbox.pass_on(app.container.senders)
-        app.container.replace(senders=outbox.senders, circuits=opened.container.circuits)
+            mailbox.pass_on(app.container.senders)
+        app.container.replace(senders=mailbox.senders, circuits=opened.container.circuits)
         stack_clock = StackClock(clock, emulator.address, control_key)
         dashboard.connect(f"http://{web.address}", stack_clock, is_open=is_open)
         _redispatch_active_tasks(app)
@@ -192,15 +192,15 @@ def run_stack(
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}", stack_clock)
 
 
-def _with_pages(application: WSGIApplication, outbox: Outbox, settings: Settings) -> WSGIApplication:
-    """Return the application with the outbox. Its root leads to the dashboard."""
+def _with_pages(application: WSGIApplication, mailbox: Mailbox, settings: Settings) -> WSGIApplication:
+    """Return the application with the mailbox. Its root leads to the dashboard."""
 
     def respond(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         if request.path == "/":
             return redirect(f"{MOUNT}/")(environ, start_response)
-        if is_outbox_path(request.path):
-            return respond_outbox(request, outbox, settings)(environ, start_response)
+        if is_mailbox_path(request.path):
+            return show_mailbox(request, mailbox, settings)(environ, start_response)
         return application(environ, start_response)
 
     return respond

@@ -30,8 +30,8 @@ ADDRESSES = (
     "/calendar",
     "/calendar?week=2027-03-22&tz=Europe/Paris",
     "/calendar?day=2027-03-28",
-    "/outbox?owner=ada",
-    "/outbox",
+    "/deliveries?owner=ada",
+    "/deliveries",
     "/people/ada",
     "/usage",
     "/tasks",
@@ -191,7 +191,7 @@ def test_a_deployment_has_no_clock_to_move(stack: Stack) -> None:
 
 def test_other_sites_change_nothing(stack: Stack, ui: str) -> None:
     """A form of another site, one without an origin, and a rebound name are refused; the clock is, too."""
-    for path in ("tasks/sync/verbs/pause", "new", "tasks/sync/edit", "tasks/sync/run", "bulk", "retry", "outbox"):
+    for path in ("tasks/sync/verbs/pause", "new", "tasks/sync/edit", "tasks/sync/run", "bulk", "retry", "deliveries"):
         url = f"{ui}/{path}"
         assert post(url, {}, Origin="https://evil.example").status_code == 403
         for site in ("cross-site", "same-site", "none"):  # another port of this machine is the same site

@@ -1,4 +1,4 @@
-"""One person's page, and the outbox: what is theirs, and what was sent to them with what result."""
+"""One person's page, and the deliveries: what is theirs, and what was sent to them with what result."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def remind(pages: Pages, app: App) -> None:
     pages.sim.advance(timedelta(minutes=1, seconds=2))
 
 
-def test_a_delivery_that_fails_is_in_the_outbox_until_it_is_sent(pages: Pages, app: App) -> None:
+def test_a_delivery_that_fails_is_listed_until_it_is_sent(pages: Pages, app: App) -> None:
     """With its channel, its result and its next attempt; without an owner, those of all people that have failed."""
     pages.sim.add_person("ada")
     pages.sim.channel("EMAIL").is_down = True
     remind(pages, app)
-    for path in ("/outbox", "/outbox?owner=ada"):
+    for path in ("/deliveries", "/deliveries?owner=ada"):
         text = read(pages, "admin", path)
         assert "Plants" in text
         assert "Email Retrying" in text
         assert "next attempt" in text
-    assert "1 delivery of all people have failed" not in read(pages, "ada", "/outbox")
-    assert "Plants" not in read(pages, "bob", "/outbox")
+    assert "1 delivery of all people have failed" not in read(pages, "ada", "/deliveries")
+    assert "Plants" not in read(pages, "bob", "/deliveries")
     pages.sim.channel("EMAIL").is_down = False
     pages.sim.advance(timedelta(hours=1))
-    assert "No delivery has failed." in read(pages, "admin", "/outbox")
-    assert "Email Sent" in read(pages, "admin", "/outbox?owner=ada")
+    assert "No delivery has failed." in read(pages, "admin", "/deliveries")
+    assert "Email Sent" in read(pages, "admin", "/deliveries?owner=ada")
 
 
 def test_what_waits_in_a_queue_is_listed_in_its_order(pages: Pages, app: App) -> None:

@@ -52,7 +52,7 @@ def test_who_may_only_look_is_offered_nothing(pages: Pages, create: Callable[...
         "/tasks",
         "/tasks?handler=work",
         f"/tasks/{task.id}",
-        "/outbox?owner=ada",
+        "/deliveries?owner=ada",
         "/queues",
         "/runs?within=any",
         "/locks",
@@ -106,11 +106,11 @@ def test_a_message_is_marked_as_read_once(pages: Pages, create: Callable[..., Ta
     """By its owner or an admin, with a form of its own."""
     task = create(deliveryChannels=["WEB"])
     pages.sim.run_until_idle()
-    text = pages.get("ada", "/outbox").text
+    text = pages.get("ada", "/deliveries").text
     assert "1 message in the inbox, 1 unread." in text
     [message] = re.findall(r'name="message" value="([^"]+)"', text)
-    assert pages.post("ada", "/outbox", {"owner": "ada", "message": message}).status_code == 303
-    assert "Mark as read" not in pages.get("ada", "/outbox").text
-    assert pages.post("ada", "/outbox", {"owner": "bob", "message": message}).status_code == 404
-    assert pages.post("ada", "/outbox", {"owner": "ada", "message": ".."}).status_code == 404
+    assert pages.post("ada", "/deliveries", {"owner": "ada", "message": message}).status_code == 303
+    assert "Mark as read" not in pages.get("ada", "/deliveries").text
+    assert pages.post("ada", "/deliveries", {"owner": "bob", "message": message}).status_code == 404
+    assert pages.post("ada", "/deliveries", {"owner": "ada", "message": ".."}).status_code == 404
     assert task.id in text

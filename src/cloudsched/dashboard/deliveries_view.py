@@ -50,7 +50,7 @@ def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
     if not owner or message in {"", ".", ".."}:
         raise NotFound("message", message)
     api.post(f"{_inbox_path(owner)}/{quote(message, safe='')}/read")
-    return Done(f"outbox?{urlencode({'owner': owner})}", "read")
+    return Done(f"deliveries?{urlencode({'owner': owner})}", "read")
 
 
 def _inbox_path(owner: str) -> str:
@@ -60,7 +60,7 @@ def _inbox_path(owner: str) -> str:
 
 
 def build(answer: Json, _visit: Visit) -> Json:
-    """Return what the outbox and the inbox show."""
+    """Return what the lists of deliveries and of messages show."""
     owner, messages = answer["owner"], answer["messages"]
     deliveries = [build_delivery(each) for each in answer["deliveries"]]
     shown = f"{len(deliveries):,}{' or more' if answer['older'] else ''}"

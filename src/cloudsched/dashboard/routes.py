@@ -86,11 +86,16 @@ VIEWS: Final = {
     "calendar": View("/calendar", calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar"),
     "queues": View("/queues", queues_view.fetch, queues_view.build, "queues.html", "Queues"),
     "locks": View("/locks", queues_view.fetch_locks, queues_view.build_locks, "locks.html", "Locks"),
-    "outbox": View(
-        "/outbox", deliveries_view.fetch, deliveries_view.build, "outbox.html", "Outbox", deliveries_view.send
+    "deliveries": View(
+        "/deliveries",
+        deliveries_view.fetch,
+        deliveries_view.build,
+        "deliveries.html",
+        "Deliveries",
+        deliveries_view.send,
     ),
     "person": View(
-        "/people/<owner>", deliveries_view.fetch_person, deliveries_view.build_person, "person.html", "Outbox"
+        "/people/<owner>", deliveries_view.fetch_person, deliveries_view.build_person, "person.html", "Deliveries"
     ),
     "usage": View("/usage", usage_view.fetch, usage_view.build, "usage.html", "Usage", is_live=False),
     "tasks": View("/tasks", lists_view.fetch_tasks, lists_view.build_tasks, "tasks.html", "Tasks"),
@@ -115,7 +120,7 @@ TABS: Final = {
     "Calendar": ("calendar", "c"),
     "Queues": ("queues", "q"),
     "Locks": ("locks", "l"),
-    "Outbox": ("outbox", "o"),
+    "Deliveries": ("deliveries", "d"),
     "Usage": ("usage", "u"),
 }
 """The views in the top bar: their paths, and the key after ``g`` that leads there."""

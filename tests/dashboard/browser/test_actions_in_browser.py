@@ -121,7 +121,7 @@ ACTIONS = (
     Action("create", "new?handler=memo", "Create the task", is_made, after=True, typed=TITLES),
     Action("edit", "tasks/{task}/edit", "Save the task", find_task("title"), "Renamed", typed={"Title": "Renamed"}),
     Action("run", "tasks/{task}/run", "Run it once, now", count_executions, 1),
-    Action("read", "outbox?owner=ada", "Mark as read", is_read, after=True, prepare=deliver_first, row="{task}"),
+    Action("read", "deliveries?owner=ada", "Mark as read", is_read, after=True, prepare=deliver_first, row="{task}"),
     Action("bulk-pause", BULK, "Pause…", find_task("status"), "PAUSED"),
     Action("bulk-delete", BULK, "Delete…", find_task("status"), None),
 )

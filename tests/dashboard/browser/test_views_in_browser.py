@@ -30,7 +30,7 @@ VIEWS = {
     "queues": "Queues",
     "locks": "Locks",
     "usage": "Usage",
-    "outbox?owner=ada": "Outbox",
+    "deliveries?owner=ada": "Deliveries",
     "people/ada": "ada",
 }
 """Each view's address, and how its heading begins. Add the address of a new view here."""

@@ -27,7 +27,7 @@ LATER = NOW + timedelta(minutes=5)
 KEY = "door"
 
 
-class Outbox:
+class RecordingSender:
     """A sender that only notes whom it notifies."""
 
     def __init__(self) -> None:
@@ -38,13 +38,13 @@ class Outbox:
 
 
 @pytest.fixture
-def outbox() -> Outbox:
-    return Outbox()
+def sender() -> RecordingSender:
+    return RecordingSender()
 
 
 @pytest.fixture
-def locks(store: Store, outbox: Outbox) -> Locks:
-    return Locks(store, cast("DispatchSender", outbox))
+def locks(store: Store, sender: RecordingSender) -> Locks:
+    return Locks(store, cast("DispatchSender", sender))
 
 
 def holder(task_id: str) -> Holder:
@@ -90,7 +90,7 @@ def let_enter_before_commit(store: Store, monkeypatch: pytest.MonkeyPatch, *wait
 
 
 def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
-    store: Store, locks: Locks, outbox: Outbox
+    store: Store, locks: Locks, sender: RecordingSender
 ) -> None:
     """Also if the lock's document has been deleted, as nobody seemed to need it."""
     put(store, holders=("a",))
@@ -99,7 +99,7 @@ def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
     assert released
     store.commit_lock(released)
     locks.notify(grants, NOW)
-    assert outbox.notified == ["late"]
+    assert sender.notified == ["late"]
     stored = store.load_lock(KEY).lock
     assert [one.task_id for one in stored.waiters] == ["late"]
     assert stored.queued_limit == 1
@@ -107,7 +107,7 @@ def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
 
 
 def test_a_run_that_waits_while_the_lock_is_passed_on_gets_its_turn_afterwards(
-    store: Store, locks: Locks, outbox: Outbox
+    store: Store, locks: Locks, sender: RecordingSender
 ) -> None:
     """It is not notified while there is no place; the lock's document says again that somebody waits."""
     put(store, holders=("a",), queued_limit=2)
@@ -118,17 +118,17 @@ def test_a_run_that_waits_while_the_lock_is_passed_on_gets_its_turn_afterwards(
     between = store.load_lock(KEY)
     store.commit_lock(replace(between, lock=between.lock.model_copy(update={"holders": (holder("b"),)})))
     locks.notify(grants, NOW)
-    assert outbox.notified == []
+    assert sender.notified == []
     assert store.load_lock(KEY).lock.queued_limit == 1
     last, grants = locks.release("b", leased_run(), NOW)
     assert last
     store.commit_lock(last)
     locks.notify(grants, NOW)
-    assert outbox.notified == ["late"]
+    assert sender.notified == ["late"]
 
 
 def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that_ends(
-    store: Store, locks: Locks, outbox: Outbox, make_task: MakeTask
+    store: Store, locks: Locks, sender: RecordingSender, make_task: MakeTask
 ) -> None:
     """A run that acquires the lock does not write that nobody waits: it would have to look again before it starts."""
     put(store, waiters=(waiter("a", is_notified=True),))
@@ -142,21 +142,21 @@ def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that
     assert released
     store.commit_lock(released)
     locks.notify(grants, NOW)
-    assert outbox.notified == ["late"]
+    assert sender.notified == ["late"]
 
 
 def test_a_run_that_waits_while_another_wait_is_withdrawn_gets_the_lock_at_once(
-    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+    store: Store, locks: Locks, sender: RecordingSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancelled wait is a commit of the lock alone."""
     put(store, waiters=(waiter("gone", is_notified=True),))
     let_enter_before_commit(store, monkeypatch, waiter("late"))
     locks.cancel(KEY, "gone", "e", NOW)
-    assert outbox.notified == ["late"]
+    assert sender.notified == ["late"]
 
 
 def test_a_run_that_waits_while_the_answer_to_a_release_is_lost_gets_the_lock_from_the_repetition(
-    store: Store, locks: Locks, outbox: Outbox
+    store: Store, locks: Locks, sender: RecordingSender
 ) -> None:
     """Whoever ended the last holder does not know that it did; its dispatch comes again, and finds the run ended."""
     put(store, holders=("a",))
@@ -165,11 +165,11 @@ def test_a_run_that_waits_while_the_answer_to_a_release_is_lost_gets_the_lock_fr
     assert released
     store.commit_lock(released)
     locks.cancel(KEY, "a", "e", NOW)
-    assert outbox.notified == ["late"]
+    assert sender.notified == ["late"]
 
 
 def test_a_run_that_waits_while_the_answer_to_a_withdrawal_is_lost_gets_the_lock_at_once(
-    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+    store: Store, locks: Locks, sender: RecordingSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store's client repeats the commit, which conflicts with itself, and then finds nothing to change."""
     put(store, waiters=(waiter("gone", is_notified=True),))
@@ -183,11 +183,11 @@ def test_a_run_that_waits_while_the_answer_to_a_withdrawal_is_lost_gets_the_lock
 
     monkeypatch.setattr(store, "commit_lock", commit_lock)
     locks.cancel(KEY, "gone", "e", NOW)
-    assert outbox.notified == ["late"]
+    assert sender.notified == ["late"]
 
 
 def test_a_grant_is_sent_again_if_the_answer_to_the_release_was_lost(
-    store: Store, locks: Locks, outbox: Outbox
+    store: Store, locks: Locks, sender: RecordingSender
 ) -> None:
     """As long as its turn lasts; after that, and for those behind it, its place is free."""
     put(store, holders=("a",))
@@ -196,11 +196,11 @@ def test_a_grant_is_sent_again_if_the_answer_to_the_release_was_lost(
     assert released
     store.commit_lock(released)
     locks.cancel(KEY, "a", "e", NOW)
-    assert outbox.notified == ["next"]
+    assert sender.notified == ["next"]
 
 
 def test_a_run_with_a_greater_limit_is_not_forgotten_for_those_that_stay(
-    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+    store: Store, locks: Locks, sender: RecordingSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may run beside a holder that the others must wait for; the greatest limit is kept until all have left."""
     put(store, holders=("a",), queued_limit=3)
@@ -209,7 +209,7 @@ def test_a_run_with_a_greater_limit_is_not_forgotten_for_those_that_stay(
     locks.cancel(KEY, "gone", "e", NOW)
     assert store.load_lock(KEY).lock.queued_limit == 3
     locks.cancel(KEY, "small", "e", NOW)
-    assert outbox.notified == ["wide"]
+    assert sender.notified == ["wide"]
 
 
 def test_a_lock_that_nobody_waited_for_is_released_without_another_look(
@@ -230,7 +230,7 @@ def test_a_lock_that_nobody_waited_for_is_released_without_another_look(
 
 
 def test_a_store_that_fails_after_the_release_does_not_fail_the_release(
-    store: Store, locks: Locks, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+    store: Store, locks: Locks, sender: RecordingSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run has ended, and those that were notified know it; the sweep looks for the others."""
     put(store, holders=("a",))
@@ -243,4 +243,4 @@ def test_a_store_that_fails_after_the_release_does_not_fail_the_release(
 
     monkeypatch.setattr(store, "list_waiters", list_waiters)
     locks.notify(grants, NOW)
-    assert outbox.notified == []
+    assert sender.notified == []

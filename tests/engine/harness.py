@@ -57,7 +57,7 @@ class Row(BaseModel):
     n: int
 
 
-class Outbox:
+class RecordingQueue:
     """A queue that only stores what is sent."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.harness import Outbox
+from tests.engine.harness import RecordingQueue
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request
 
@@ -40,11 +40,11 @@ class TimedStore(SqliteStore):
         return found and replace(found, read_at=datetime.now(UTC))
 
 
-def deployment(store: SqliteStore) -> tuple[App, SkewedClock, Outbox, list[str]]:
+def deployment(store: SqliteStore) -> tuple[App, SkewedClock, RecordingQueue, list[str]]:
     """Return an app whose task is due now, with its clock, its queue and the calls of its handler."""
-    clock, outbox, calls = SkewedClock(), Outbox(), list[str]()
+    clock, queue, calls = SkewedClock(), RecordingQueue(), list[str]()
     settings = Settings(secret="the secret of this test", executor_url="http://executor")  # noqa: S106
-    app = App(settings, store=store, dispatcher=outbox, clock=clock)
+    app = App(settings, store=store, dispatcher=queue, clock=clock)
 
     @app.handler("tick")
     def tick() -> None:
@@ -52,7 +52,7 @@ def deployment(store: SqliteStore) -> tuple[App, SkewedClock, Outbox, list[str]]
 
     app.create(id="t", owner="ada", title="Tick", handler="tick", schedule=Schedule.once(clock.now() + SECOND))
     clock.skew = 2 * SECOND
-    return app, clock, outbox, calls
+    return app, clock, queue, calls
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def deployment(store: SqliteStore) -> tuple[App, SkewedClock, Outbox, list[str]]
 )
 def test_a_delivery_to_an_executor_with_a_wrong_clock_is_answered_so_that_it_comes_again(skew: timedelta) -> None:
     """503, nothing committed, no handler called; another executor, whose clock is right, runs it."""
-    app, clock, outbox, calls = deployment(TimedStore())
-    (sent,) = outbox.sent
+    app, clock, queue, calls = deployment(TimedStore())
+    (sent,) = queue.sent
     before = app.container.store.load("t")
     clock.skew = skew
     with pytest.raises(ClockSkewed, match=r"This machine's clock is \d+ s (ahead of|behind) the store's"):
@@ -79,7 +79,7 @@ def test_a_delivery_to_an_executor_with_a_wrong_clock_is_answered_so_that_it_com
 
 def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The claim is of the time that was compared: no lease lasts longer, or has ended, because of the step."""
-    app, _, outbox, _ = deployment(TimedStore())
+    app, _, queue, _ = deployment(TimedStore())
     store, commit, leases = app.container.store, app.container.store.commit, list[datetime]()
     reads = iter([timedelta(0)] * 3)  # for the dispatch, before the task is read, and after it
 
@@ -92,13 +92,13 @@ def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: 
 
     monkeypatch.setattr(store, "commit", note)
     monkeypatch.setattr(SkewedClock, "now", now)
-    app.deliver(outbox.sent[0].body, outbox.sent[0].token)
+    app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert leases[0] < datetime.now(UTC) + timedelta(minutes=50)
 
 
 def test_a_slow_read_does_not_hide_a_wrong_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock is four minutes ahead, and the first read takes six: the store's time lies between both readings."""
-    app, _, outbox, calls = deployment(TimedStore())
+    app, _, queue, calls = deployment(TimedStore())
     readings = iter([-2, -2])  # in minutes, for the dispatch and before the task is read; it is read six minutes later
 
     def now(_: SkewedClock) -> datetime:
@@ -106,15 +106,15 @@ def test_a_slow_read_does_not_hide_a_wrong_clock(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(SkewedClock, "now", now)
     with pytest.raises(ClockSkewed):
-        app.deliver(outbox.sent[0].body, outbox.sent[0].token)
+        app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert calls == []
 
 
 def test_a_store_without_a_clock_is_not_compared() -> None:
     """A file is used by the processes of one machine, which share one clock."""
-    app, clock, outbox, calls = deployment(SqliteStore())
+    app, clock, queue, calls = deployment(SqliteStore())
     clock.skew = timedelta(seconds=150)
-    app.deliver(outbox.sent[0].body, outbox.sent[0].token)
+    app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert calls == ["ran"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from tests.engine.harness import Outbox
+from tests.engine.harness import RecordingQueue
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
@@ -24,7 +24,7 @@ class Deployment:
     """An app whose task is due in an hour, and whose clock is its own."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self.clock, self.queue, self.calls = ManualClock(START), Outbox(), list[str]()
+        self.clock, self.queue, self.calls = ManualClock(START), RecordingQueue(), list[str]()
         settings = Settings(secret=SECRET, executor_url="http://executor")
         self.app = App(settings, store=store, dispatcher=self.queue, clock=self.clock)
         self.app.handler("tick")(lambda: self.calls.append("ran"))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.authorities import as_user, with_authority
-from tests.engine.harness import Outbox
+from tests.engine.harness import RecordingQueue
 from tests.harness import new_project
 
 from cloudsched import App, Settings, Task
@@ -43,7 +43,7 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
         else:
             address, project = request.getfixturevalue("firestore_address"), new_project()
             settings = Settings(firestore_emulator=address, project=project, access=access, secret="x" * 40)
-        app = App(settings, dispatcher=Outbox(), clock=ManualClock(START))
+        app = App(settings, dispatcher=RecordingQueue(), clock=ManualClock(START))
         app.handler("work", access="users")(lambda: None)
         made.append(app)
         return app
@@ -57,7 +57,7 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 def app() -> Iterator[App]:
     """An app with a store of its own."""
     settings = Settings(secret="x" * 40)
-    with closing(App(settings, store=SqliteStore(), dispatcher=Outbox(), clock=ManualClock(START))) as made:
+    with closing(App(settings, store=SqliteStore(), dispatcher=RecordingQueue(), clock=ManualClock(START))) as made:
         made.handler("work", access="users")(lambda: None)
         yield made
 

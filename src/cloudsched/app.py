@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark
-    from cloudsched.drafts.tokens import Requester
+    from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
@@ -596,7 +596,7 @@ class App:
 
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
         """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
-        from cloudsched.engine.delivery.report import report_deliveries  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.delivery.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
 
         return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
 
@@ -687,9 +687,9 @@ class App:
         Raises:
             InvalidInput: An argument is not valid.
         """
+        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - the same
         from cloudsched.drafts.request import DraftRequest  # noqa: PLC0415 - imported only when used
         from cloudsched.drafts.service import Access  # noqa: PLC0415 - the same
-        from cloudsched.drafts.tokens import Requester  # noqa: PLC0415 - the same
 
         content = {
             "text": text,
@@ -711,7 +711,7 @@ class App:
             InvalidInput: The draft is no longer valid, or not the one that was made for this owner.
             PreconditionFailed: The task has changed since.
         """
-        from cloudsched.drafts.tokens import Requester  # noqa: PLC0415 - imported only when used
+        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - imported only when used
 
         requester, content = Requester(OWN_CODE_SUBJECT, owner), draft.require_complete()
         if draft.task_id is not None:
@@ -754,7 +754,7 @@ def _is_of(task: Task, draft: TaskDraft) -> bool:
 def create_confirmed(app: App, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
     """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
     from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
-    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - the same
+    from cloudsched.drafts.draft_tokens import FIELD  # noqa: PLC0415 - the same
 
     fields = {name: value for name, value in content.items() if name != FIELD}
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, fields)
@@ -768,7 +768,7 @@ def create_confirmed(app: App, content: dict[str, Any], requester: Requester) ->
 def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
     """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
     from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
-    from cloudsched.drafts.tokens import FIELD  # noqa: PLC0415 - the same
+    from cloudsched.drafts.draft_tokens import FIELD  # noqa: PLC0415 - the same
 
     changes = {name: value for name, value in content.items() if name != FIELD}
     confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, changes, task_id)

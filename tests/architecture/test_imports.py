@@ -39,9 +39,9 @@ EXCEPTIONS = {
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("local/examples", "cloudsched.App"),
     ("local/examples", "cloudsched.Context"),
-    ("emulator/api/messages", "cloudsched.adapters.google.messages.build_messages"),
+    ("emulator/api/protos", "cloudsched.adapters.google.protobuf.build_messages"),
     *(
-        ("emulator/http/listener", f"cloudsched.domain.local_requests.{name}")
+        ("emulator/http/server", f"cloudsched.domain.local_requests.{name}")
         for name in ("find_detour", "find_foreign_name", "find_foreign_page", "is_loopback", "read_host_name")
     ),
 }

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tests.conftest import MakeTask
 from tests.contract.conftest import load
 
-from cloudsched.adapters.firestore.messages import Document as Proto
+from cloudsched.adapters.firestore.protos import Document as Proto
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.adapters.sqlite.store import SqliteStore

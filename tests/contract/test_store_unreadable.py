@@ -13,7 +13,7 @@ from tests.conftest import NOW, MakeExecution, MakeMessage, MakeTask
 from tests.contract.conftest import iter_pages
 from tests.harness import new_project
 
-from cloudsched.adapters.firestore.messages import Write
+from cloudsched.adapters.firestore.protos import Write
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode

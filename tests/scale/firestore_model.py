@@ -21,7 +21,7 @@ from tests.scale.google_limits import Refusal, VirtualTime
 from tests.scale.index_ranges import Entry, Indexes, Range
 from tests.scale.store_limits import StoreLimits
 
-from cloudsched.adapters.firestore import messages
+from cloudsched.adapters.firestore import protos as messages
 
 GET_SECONDS, COMMIT_SECONDS, QUERY_SECONDS = 0.008, 0.025, 0.020
 """The median latencies within a region: assumptions."""

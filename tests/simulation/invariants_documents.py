@@ -10,7 +10,7 @@ import json
 
 from pydantic_core import to_jsonable_python
 
-from cloudsched.adapters.firestore.messages import Document as Proto
+from cloudsched.adapters.firestore.protos import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.document import Document, find_changes, list_stored_fields
 from cloudsched.domain.documents.task import Task

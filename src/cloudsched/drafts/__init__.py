@@ -1,4 +1,4 @@
 """From a person's words to a task that they can confirm. Nothing here stores anything.
 
-`request` limits the words, `service` is the pipeline, and `tokens` binds the stored task to the draft that was shown.
+`request` limits the words, `service` is the pipeline, and `draft_tokens` binds the stored task to the shown draft.
 """

@@ -69,8 +69,8 @@ def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.drafts.draft_tokens import DraftTokens, Requester
     from cloudsched.drafts.request import DraftRequest, Proposal
-    from cloudsched.drafts.tokens import DraftTokens, Requester
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
 

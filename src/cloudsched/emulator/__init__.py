@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from cloudsched.emulator.emulator import CloudTasksEmulator
     from cloudsched.emulator.model.faults import Faults
     from cloudsched.emulator.model.queues import BadQueue
+    from cloudsched.emulator.runtime.attempt_history import Attempt
     from cloudsched.emulator.runtime.clock import MovableClock
     from cloudsched.emulator.runtime.dispatcher import ClockBusy, NotIdle
-    from cloudsched.emulator.runtime.history import Attempt
 
 __all__ = [
     "Attempt",

@@ -12,13 +12,13 @@ from typing import Any, Self
 
 from cloudsched.emulator.api.tasks_service import CloudTasksService, list_methods
 from cloudsched.emulator.http.control import Control
-from cloudsched.emulator.http.listener import Gate, Listener
 from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway
+from cloudsched.emulator.http.server import Gate, Listener
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.queues import Queues
+from cloudsched.emulator.runtime.attempt_history import Attempt, History
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
-from cloudsched.emulator.runtime.history import Attempt, History
 from cloudsched.emulator.runtime.http_sender import HttpSender
 from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
 

@@ -30,7 +30,7 @@ from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.drafts import TaskDraft
-    from cloudsched.engine.delivery.handler import DeliveryHandler
+    from cloudsched.engine.delivery.delivery_handler import DeliveryHandler
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar_clauses import parse_stretch
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.groups import Plan, build_plan
@@ -25,6 +24,7 @@ from cloudsched.language.nodes import (
     Stretch,
     Within,
 )
+from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Refused
 from cloudsched.language.updates import Edit, find_edit, make_change, take_apart
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from cloudsched.domain.schedules.calendar_days import MAX_CALENDARS, WEEKENDS, CalendarRule
-from cloudsched.language.calendar import find_first_day, find_nth_day, find_within, make_local_time
+from cloudsched.language.dates import find_first_day, find_nth_day, find_within, make_local_time
 from cloudsched.language.nodes import (
     ANY,
     DAY,
@@ -34,8 +34,8 @@ from cloudsched.language.rules import ALL_MONTHS, Draft
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.language.context import Context
     from cloudsched.language.groups import Plan
+    from cloudsched.language.phrase_context import Context
 
 
 _MOST_IN_A_MONTH: Final = 20

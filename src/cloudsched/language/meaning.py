@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.language.calendar import (
+from cloudsched.language.dates import (
     ONE_DAY,
     add_length,
     find_first_day,
@@ -19,7 +19,6 @@ from cloudsched.language.calendar import (
     resolve_date,
     resolve_relative_day,
 )
-from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.exceptions import list_added
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.nodes import (
@@ -38,6 +37,7 @@ from cloudsched.language.nodes import (
     Window,
     Within,
 )
+from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.result import Option, Refused
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.language.changes import find_change, find_open_time, find_order
-from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language, find_languages, guess_language, name_language
 from cloudsched.language.lexicon import WORD, Cursor, Language, Matches, Token, classify, tokenise
 from cloudsched.language.meaning import build_schedule
 from cloudsched.language.nodes import Phrase, Place, Span
+from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Alternative, Choices, Problem, Reading, Refused, Unclear, refuse_impossible
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.language.calendar import add_length, find_first_day, find_last_day, find_within, make_local_time
-from cloudsched.language.context import Context, TimeOfDay
+from cloudsched.language.dates import add_length, find_first_day, find_last_day, find_within, make_local_time
 from cloudsched.language.exceptions import add_calendars, apply_exceptions, list_added
 from cloudsched.language.nodes import (
     DAY,
@@ -25,6 +24,7 @@ from cloudsched.language.nodes import (
     Unit,
     Window,
 )
+from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Option, Refused, refuse_impossible
 from cloudsched.language.rules import MAX_RULES, MONTH_ENDS, Draft, build_day_rules, build_subdaily_rules
 

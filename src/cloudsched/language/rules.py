@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from cloudsched.language.calendar import resolve_date_order
+from cloudsched.language.dates import resolve_date_order
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, OnlyIf, Period, Pick, Repeat, Unit
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
-    from cloudsched.language.context import Context, TimeOfDay
     from cloudsched.language.groups import Group
+    from cloudsched.language.phrase_context import Context, TimeOfDay
 
 CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 WORKING = (0, 1, 2, 3, 4)

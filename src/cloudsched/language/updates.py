@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.language.calendar import find_first_day, make_local_time, resolve_relative_day, to_relativedelta
-from cloudsched.language.context import Context, TimeOfDay
+from cloudsched.language.dates import find_first_day, make_local_time, resolve_relative_day, to_relativedelta
 from cloudsched.language.exceptions import add_calendars, apply_exceptions
 from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
 from cloudsched.language.meaning import build_at, build_once, build_schedule, is_24_hour, list_clocks, resolve_zone
 from cloudsched.language.nodes import FOLLOWING, Clause, Days, End, Except, Length, Relative, Repeat, Unit
+from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.recurrences import BEGINNING, Bounds, Builder, build_rules
 from cloudsched.language.result import Option, Refused
 from cloudsched.language.rules import Draft, build_subdaily_rules

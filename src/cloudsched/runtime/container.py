@@ -38,9 +38,9 @@ from cloudsched.runtime.factories import (
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
+    from cloudsched.drafts.draft_tokens import DraftTokens
     from cloudsched.drafts.service import Drafts
-    from cloudsched.drafts.tokens import DraftTokens
-    from cloudsched.engine.delivery.handler import DeliveryHandler
+    from cloudsched.engine.delivery.delivery_handler import DeliveryHandler
     from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.registry import Registry
@@ -234,7 +234,7 @@ class Container:
 
     @lazy_property
     def _delivery_handler(self) -> DeliveryHandler:
-        from cloudsched.engine.delivery.handler import DeliveryHandler  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.delivery.delivery_handler import DeliveryHandler  # noqa: PLC0415 - imported only when used
 
         return DeliveryHandler(
             lambda: self.senders,
@@ -433,7 +433,7 @@ class Container:
     @lazy_property
     def draft_tokens(self) -> DraftTokens:
         """Signs and checks what was shown."""
-        from cloudsched.drafts.tokens import DraftTokens  # noqa: PLC0415 - imported only when used
+        from cloudsched.drafts.draft_tokens import DraftTokens  # noqa: PLC0415 - imported only when used
 
         keys = SigningKeys(self.settings.secret, self.settings.previous_secret, purpose="draft")
         return DraftTokens(keys, self.clock)
@@ -471,7 +471,7 @@ class Container:
         settings = self.settings.assistant
         if not settings.is_on:
             return registry
-        from cloudsched.engine.assistant import handler as assistant  # noqa: PLC0415 - only if it is on
+        from cloudsched.engine.assistant import assistant_handler as assistant  # noqa: PLC0415 - only if it is on
 
         models = assistant.AssistantModels(self.language_models.names, self.language_models.find)
         limits = assistant.AssistantLimits(settings.turns, settings.tokens)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.usage.budgets import Budgets, UsageWatch
     from cloudsched.engine.usage.ledger import UsageLedger
-    from cloudsched.engine.usage.report import UsageReport, UsageSummation
+    from cloudsched.engine.usage.usage_report import UsageReport, UsageSummation
 
 
 class ManyTasks:
@@ -64,7 +64,7 @@ class ManyTasks:
 
     @lazy_property
     def _summation(self) -> UsageSummation:
-        from cloudsched.engine.usage.report import UsageSummation  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.usage_report import UsageSummation  # noqa: PLC0415 - imported only when used
 
         return UsageSummation(self._store, self._clock, self.ledger)
 
@@ -78,7 +78,7 @@ class ManyTasks:
     @lazy_property
     def usage(self) -> UsageReport:
         """Shows what was used."""
-        from cloudsched.engine.usage.report import UsageReport  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.usage.usage_report import UsageReport  # noqa: PLC0415 - imported only when used
 
         return UsageReport(self.ledger, self._summation, self._clock)
 

@@ -18,7 +18,7 @@ from tests.harness import new_project
 
 from cloudsched.adapters.firestore import store as firestore_adapter
 from cloudsched.adapters.firestore.list_fields import PRIVATE_FIELDS, TaskVersion
-from cloudsched.adapters.firestore.messages import Write
+from cloudsched.adapters.firestore.protos import Write
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION

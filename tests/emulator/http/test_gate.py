@@ -10,7 +10,7 @@ from tests.cases import try_each
 from tests.emulator.conftest import QUEUE
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.emulator.http.listener import Gate
+from cloudsched.emulator.http.server import Gate
 
 TASKS = f"/v2/{QUEUE}/tasks"
 TASK = {"task": {"httpRequest": {"url": "http://127.0.0.1:9/"}}}

@@ -16,9 +16,9 @@ from cloudsched.domain.documents import owner_usage
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.engine.usage import ledger as ledger_module
-from cloudsched.engine.usage import report as summation_module
+from cloudsched.engine.usage import usage_report as summation_module
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
-from cloudsched.engine.usage.report import UsageSummation
+from cloudsched.engine.usage.usage_report import UsageSummation
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation
 

@@ -151,7 +151,7 @@ def test_budgets_are_listed_to_who_may_see_them(ask: Any) -> None:  # noqa: ANN4
 
 def test_a_request_reads_so_many_tasks_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """2,000 of a user's dearest took a quarter of a second. It says that there are more, and the next one goes on."""
-    monkeypatch.setattr("cloudsched.engine.usage.report.MAX_TASKS_OF_REQUEST", 200)
+    monkeypatch.setattr("cloudsched.engine.usage.usage_report.MAX_TASKS_OF_REQUEST", 200)
     with Simulation(App(Settings())) as sim:
         sim.app.handler("h")(lambda: None)
         for _ in range(450):

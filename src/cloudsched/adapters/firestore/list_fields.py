@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.messages import COMMIT_ID, PRIVATE, build_precondition_write, get_private
+from cloudsched.adapters.firestore import protos as messages
+from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, build_precondition_write, get_private
 from cloudsched.adapters.firestore.queries import OFFER_SHARD, TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.domain.documents.document import Document, list_stored_fields

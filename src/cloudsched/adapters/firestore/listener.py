@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
-from cloudsched.adapters.firestore import messages
+from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.queries import build_arrival_listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Shards

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.messages import PRIVATE
+from cloudsched.adapters.firestore import protos as messages
+from cloudsched.adapters.firestore.protos import PRIVATE
 from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 

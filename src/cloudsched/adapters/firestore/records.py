@@ -10,8 +10,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.firestore import messages
-from cloudsched.adapters.firestore.messages import document_name, with_precondition
+from cloudsched.adapters.firestore import protos as messages
+from cloudsched.adapters.firestore.protos import document_name, with_precondition
 from cloudsched.adapters.firestore.queries import EQUAL, MESSAGES, Filter, build_query
 from cloudsched.adapters.firestore.search import to_document
 from cloudsched.adapters.firestore.values import Value, encode_model

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
-from cloudsched.adapters.firestore import messages
+from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable

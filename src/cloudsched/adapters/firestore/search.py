@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, drop_list_fields, unhide
-from cloudsched.adapters.firestore.messages import MAX_ID_BYTES
+from cloudsched.adapters.firestore.protos import MAX_ID_BYTES
 from cloudsched.adapters.firestore.queries import (
     MAX_DISJUNCTIONS,
     OFFER_WRITTEN_AT,

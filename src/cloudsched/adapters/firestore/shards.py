@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.adapters.firestore import messages
+from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.values import encode_fields, find_value
 from cloudsched.engine.ports.store import choose_shard
 

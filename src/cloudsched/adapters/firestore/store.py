@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from cloudsched.adapters.firestore import messages
+from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import (
     CHANGED_AT,
     OPEN,
@@ -35,7 +35,7 @@ from cloudsched.adapters.firestore.list_fields import (
     list_field_paths,
     read_version,
 )
-from cloudsched.adapters.firestore.messages import (
+from cloudsched.adapters.firestore.protos import (
     MAX_ID_BYTES,
     build_precondition_write,
     document_name,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel
 
-from cloudsched.adapters.firestore import messages
+from cloudsched.adapters.firestore import protos as messages
 from cloudsched.domain.documents.document import list_stored_fields, to_seconds
 
 if TYPE_CHECKING:

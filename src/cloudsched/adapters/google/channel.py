@@ -1,7 +1,7 @@
 """Call Google's services: a channel to the service or to its emulator, deadlines, and retries.
 
 The adapters do not use Google's clients: those add a fifth to the time of a call on the local machine, retry for a
-minute and more, and take half a second to import. See `messages` for what is sent, and `credentials` for who sends it.
+minute and more, and take half a second to import. See `protobuf` for what is sent, and `credentials` for who sends it.
 """
 
 from __future__ import annotations

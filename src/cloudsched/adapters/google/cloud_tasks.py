@@ -23,7 +23,7 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
-from cloudsched.adapters.google.messages import build_messages
+from cloudsched.adapters.google.protobuf import build_messages
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import QueueUnavailable
 

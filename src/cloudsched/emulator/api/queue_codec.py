@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from cloudsched.emulator.api.messages import MESSAGES, Proto
+from cloudsched.emulator.api.protos import MESSAGES, Proto
 from cloudsched.emulator.api.task_codec import read_retry, set_timestamp, write_retry
 from cloudsched.emulator.model.errors import invalid_argument
 from cloudsched.emulator.model.queue import Queue, QueueConfig

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cloudsched.emulator.api.messages import MESSAGES, Proto
+from cloudsched.emulator.api.protos import MESSAGES, Proto
 from cloudsched.emulator.model.errors import Code, invalid_argument
 from cloudsched.emulator.model.task import (
     BODY_METHODS,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.emulator.http.rest import Reply, refuse
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.names import parse_duration, parse_instant
+from cloudsched.emulator.runtime.attempt_history import History, format_rfc3339
 from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, ClockBusy, Dispatcher, NotIdle
-from cloudsched.emulator.runtime.history import History, format_rfc3339
 from cloudsched.emulator.runtime.tokens import TOKEN_MODES, TokenIssuer
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from h2.exceptions import H2Error
 from h2.settings import SettingCodes, Settings
 from hyperframe.exceptions import HyperframeError
 
-from cloudsched.emulator.api.messages import write_status
+from cloudsched.emulator.api.protos import write_status
 from cloudsched.emulator.model.errors import Code, RpcError
 
 Serve = Callable[[str, bytes], bytes]

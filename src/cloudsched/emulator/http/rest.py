@@ -18,7 +18,7 @@ from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 from cloudsched.emulator.model.task import RetryConfig
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.api.messages import Proto
+    from cloudsched.emulator.api.protos import Proto
     from cloudsched.emulator.api.tasks_service import RpcMethod
 
 DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.model.faults import DROP_ANSWER, DUPLICATE, NONE, TIME_OUT
 from cloudsched.emulator.model.task import HttpResult
-from cloudsched.emulator.runtime.history import Attempt, History, Request
+from cloudsched.emulator.runtime.attempt_history import Attempt, History, Request
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.queue import Dispatch

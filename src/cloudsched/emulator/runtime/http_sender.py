@@ -14,7 +14,7 @@ import aiohttp
 from yarl import URL
 
 from cloudsched.emulator.model.task import HORIZON, HttpResult, OAuthToken, OidcToken
-from cloudsched.emulator.runtime.history import Request
+from cloudsched.emulator.runtime.attempt_history import Request
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.queue import Dispatch

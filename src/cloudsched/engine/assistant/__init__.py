@@ -1,5 +1,5 @@
 """The built-in handler `assistant`: a language model does what a task is for, with the rights of its owner.
 
-`handler` is the loop, `brief` tells the model its task and its tools. May import `engine.handlers` and what
+`assistant_handler` is the loop, `brief` tells the model its task and its tools. May import `engine.handlers` and what
 is below it.
 """

@@ -44,7 +44,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.state.record_changes import change_record, delete_record
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
-from cloudsched.engine.usage.report import UsageSummation
+from cloudsched.engine.usage.usage_report import UsageSummation
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.usage.ledger import UsageLedger
-    from cloudsched.engine.usage.report import UsageSummation
+    from cloudsched.engine.usage.usage_report import UsageSummation
 
 
 log = logging.getLogger(__name__)

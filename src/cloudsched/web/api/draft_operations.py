@@ -16,8 +16,8 @@ from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spe
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
+from cloudsched.drafts.draft_tokens import Requester
 from cloudsched.drafts.request import DraftRequest
-from cloudsched.drafts.tokens import Requester
 from cloudsched.engine.tasks.owner_schedules import find_owner_locale, find_owner_zone, resolve_for_owner
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.language.task_fields import read_schedule_field

@@ -26,7 +26,7 @@ from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVAL
 from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.drafts.tokens import MAX_LENGTH
+from cloudsched.drafts.draft_tokens import MAX_LENGTH
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS

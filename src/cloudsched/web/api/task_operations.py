@@ -37,7 +37,7 @@ from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark
-from cloudsched.drafts.tokens import FIELD, Requester
+from cloudsched.drafts.draft_tokens import FIELD, Requester
 from cloudsched.engine.queries import explanations as explain
 from cloudsched.engine.queries.task_search import search_tasks
 from cloudsched.engine.tasks.read_back import WouldCommit, list_assumed, make_dry_scheduler, read_back

@@ -11,10 +11,10 @@ from google.cloud.firestore_v1 import types as firestore_types
 from google.rpc import status_pb2  # type: ignore[import-untyped]
 from google.type import latlng_pb2  # type: ignore[import-untyped]
 
-from cloudsched.adapters.firestore import messages as firestore
+from cloudsched.adapters.firestore import protos as firestore
 from cloudsched.adapters.google import cloud_tasks as tasks
-from cloudsched.adapters.google.messages import build_messages
-from cloudsched.emulator.api import messages as emulator
+from cloudsched.adapters.google.protobuf import build_messages
+from cloudsched.emulator.api import protos as emulator
 
 ELSEWHERE = {"LatLng": latlng_pb2.LatLng.DESCRIPTOR, "Status": status_pb2.Status.DESCRIPTOR}
 """The messages of other packages, which the table repeats in its own."""

@@ -30,7 +30,7 @@ from cloudsched.emulator.http.rest import Reply, RestGateway, error_reply, not_f
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.api.messages import Proto
+    from cloudsched.emulator.api.protos import Proto
     from cloudsched.emulator.api.tasks_service import RpcMethod
     from cloudsched.emulator.http.control import Control
 

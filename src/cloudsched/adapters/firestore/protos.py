@@ -11,7 +11,7 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.google.messages import build_messages
+from cloudsched.adapters.google.protobuf import build_messages
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message

@@ -20,7 +20,7 @@ from tests.emulator.conftest import QUEUE, Client, Http
 from tests.harness import WAIT_SECONDS
 
 from cloudsched.emulator import CloudTasksEmulator
-from cloudsched.emulator.api.messages import MESSAGES
+from cloudsched.emulator.api.protos import MESSAGES
 from cloudsched.emulator.http.grpc import PREFACE, GrpcConnection
 
 GET_QUEUE = "/google.cloud.tasks.v2.CloudTasks/GetQueue"

@@ -10,7 +10,7 @@ import pytest
 from tests.emulator.conftest import DAY, QUEUE, START, Client, Http, Target, add
 
 from cloudsched.emulator import CloudTasksEmulator
-from cloudsched.emulator.runtime.history import History
+from cloudsched.emulator.runtime.attempt_history import History
 
 
 def test_an_attempt_records_its_request_response_and_timing(

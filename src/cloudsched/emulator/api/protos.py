@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
-from cloudsched.adapters.google.messages import build_messages
+from cloudsched.adapters.google.protobuf import build_messages
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.errors import RpcError

@@ -15,7 +15,7 @@ from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, P
 from cloudsched.language.result import Option, Refused
 
 if TYPE_CHECKING:
-    from cloudsched.language.context import Context
+    from cloudsched.language.phrase_context import Context
 
 ONE_DAY = timedelta(days=1)
 LAST_YEAR = 9998

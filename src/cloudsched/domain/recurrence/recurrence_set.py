@@ -156,10 +156,17 @@ class Dates(Stream):
         return tuple(self._walls[instant])
 
 
+def list_rules(rrule: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the RRULE values of a schedule, which may have one, several or none."""
+    if rrule is None:
+        return ()
+    return (rrule,) if isinstance(rrule, str) else rrule
+
+
 @lru_cache(maxsize=1024)
 def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts of a schedule, and together the cache's key
     data: ZoneData,
-    rules: tuple[str, ...],
+    rrule: str | tuple[str, ...] | None,
     dtstart: str,
     timezone: str,
     rdates: tuple[str, ...],
@@ -176,6 +183,7 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     A zone that the data do not know is taken for UTC. The planner knows the clock's offset from it.
     """
     spend_steps(len(rdates) + len(exdates))
+    rules = list_rules(rrule)
     clock = clock_of(_find(data, timezone), gap, fold)
     start, begin = parse_moment(dtstart, "dtstart").wall, None
     if start_zone is not None:

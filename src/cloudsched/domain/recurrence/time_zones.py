@@ -367,7 +367,7 @@ def is_fixed(name: str) -> bool:
 
 def require_zone(name: str) -> None:
     """Check the name of a zone that somebody gives. A stored one may be any that the data know."""
-    load_zone(name)
+    in_use.zone(name)
     if not name.isupper() or len(name) > _LONGEST_ABBREVIATION or name == "UTC":
         return
     from cloudsched.domain.recurrence.zone_names import require_single  # noqa: PLC0415 -- needed only for a few

@@ -59,7 +59,7 @@ from cloudsched.domain.recurrence.iso8601 import (
     utc_seconds,
 )
 from cloudsched.domain.recurrence.parse import is_notation, parse_fields
-from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
+from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_rules
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
 from cloudsched.domain.recurrence.time_zones import is_fixed, load_tzinfo, require_zone
@@ -412,9 +412,7 @@ class Schedule(BaseModel):
     @property
     def rules(self) -> tuple[str, ...]:
         """The RRULE values, none for a single instant."""
-        if self.rrule is None:
-            return ()
-        return (self.rrule,) if isinstance(self.rrule, str) else self.rrule
+        return list_rules(self.rrule)
 
     @property
     def is_one_time(self) -> bool:
@@ -580,7 +578,7 @@ class Schedule(BaseModel):
         """Return the first occurrence, in UTC, or None if there is none."""
         if self.at is not None:
             return self.at
-        seconds = self._recurrence.first
+        seconds = (self._recurrence if self.calendars else self._base).first
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
@@ -683,7 +681,7 @@ class Schedule(BaseModel):
             raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
         return compile_recurrence(
             time_zones.in_use,
-            self.rules,
+            self.rrule,
             self.dtstart,
             self.timezone,
             self.rdates,

@@ -27,7 +27,12 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
-from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_from
+from cloudsched.domain.transitions.planning import (
+    find_budget_pause,
+    find_past_start,
+    occurrence_after,
+    occurrence_from,
+)
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
@@ -239,11 +244,11 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
     Raises InvalidInput if it is in the past or too near.
     """
     earliest = asked_at + lead
-    first = occurrence_from(task, earliest)
+    before = earliest - timedelta(microseconds=1)
+    first = occurrence_after(task, before)
     if first is not None:
         _require_room_after(task, first)
         return first
-    before = earliest - timedelta(microseconds=1)
     unbounded = task.schedule.next_after(before if task.planned_to is None else max(before, task.planned_to))
     if unbounded is not None:
         raise InvalidInput(

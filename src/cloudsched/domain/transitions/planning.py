@@ -86,8 +86,8 @@ def occurrence_after(task: Task, instant: datetime) -> datetime | None:
 
 def find_past_start(schedule: Schedule, now: datetime) -> datetime | None:
     """Return the first occurrence of a recurring schedule if it is past. See `Task.first_at`."""
-    first = None if schedule.is_one_time else schedule.first()
-    return first if first is not None and first <= now else None
+    first = schedule.first()
+    return first if first is not None and first <= now and not schedule.is_one_time else None
 
 
 def occurrence_from(task: Task, instant: datetime) -> datetime | None:

@@ -52,15 +52,12 @@ def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
 
     A model that writes out a secret with a serializer of its own is accepted.
     """
-    if _has_mask(encoded):
-        _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
-
-
-def _has_mask(encoded: object) -> bool:
     try:
-        return _MASK.encode() in to_json(encoded)
+        is_masked = _MASK.encode() in to_json(encoded)
     except ValueError:  # a lone surrogate: storing it is refused later, with a better message
-        return False
+        return
+    if is_masked:
+        _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
 
 
 def _check_not_masked(field: str, value: object, encoded: object) -> None:
@@ -88,15 +85,19 @@ def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 def require_storable(field: str, value: object, max_bytes: int) -> int:
     """Check that a value is JSON that every store can hold, and return its size as JSON, in bytes."""
-    _check(field, value, max_bytes)
+    place, hint = _Place(None, field, 0), f"At most {max_bytes} bytes as JSON are allowed; {_ELSEWHERE}."
+    if isinstance(value, list | tuple | dict):
+        if _check_items(place, value, max_bytes) < 0:  # no value has less than a byte
+            raise InvalidInput(field, f"has more than {max_bytes} bytes", hint)
+    elif not (type(value) is str and value.isascii()):
+        _check_scalar(place, value)
     size = json_size(value)
     if size > max_bytes:
-        raise InvalidInput(field, f"has {size} bytes", _size_hint(max_bytes))
+        raise InvalidInput(field, f"has {size} bytes", hint)
     return size
 
 
-def _size_hint(max_bytes: int) -> str:
-    return f"At most {max_bytes} bytes as JSON are allowed; store large data elsewhere and pass a reference to it."
+_ELSEWHERE: Final = "store large data elsewhere and pass a reference to it"
 
 
 def require_content(field: str, value: object) -> None:
@@ -197,15 +198,6 @@ class _Place(NamedTuple):
         return ".".join((str(place.name), *reversed(names)))
 
 
-def _check(field: str, value: object, max_bytes: int) -> None:
-    place = _Place(None, field, 0)
-    if isinstance(value, list | tuple | dict):
-        if _check_items(place, value, max_bytes) < 0:  # no value has less than a byte
-            raise InvalidInput(field, f"has more than {max_bytes} bytes", _size_hint(max_bytes))
-    elif not (type(value) is str and value.isascii()):
-        _check_scalar(place, value)
-
-
 def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], left: int) -> int:
     """Check the items of a list or a map. Return how many more values there may be. Below 0, some were not checked."""
     left -= len(value)
@@ -250,7 +242,8 @@ def _check_key(place: _Place, key: Any) -> None:  # noqa: ANN401 - an unchecked 
         raise InvalidInput(str(place), f"has the key {key!r}, which is not a string", "Use strings as keys.")
     if not key or (key.startswith("__") and key.endswith("__")):
         raise InvalidInput(str(place), f"has the key {key!r}", "Keys are not empty, and __names__ are reserved.")
-    _check_text(place, key)
+    if not key.isascii():
+        _check_text(place, key)
     if len(key.encode()) > MAX_KEY_BYTES:
         raise InvalidInput(str(place), f"has the key {key[:20]!r}…", f"A key has at most {MAX_KEY_BYTES} bytes.")
 

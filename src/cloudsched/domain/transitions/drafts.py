@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     BaseModel,
     ModelWrapValidatorHandler,
-    PrivateAttr,
     StringConstraints,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -90,43 +90,30 @@ class TaskDraft(TaskSpec):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, data: object) -> object:
-        """Set the handler of a draft with `children` or a `script`, and the title of one without."""
-        data = cls._select_handler(data)
-        if not isinstance(data, dict):
-            return data
-        if type(data.get("owner")) is int:  # the key of a row
-            data = {**data, "owner": str(data["owner"])}
-        if "title" in data:
-            return data
-        handler = data.get("handler")
-        built_in = (name for name, each in _BUILT_IN_HANDLERS.items() if each == handler)
-        title = next(built_in, handler)
-        return {**data, "title": title if isinstance(title, str) else "?"}  # a wrong handler is an error of its own
+        """Set the handler of a draft with `children` or a `script`, and the title of one without.
 
-    @classmethod
-    def _select_handler(cls, data: object) -> object:
-        """Set the built-in handler if `children` or `script` is given. Callers cannot name it themselves."""
+        The handler is a built-in one then, which callers cannot name themselves.
+        """
         if not isinstance(data, dict):
             return data
-        handler = data.get("handler")
-        replacements = [name for name in _BUILT_IN_HANDLERS if data.get(name)]
-        if replacements and handler is not None and handler not in _BUILT_IN_HANDLERS.values():
+        filled = {**data}
+        if filled.get("handler") in _BUILT_IN_HANDLERS.values():
+            del filled["handler"]
+        handler, replacements = filled.get("handler"), [name for name in _BUILT_IN_HANDLERS if data.get(name)]
+        if replacements and handler is not None:
             raise InvalidInput(replacements[0], "is given beside a handler", "Give one or the other.")
         if len(replacements) > 1:
             raise InvalidInput(replacements[1], f"is given beside {replacements[0]}", "Give one or the other.")
-        if (
-            data.get("children") == []
-            and (handler is None or handler in _BUILT_IN_HANDLERS.values())
-            and not replacements
-        ):
+        if data.get("children") == [] and handler is None and not replacements:
             raise InvalidInput("children", "is empty", "Name at least one child, or give a handler in its place.")
         if replacements:
-            return {**data, "handler": _BUILT_IN_HANDLERS[replacements[0]]}
-        return {
-            name: value
-            for name, value in data.items()
-            if name != "handler" or handler not in _BUILT_IN_HANDLERS.values()
-        }
+            filled["handler"] = _BUILT_IN_HANDLERS[replacements[0]]
+        if type(data.get("owner")) is int:  # the key of a row
+            filled["owner"] = str(data["owner"])
+        if "title" not in data:
+            title = replacements[0] if replacements else handler
+            filled["title"] = title if isinstance(title, str) else "?"  # a wrong handler is an error of its own
+        return filled
 
     @model_validator(mode="wrap")
     @classmethod
@@ -140,23 +127,26 @@ class TaskDraft(TaskSpec):
             say_in_python(found, (), cls)
         raise found
 
-    @field_validator("schedule", mode="before")
+    @field_validator("schedule", mode="wrap")
     @classmethod
-    def _read_schedule(cls, value: object, info: ValidationInfo) -> object:
+    def _read_schedule(
+        cls, value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> Schedule | None:
+        if type(value) is Schedule:
+            return value  # it was checked when it was made
         is_python = info.context is None and value is not None and not isinstance(value, str | dict)
-        return _to_python_schedule(value) if is_python else _to_schedule(value)
+        read: Schedule | None = handler(_to_python_schedule(value) if is_python else _to_schedule(value))
+        return read
 
-    _read_at: datetime | None = PrivateAttr(default=None)
-
-    @property
+    @cached_property
     def read_at(self) -> datetime | None:
-        """Return when the words of the schedule were read. Their "now" means that instant."""
-        return self._read_at
+        """The instant at which the words of the schedule were read: their "now" means it. None without words."""
+        return None
 
     def as_read_at(self, instant: datetime | None) -> Self:
         """Return the draft with the instant at which the words of its schedule were read."""
         copied = self.model_copy()
-        copied._read_at = instant  # noqa: SLF001 - its own
+        vars(copied)["read_at"] = instant
         return copied
 
     @classmethod

@@ -131,33 +131,21 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
     return first
 
 
-class Faults:
+class Faults(list[InvalidInput]):
     """Collects the errors of several checks. Each runs in a block of its own, and `tell` raises all at once."""
-
-    __slots__ = ("_found",)
-
-    def __init__(self) -> None:
-        self._found: list[InvalidInput] = []
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> bool:
         if not isinstance(error, InvalidInput) or isinstance(error, SearchLimitReached):
             return False
-        self._found.append(error)
+        self.append(error)
         return True
-
-    def __bool__(self) -> bool:
-        return bool(self._found)
-
-    def add(self, *errors: InvalidInput) -> None:
-        """Note errors that were raised elsewhere."""
-        self._found += errors
 
     def tell(self) -> None:
         """Raise InvalidInput if there were errors."""
-        if self._found:
-            raise join_faults(self._found) from None
+        if self:
+            raise join_faults(self) from None
 
 
 MISSING: Final = "Field required"

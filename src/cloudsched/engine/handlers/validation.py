@@ -68,14 +68,14 @@ def validate_draft(
     if task_id != draft.id:
         missing["id"] = task_id
     completed = draft.model_copy(update=missing) if missing else draft
-    with faults:
-        completed = _assign_lock_scopes(completed, requesters)
-        if not faults:
-            _check_sizes(completed)
+    if completed.lock_key is not None or completed.lock_scope is not None or completed.children:
+        with faults:
+            completed = _assign_lock_scopes(completed, requesters)
     if requesters is Requesters.USERS:
         with faults:
             require_user_access(completed, registry)
     faults.tell()
+    _check_sizes(completed)
     return completed
 
 
@@ -113,11 +113,10 @@ def _is_surely_small(draft: TaskDraft) -> bool:
     return MAX_EXPANSION * len(body) <= MAX_SPEC_BYTES
 
 
-def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
-    """Return the draft's handler. None if only its workers know it, which then validate the payload."""
-    if draft.pull is not None and draft.handler not in registry and not registry.is_for_users:
-        return None
-    return registry.get(draft.handler)
+def _find_handler(work: TaskDraft | Child, registry: Registry) -> Handler | None:
+    """Return the handler that is named. None if only workers know it, which then validate the payload."""
+    is_for_workers = work.pull is not None and not registry.is_for_users
+    return registry.find(work.handler) if is_for_workers else registry.get(work.handler)
 
 
 def _assign_lock_scopes(draft: TaskDraft, requesters: Requesters) -> TaskDraft:
@@ -151,19 +150,19 @@ def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: boo
         where = f"children.{number}"
         if child.results_as is not None and draft.parallel:
             hint = "Parallel children share no results."
-            faults.add(InvalidInput(f"{where}.resultsAs", "has no meaning in parallel", hint))
-        if child.pull is not None and child.handler not in registry and not registry.is_for_users:
-            continue
+            faults.append(InvalidInput(f"{where}.resultsAs", "has no meaning in parallel", hint))
         try:
             _check_child(child, registry, is_payload_new=is_payload_new)
         except InvalidInput as error:
-            faults.add(*(type(each)(f"{where}.{each.field}", each.problem, each.hint) for each in error.faults))
+            faults += (type(each)(f"{where}.{each.field}", each.problem, each.hint) for each in error.faults)
     faults.tell()
     require_storable("children", [child.to_wire() for child in draft.children], MAX_PAYLOAD)
 
 
 def _check_child(child: Child, registry: Registry, *, is_payload_new: bool) -> None:
-    handler = registry.get(child.handler)
+    handler = _find_handler(child, registry)
+    if handler is None:
+        return
     if handler.is_built_in:
         raise InvalidInput("handler", f"is {handler.name!r}, which is built in", "Name a handler of your app.")
     if child.results_as is None:

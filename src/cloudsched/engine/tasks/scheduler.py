@@ -91,45 +91,50 @@ class Scheduler:
         depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
         started = self._engine.clock.now() if depends else None
         draft = self._resolve_new(draft, refusal, by, lead) if depends else draft
-        is_limited = by.has_quotas and refusal is None
-
-        def repeat(task_id: str) -> Task | None:
-            return self._repeat_creation(task_id, draft, mark, by)
-
-        def make() -> tuple[Task, QuotaCheck | None] | Task:
-            try:
-                least = self._engine.settings.minimum_lead if lead is None else lead
-                now = as_of or self._engine.clock.now()
-                history = (HistoryEntry.build(at=now, action=Action.CREATED, by=by.actor),)
-                known = {} if mark is None else mark.fields(None, now)
-                task = new_task(draft, now, least, history=history, defined_by=by.author, **known)
-                self._limit_rate(None, task, now, by)
-                quota = self._engine.quotas.check(draft.owner) if is_limited else None
-                if full := refusal if quota is None else quota.refusal:
-                    raise full
-            except (InvalidInput, QuotaExceeded):
-                repeated = None if draft.id is None else repeat(draft.id)
-                if repeated is None:
-                    raise
-                return repeated
-            return self._tell_of_budget(task), quota
-
-        def store(made: tuple[Task, QuotaCheck | None] | Task) -> tuple[Task, bool]:
-            if not isinstance(made, tuple):
-                return made, False
-            task, quota = made
-            try:
-                lock = None if quota is None else quota.lock_for(task)
-                created = self._engine.committer.commit(Commit(task, lock=lock))
-            except VersionConflict:
-                if (repeated := repeat(task.id)) is not None:
-                    return repeated, False
-                self._remove_deleted(task.id)
-                raise
-            return self._dispatch_or_defer(created), True
-
-        task, is_new = compare_and_set(f"task {draft.id} or another of its owner's", make, store)
+        task, is_new = compare_and_set(
+            f"task {draft.id} or another of its owner's",
+            lambda: None,  # what is in the way is read after a conflict
+            lambda _: self._try_to_create(draft, by, mark, refusal, lead, as_of),
+            first=None,
+        )
         return task if started is None else self._follow_changes(task, started), is_new
+
+    def _try_to_create(
+        self,
+        draft: TaskDraft,
+        by: Authority,
+        mark: RequestMark | None,
+        refusal: QuotaExceeded | None,
+        lead: timedelta | None,
+        as_of: datetime | None,
+    ) -> tuple[Task, bool]:
+        quota: QuotaCheck | None = None
+        try:
+            least = self._engine.settings.minimum_lead if lead is None else lead
+            now = as_of or self._engine.clock.now()
+            history = (HistoryEntry.build(at=now, action=Action.CREATED, by=by.actor),)
+            known = {} if mark is None else mark.fields(None, now)
+            task = new_task(draft, now, least, history=history, defined_by=by.author, **known)
+            if by.has_quotas:
+                self._engine.quotas.require_interval(task.schedule, now)
+                quota = self._engine.quotas.check(draft.owner) if refusal is None else None
+            if full := refusal if quota is None else quota.refusal:
+                raise full
+        except (InvalidInput, QuotaExceeded):
+            repeated = None if draft.id is None else self._repeat_creation(draft.id, draft, mark, by)
+            if repeated is None:
+                raise
+            return repeated, False
+        task = self._engine.budgets().tell(task)
+        try:
+            lock = None if quota is None else quota.lock_for(task)
+            created = self._engine.committer.commit(Commit(task, lock=lock))
+        except VersionConflict:
+            if (repeated := self._repeat_creation(task.id, draft, mark, by)) is not None:
+                return repeated, False
+            self._remove_deleted(task.id)
+            raise
+        return self._dispatch_or_defer(created), True
 
     def _resolve_new(
         self, draft: TaskDraft, refusal: QuotaExceeded | None, by: Authority, lead: timedelta | None
@@ -196,8 +201,8 @@ class Scheduler:
 
         return self._after_change(self._act(existing.task.id, Action.EDITED, decide, by, mark=mark))
 
-    def _limit_rate(self, before: Task | None, task: Task, now: datetime, by: Authority) -> None:
-        if by.has_quotas and (before is None or task.schedule != before.schedule):
+    def _limit_rate(self, before: Task, task: Task, now: datetime, by: Authority) -> None:
+        if by.has_quotas and task.schedule != before.schedule:
             self._engine.quotas.require_interval(task.schedule, now)
 
     def get(self, task_id: str, by: Authority) -> Task:
@@ -368,7 +373,7 @@ class Scheduler:
                 return stored
             lock = self._engine.quotas.check_revival(stored.task, transition.task, by)
             if is_revival(stored.task, transition.task):
-                transition = replace(transition, task=self._tell_of_budget(transition.task))
+                transition = replace(transition, task=self._engine.budgets().tell(transition.task))
             return transition.having(base=stored, lock=lock)
 
         changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id, by), decide_on)
@@ -380,9 +385,6 @@ class Scheduler:
             # Runs of the old revision give up their turn. If the task still needs the lock, it asks again.
             self._engine.locks.cancel_task(base.task, self._engine.clock.now())
         return self._dispatch_or_defer(changed.stored)
-
-    def _tell_of_budget(self, task: Task) -> Task:
-        return task if task.owner == SYSTEM_OWNER else self._engine.budgets().tell(task)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
         """Send the task's dispatches. If the queue cannot be reached, mark the task so that the sweep sends them."""

@@ -187,7 +187,7 @@ class Budgets:
         Costs a read a minute, and one each time if any owner has a budget. None for the system's own tasks, which learn
         of a budget at the next look.
         """
-        is_free = task.has_budget or task.owner == SYSTEM_OWNER or _is_exempt(task) or self._has_nobody()
+        is_free = task.has_budget or task.owner == SYSTEM_OWNER or self._has_nobody() or _is_exempt(task)
         return task if is_free or not self.has_budget(task.owner) else task.model_copy(update={"has_budget": True})
 
     def _has_nobody(self) -> bool:

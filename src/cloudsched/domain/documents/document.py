@@ -347,26 +347,22 @@ def _may_hold_instant(annotation: object) -> bool:
     return any(map(_may_hold_instant, get_args(annotation)))
 
 
-def _find_unreadable(part: WireModel, names: Collection[str] | None = None) -> tuple[str, datetime] | None:
-    values = part.__dict__
-    for name in _fields_with_instants(type(part)):
-        value = values[name]
-        if not value or (names is not None and name not in names):
-            continue
-        if type(value) is datetime:
-            if value.tzinfo is not None and FIRST_YEAR <= value.year <= LAST_YEAR:
-                continue
-            return to_camel(name), value
-        for number, item in enumerate(value) if type(value) is tuple else ((None, value),):
-            path = None
-            if isinstance(item, datetime):
-                if item.tzinfo is None or not FIRST_YEAR <= item.year <= LAST_YEAR:
-                    path = "", item
-            elif hasattr(type(item), "to_wire"):  # a WireModel: isinstance is slow for pydantic's classes
-                path = _find_unreadable(item)
-            if path is not None:
-                place = to_camel(name) if number is None else f"{to_camel(name)}.{number}"
-                return ".".join(filter(None, (place, path[0]))), path[1]
+def _find_unreadable(document: WireModel, names: Collection[str] | None = None) -> tuple[str, datetime] | None:
+    """Return the path and the value of an instant that no document can hold, in all fields or in some. None if fine."""
+    values, named = document.__dict__, _fields_with_instants(type(document))
+    parts: list[tuple[tuple[str, ...], Any]] = [
+        ((name,), values[name]) for name in named if values[name] and (names is None or name in names)
+    ]
+    for path, value in parts:  # which the parts of each join at the end
+        kind: type[WireModel] = type(value)
+        if isinstance(value, datetime):
+            if value.tzinfo is None or not FIRST_YEAR <= value.year <= LAST_YEAR:
+                return ".".join(to_camel(name) for name in path), value
+        elif isinstance(value, tuple):
+            parts += [((*path, str(number)), item) for number, item in enumerate(value)]
+        elif hasattr(kind, "to_wire"):  # a WireModel: isinstance is slow for pydantic's classes
+            inner = value.__dict__
+            parts += [((*path, name), inner[name]) for name in _fields_with_instants(kind) if inner[name]]
     return None
 
 

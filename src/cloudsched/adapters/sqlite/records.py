@@ -9,7 +9,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.adapters.sqlite.search import BODY, build_waiter_statement, to_microseconds
+from cloudsched.adapters.sqlite.search import BODY, build_waiter_statement
+from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
 from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedLock

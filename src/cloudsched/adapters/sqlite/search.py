@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -40,21 +41,8 @@ if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database, Row
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
 BODY = "CAST(body AS BLOB) AS body"
 """A document as bytes. As text, one row that is not UTF-8 would fail the whole query instead of being skipped."""
-
-
-def to_microseconds(instant: datetime) -> int:
-    """Convert an instant to the stored form: whole microseconds since 1970."""
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def from_microseconds(ticks: int) -> datetime:
-    """Convert stored microseconds to an instant."""
-    return _EPOCH + ticks * _MICROSECOND
 
 
 _LOOKED_FOR = {

@@ -25,8 +25,6 @@ from cloudsched.adapters.sqlite.search import (
     build_offer_statement,
     build_task_listing,
     fetch_page,
-    from_microseconds,
-    to_microseconds,
 )
 from cloudsched.adapters.sqlite.tables import (
     DELETE_OFFER,
@@ -34,8 +32,10 @@ from cloudsched.adapters.sqlite.tables import (
     LAYOUT_VERSION,
     PUT_EXECUTION,
     TaskRow,
+    from_microseconds,
     to_execution_row,
     to_json,
+    to_microseconds,
     to_task_row,
     write_task,
 )

@@ -10,9 +10,10 @@ import secrets
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
-from cloudsched.adapters.sqlite.search import to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.task import Task, find_list, find_open_position, find_trouble
@@ -199,6 +200,21 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
             kind, since = trouble or (None, None)
             columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
     return columns
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+@lru_cache(maxsize=100)  # most tasks wake at their next occurrence, and are written several times
+def to_microseconds(instant: datetime) -> int:
+    """Convert an instant to the stored form: whole microseconds since 1970."""
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(ticks: int) -> datetime:
+    """Convert stored microseconds to an instant."""
+    return _EPOCH + ticks * _MICROSECOND
 
 
 def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:

@@ -39,9 +39,9 @@ from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.ports.clock import load, load_checked
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, find_thread
-from cloudsched.engine.state.clock_check import load, load_checked
 from cloudsched.engine.state.options import AttemptEnd
 from cloudsched.errors import (
     BlobsUnavailable,
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.clock import Loaded
     from cloudsched.engine.ports.tracing import Tracer
-    from cloudsched.engine.state.clock_check import Loaded
 
 log = logging.getLogger(__name__)
 

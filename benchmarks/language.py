@@ -125,7 +125,7 @@ def _run_rules(rule: str | None, phrase: Phrase) -> Schedule | None:
     schedule = Schedule(
         rrule=text.replace("Z", "") if "UNTIL" in text else text, dtstart=dtstart, timezone=phrase.zone, exdates=exdates
     )
-    return schedule.anchored(phrase.now)
+    return schedule.anchor(phrase.now)
 
 
 def _try_reader(one: Callable[[Phrase], Schedule | None], phrase: Phrase) -> Schedule | None:

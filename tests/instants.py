@@ -25,7 +25,7 @@ def spread(records: Iterable[Execution], schedule: Schedule) -> list[Execution]:
             assert at is not None
             found.append(record.model_copy(update={"scheduled_for": at, "covers": None}))
             if record.is_left_out and record.covers is not None:
-                at = schedule.skipped_after(at, record.covers.until)
+                at = schedule.find_skipped(at, record.covers.until)
             else:
                 at = schedule.next_after(at)
     return sorted(found, key=lambda each: each.scheduled_for)

@@ -278,9 +278,9 @@ class App:
         acting._authority = authority  # noqa: SLF001 - its own
         return acting
 
-    def limited_by(self, check: Callable[[Task], None]) -> Self:
+    def limit(self, check: Callable[[Task], None]) -> Self:
         """Return the app with a further check of each task that it returns or changes."""
-        return self.acting_with(self._authority.limited_by(check))
+        return self.acting_with(self._authority.limit(check))
 
     def check(self, draft: TaskDraft) -> TaskDraft:
         """Return a draft with its handler's defaults, after all checks that need no store. Raises InvalidInput."""
@@ -778,4 +778,4 @@ def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: 
         if not mark.is_known_to(task):
             confirmed.check_task(task)
 
-    return app.limited_by(check).patch(task_id, changes, mark=mark)
+    return app.limit(check).patch(task_id, changes, mark=mark)

@@ -11,7 +11,7 @@ import pytest
 from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply
 
 from cloudsched.adapters.language_models import require_safe_url
-from cloudsched.engine.ports.model import metered
+from cloudsched.engine.ports.model import meter_models
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -31,7 +31,7 @@ def ask(server: ModelServer, **more: Any) -> Any:  # noqa: ANN401 - any JSON
 def test_an_answer_is_returned_and_counted(server: ModelServer) -> None:
     """The request has the instructions, the data and the schema apart; the key is in a header; the tokens cost."""
     server.say({"a": 1})
-    with metered() as meter:
+    with meter_models() as meter:
         assert ask(server) == {"a": 1}
     assert (meter.total.input_tokens, meter.total.output_tokens, meter.calls) == (100, 25, 1)
     assert meter.total.cost == pytest.approx((100 * 0.3 + 25 * 2.5) / 1e6)

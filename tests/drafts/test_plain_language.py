@@ -68,7 +68,7 @@ def find_difference(reading: Reading, drafted: dict[str, Any], now: datetime) ->
         return None if "draftToken" not in drafted else "is refused and confirmable"
     shown = [datetime.fromisoformat(each["utc"]).isoformat() for each in drafted["next"]]
     is_free = not reading.schedule.is_anchored  # its phase is that of the draft
-    told = reading.schedule if is_now or is_free else reading.schedule.going_on(datetime.fromisoformat(times[0]))
+    told = reading.schedule if is_now or is_free else reading.schedule.continue_from(datetime.fromisoformat(times[0]))
     same = drafted["description"] == told.describe() and (is_free or shown == times)
     return None if same and shown else f"is {drafted['description']} at {shown}, not at {times}"
 

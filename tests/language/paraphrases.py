@@ -303,6 +303,6 @@ def judge(one: Paraphrase) -> str:
     if reading.schedule is None:
         asked = reading.kind == "question"
         return "right" if asked and one.is_mistyped else "asked" if asked else "refused"
-    found = reading.schedule.anchored(now).upcoming(now, len(one.expected) + one.ends)
+    found = reading.schedule.anchor(now).upcoming(now, len(one.expected) + one.ends)
     local = tuple(at.astimezone(zone).replace(tzinfo=None).isoformat() for at in found)
     return "right" if local == one.expected else "wrong"

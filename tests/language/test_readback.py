@@ -14,7 +14,7 @@ from tests.language import random_schedules
 from tests.language.collected_phrases import CASES, parse_now
 
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.engine.tasks.read_back import tell_back
+from cloudsched.engine.tasks.read_back import read_back_schedule
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language import read
 
@@ -113,7 +113,7 @@ def test_what_is_told_as_the_first_run_is_the_next(*, everything: bool) -> None:
         )
         schedule = draw_schedule(random, now)
         times = [] if schedule is None else schedule.upcoming(now, 1)
-        told = None if schedule is None or not times else tell_back(schedule, iter(times))
+        told = None if schedule is None or not times else read_back_schedule(schedule, iter(times))
         first = None if told is None else _FIRST.search(told.description)
         if told is not None and first is not None:
             assert first[1] == f"{told.next[0]:%-d %B %Y}", (told, schedule, now)

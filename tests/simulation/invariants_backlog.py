@@ -84,7 +84,7 @@ def _list_others(task: Task, record: Execution) -> Iterator[str]:
     schedule, last = task.schedule, record.covers.until
     at: datetime | None = record.scheduled_for
     while at is not None:
-        at = schedule.skipped_after(at, last) if record.is_left_out else schedule.next_after(at)
+        at = schedule.find_skipped(at, last) if record.is_left_out else schedule.next_after(at)
         if at is None or at > last:
             return
         yield occurrence_id(task, at)

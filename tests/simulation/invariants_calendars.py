@@ -86,7 +86,7 @@ class CalendarInvariants:
 
 
 def _left_out(schedule: Schedule, since: datetime, until: datetime) -> Iterator[datetime]:
-    occurrence = schedule.skipped_after(since - _TICK, until)
+    occurrence = schedule.find_skipped(since - _TICK, until)
     while occurrence is not None:
         yield occurrence
-        occurrence = schedule.skipped_after(occurrence, until)
+        occurrence = schedule.find_skipped(occurrence, until)

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, make_call
-from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
+from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class InProcessDispatcher:
         while True:
             with self._lock:
                 while not self._calls and self._leader is not None and not self._is_over:
-                    tell_recovered()
+                    report_recovery()
                     if self._watcher is None:
                         self._watch(me)
                     else:
@@ -341,7 +341,7 @@ class InProcessDispatcher:
                         heapq.heappop(self._due)  # only now: if memory ends before, it is taken again
                 if self._steps or self._commits or self._is_over:
                     break
-                tell_recovered()
+                report_recovery()
                 self._has_work.wait(self._seconds_to_next(room))
             return bool(self._steps)
 

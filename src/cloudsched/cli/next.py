@@ -213,7 +213,7 @@ def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:
 
 
 def _describe(schedule: Schedule, previews: list[Preview]) -> str:
-    return (schedule.going_on(previews[0].at) if previews else schedule).describe()
+    return (schedule.continue_from(previews[0].at) if previews else schedule).describe()
 
 
 def _print(schedule: Schedule, previews: list[Preview]) -> None:

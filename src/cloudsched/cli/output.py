@@ -135,7 +135,7 @@ class Printer:
         if self._as_json:
             click.echo(to_json_line(content))
             return
-        content |= _tell_read_back(task)
+        content |= _list_read_back(task)
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for name, value in content.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -193,7 +193,7 @@ def _to_json(task: TaskView) -> dict[str, Any]:
     return task.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
 
 
-def _tell_read_back(task: TaskView) -> dict[str, str]:
+def _list_read_back(task: TaskView) -> dict[str, str]:
     told = task.read_back
     if told is None:
         return {}

@@ -104,7 +104,7 @@ class Dashboard:
             case "static":
                 return serve_file(arguments["name"], request)
             case "changes":
-                return self._tell_changes(request)
+                return self._report_changes(request)
             case "export":
                 return self._export(request, **arguments)
             case "verb":
@@ -116,7 +116,7 @@ class Dashboard:
         view = VIEWS[endpoint]
         return (self._send if request.method == "POST" else self._show)(request, view, arguments)
 
-    def _tell_changes(self, request: Request) -> Response:
+    def _report_changes(self, request: Request) -> Response:
         shown = MAP.bind("", script_name=request.root_path or "/")
         try:
             path = request.args.get("at", "")

@@ -100,7 +100,7 @@ _MOST_SAID: Final = 12
 """The number of a history's schedules that are put into words. Each that is not known yet takes a request."""
 
 
-def say_schedules(api: Api, history: Json | None) -> dict[str, str]:
+def describe_schedules(api: Api, history: Json | None) -> dict[str, str]:
     """Return a history's schedules in words, by their JSON texts, as far as the API reads them."""
     fields = [one for each in (history or {}).get("entries", []) for one in each.get("fields", ())]
     texts = [one[name] for one in fields if one["field"] == "schedule" for name in ("before", "after") if one.get(name)]
@@ -171,7 +171,7 @@ def fetch(api: Api, visit: Visit, task_id: str) -> Json:
         "upcoming": api.get(f"{path}/upcoming", count=_UPCOMING)["occurrences"],
         "words": api.describe(task["schedule"]),
         "history": history,
-        "scheduleWords": say_schedules(api, history),
+        "scheduleWords": describe_schedules(api, history),
         "mayStart": fetch_startable(api, visit, task),
         "eventSchemas": fetch_event_schemas(api, task) if _list_awaited(explanation) else {},
     }

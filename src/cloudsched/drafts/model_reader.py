@@ -35,7 +35,7 @@ from cloudsched.drafts.situation import Situation, ask_which, choose_handler, fi
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.engine.assistant.brief import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
-from cloudsched.engine.ports.model import Model, metered
+from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.language.result import UNREAD
 
@@ -195,7 +195,7 @@ class ModelReader:
             )
         tasks = situation.tasks[:MAX_TASKS]
         model = _CountedModel(self._model)
-        with metered() as meter:
+        with meter_models() as meter:
             try:
                 proposal = self._propose(model, situation, tasks)
             except (ModelUnavailable, UnusableAnswer) as error:

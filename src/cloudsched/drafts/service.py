@@ -23,7 +23,7 @@ from cloudsched.drafts.phrases import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
 from cloudsched.engine.assistant.brief import list_open_tools
 from cloudsched.engine.tasks.owner_schedules import resolve_for_owner
-from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, tell_back
+from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, read_back_schedule
 from cloudsched.engine.tasks.scheduler import with_preferred_channels
 from cloudsched.errors import Forbidden, InvalidInput, InvalidSchedule, NotAllowed, NotFound, QuotaExceeded
 from cloudsched.language.task_fields import require_locale
@@ -261,7 +261,7 @@ class Drafts:
         elif schedule is not None:
             shown = schedule if stored is not None else self._try_to_show(schedule, now, access.requester.owner)
             times = [] if shown is None else check_times(shown, now, self._options.limits)[0]
-        told = None if schedule is None else tell_back(schedule, iter(times), proposal.assumptions)
+        told = None if schedule is None else read_back_schedule(schedule, iter(times), proposal.assumptions)
         is_update = proposal.task is not None
         is_shown = proposal.decision is not Decision.REFUSAL
         return DraftResult(

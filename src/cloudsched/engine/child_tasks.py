@@ -23,7 +23,7 @@ from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
-from cloudsched.domain.transitions.deliveries import say_undelivered
+from cloudsched.domain.transitions.deliveries import explain_undelivered
 from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
 from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.planning import executor_wakeups
@@ -112,13 +112,13 @@ class ChildTasks:
         query = TaskQuery(parent=task.parent.task_id if task.parent else task.id, status=TaskStatus.ACTIVE)
         return not self._engine.store.list_tasks(query, limit=1).items
 
-    def cancelled_calls(self, steps: Iterable[StepRecord]) -> list[int]:
+    def list_cancelled_calls(self, steps: Iterable[StepRecord]) -> list[int]:
         """Return the numbers of the calls that were cancelled without the journal recording it."""
         waiting = [(each.number, each.child) for each in steps if each.status is StepStatus.WAITING and each.child]
         found = [(number, self._engine.store.load(child)) for number, child in waiting]
         return [number for number, stored in found if stored and stored.task.status is TaskStatus.CANCELLED]
 
-    def retried_calls(self, execution: Execution) -> list[int]:
+    def list_retried_calls(self, execution: Execution) -> list[int]:
         """Return the numbers of the calls that made an execution fail but, being retried, have not failed any more."""
         failed = () if execution.failure_cause is None else execution.failure_cause.steps
         found = []
@@ -159,7 +159,7 @@ class ChildTasks:
         record = None if task.last_execution_id is None else store.load_execution(task.id, task.last_execution_id)
         ended = store.load_execution(delivery.task_id, delivery.execution_id)
         why = task.message if record is None else record.message or (record.error.message if record.error else "")
-        note = say_undelivered(delivery.channel, why or task.status)
+        note = explain_undelivered(delivery.channel, why or task.status)
         if ended is None or note in (ended.message or ""):
             return
 
@@ -359,9 +359,9 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
         found: list[Task] = []
         unshown = 0
         is_cut = unread == 0
-        for child, size in islice(_sized(child_tasks.pages(parent.id)), unread):
+        for child, size in islice(_iterate_with_sizes(child_tasks.pages(parent.id)), unread):
             unread -= 1
-            if parent is task and execution_id is not None and _call_position(child)[0] != execution_id:
+            if parent is task and execution_id is not None and _find_call_position(child)[0] != execution_id:
                 continue
             if room and bytes_left > 0:
                 room -= 1
@@ -370,7 +370,7 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
             else:
                 unshown += 1
         waiting.extend(each for each in found if not each.has_ended or may_have_children(each))
-        shown[parent.id] = sorted(found, key=_call_position)
+        shown[parent.id] = sorted(found, key=_find_call_position)
         left_out[parent.id] = max(unshown, int(is_cut and may_have_children(parent)))
 
     def build(task: Task) -> Tree:
@@ -379,10 +379,10 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
     return build(task)
 
 
-def _sized(pages: Iterable[Page[Task]]) -> Iterator[tuple[Task, int]]:
+def _iterate_with_sizes(pages: Iterable[Page[Task]]) -> Iterator[tuple[Task, int]]:
     for page in pages:
         yield from ((each, page.size // len(page.items)) for each in page.items)
 
 
-def _call_position(task: Task) -> tuple[str, int]:
+def _find_call_position(task: Task) -> tuple[str, int]:
     return (task.parent.execution_id, task.parent.step) if task.parent else ("", 0)

@@ -170,7 +170,7 @@ def _parse_stop_after(c: Cursor) -> Change | None:
 def _list_next(current: Schedule, context: Context, count: int) -> list[datetime]:
     if not 1 <= count <= _MOST:
         raise Refused("too-many")
-    return current.anchored(context.now).upcoming(context.now, count)
+    return current.anchor(context.now).upcoming(context.now, count)
 
 
 def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
@@ -183,7 +183,7 @@ def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
     texts = []
     for at in following:
         local = at.astimezone(zone).replace(tzinfo=None)
-        day = current.moved_from(at) or local.date()
+        day = current.find_moved_day(at) or local.date()
         texts.append(datetime.combine(day, local.time()).isoformat() if several else day.isoformat())
     return edit.leave_out_dates(texts, context)
 

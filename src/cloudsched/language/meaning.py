@@ -103,11 +103,11 @@ def resolve_zone(plan: Plan, context: Context) -> None:
         code = "place" if is_doubtful else "zone"
         chosen = context.choices.pick(code, plan.place.span, options) if len(options) > 1 else names[0]
         if str(chosen).startswith("Etc/GMT"):
-            context.choices.assume(_say_offset(str(chosen)))
+            context.choices.assume(_format_offset(str(chosen)))
         context.timezone = str(chosen)
 
 
-def _say_offset(name: str) -> str:
+def _format_offset(name: str) -> str:
     """Return the meaning of a zone with a fixed offset, whose name counts the hours west of Greenwich."""
     hours = -int(name.removeprefix("Etc/GMT") or 0)
     if not hours:

@@ -297,7 +297,7 @@ class _Reader:
             context = replace(self._context, timezone=current.timezone, choices=choices, stretched=set())
             changed = change(current.as_fixed(), context)
             follows = context.follows or (current.follows_owner and not context.is_placed)
-            return changed.following() if follows else changed
+            return changed.follow_owner() if follows else changed
 
         return self._build_reading(build, None)
 
@@ -392,7 +392,7 @@ class _Reader:
             schedule = build_schedule(phrase.clauses, context)
             if titled.open_time is not None and not choices.is_timed:
                 raise Refused("half-known", titled.open_time)
-            return schedule.following() if context.follows else schedule
+            return schedule.follow_owner() if context.follows else schedule
 
         return build
 

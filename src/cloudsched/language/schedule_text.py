@@ -109,7 +109,7 @@ def read_until(text: str, *, now: datetime, timezone: str, default_time: time = 
         except InvalidSchedule:
             continue
         if found.schedule.is_one_time and found.title is None:
-            at = found.schedule.anchored(now).at
+            at = found.schedule.anchor(now).at
             assert at is not None  # noqa: S101 - it is one instant
             return at
     hint = "Give a length of time, PT10M or 10 minutes, or one instant: tomorrow at 9:00."

@@ -90,13 +90,13 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
     zone = kept if timezone is None else (find_owner_zone() or "UTC") if follows else timezone
     try:
         if timezone is not None and current is not None:
-            current = current.in_zone(zone)
-            current = current.following() if follows else current
+            current = current.change_zone(zone)
+            current = current.follow_owner() if follows else current
         if text is None:
             return ScheduleText(current or Schedule.after(timedelta(0), zone))
         found = read(zone)
         if follows or (current is not None and current.follows_owner and _is_local_notation(text, found)):
-            return replace(found, schedule=found.schedule.following())
+            return replace(found, schedule=found.schedule.follow_owner())
         if found.schedule.follows_owner and current is None and (own := find_owner_zone()) is not None:
             return read(own)  # "tomorrow" is the owner's
         stays = current is not None and timezone is None and zone != "UTC" and found.schedule.timezone == zone

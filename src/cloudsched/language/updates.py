@@ -118,7 +118,7 @@ def take_apart(current: Schedule, context: Context) -> Edit:
     """Split a schedule into an `Edit`."""
     if current.is_one_time:
         raise Refused("no-update", hint="it runs once only")
-    anchored = current.anchored(context.now)
+    anchored = current.anchor(context.now)
     if anchored.dtstart is None or not anchored.rules or anchored.rdates:
         raise Refused("no-update", hint="describe the whole schedule again")
     dtstart = datetime.fromisoformat(anchored.dtstart)

@@ -20,7 +20,7 @@ from cheroot.errors import MaxSizeExceeded
 from cheroot.server import HTTPConnection, HTTPRequest
 from cheroot.wsgi import Gateway_10, Server
 
-from cloudsched.engine.ports.service_threads import ServiceThread, tell_recovered
+from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import Misconfigured
 
 log = logging.getLogger(__name__)
@@ -209,6 +209,6 @@ class WebServer:
                 return None
             self._ready.set_result(None)
         self._serving.wait()
-        tell_recovered()
+        report_recovery()
         self._server.serve()
         return None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
-from cloudsched.domain.documents.person import Person, find_obstacle, is_wanted, without_channel
+from cloudsched.domain.documents.person import Person, drop_channel, find_obstacle, is_wanted
 
 NOON = datetime(2027, 6, 1, 10, tzinfo=UTC)
 MAIL, PUSH, WEB = DeliveryChannel.EMAIL, DeliveryChannel.MOBILE, DeliveryChannel.WEB
@@ -58,7 +58,7 @@ def test_what_cannot_or_should_not_be_sent_is_suppressed(
 def test_without_a_channel_the_others_stay(listed: set[DeliveryChannel] | None, dropped: DeliveryChannel) -> None:
     """Ending mails about one category ends nothing else."""
     person = make_person(channels={} if listed is None else {"REMINDER": sorted(listed)})
-    after = person.model_copy(update={"channels": without_channel(person, Category.REMINDER, dropped)})
+    after = person.model_copy(update={"channels": drop_channel(person, Category.REMINDER, dropped)})
     for category in Category:
         for channel in DeliveryChannel:
             expected = is_wanted(person, category, channel) and (category, channel) != (Category.REMINDER, dropped)

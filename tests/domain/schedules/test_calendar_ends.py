@@ -55,7 +55,7 @@ def test_a_month_without_a_business_day_is_left_out(number: int) -> None:
     found = find_days(schedule, date(2027, 7, 1), date(2027, 9, 30))
     assert [each.month for each in found] == [7, 9]
     start = datetime(2027, 7, 31, tzinfo=UTC)
-    at = schedule.skipped_after(start, datetime(2027, 9, 30, tzinfo=UTC))
+    at = schedule.find_skipped(start, datetime(2027, 9, 30, tzinfo=UTC))
     assert at is not None
     assert at.date() == date(2027, 8, 1)
     assert schedule.calendar_note(at) == "Left out: closed (hd)."

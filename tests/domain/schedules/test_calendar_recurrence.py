@@ -68,10 +68,10 @@ def test_a_schedule_with_calendars_is_what_a_plain_walk_over_days_finds(
     found = schedule.between(START - timedelta(days=5), END)
     assert found == sorted(each for each in expected if START - timedelta(days=5) <= each < END)
     left_out = list[datetime]()
-    at = schedule.skipped_after(START, END)
+    at = schedule.find_skipped(START, END)
     while at is not None and at < END:
         left_out.append(at)
-        at = schedule.skipped_after(at, END)
+        at = schedule.find_skipped(at, END)
     assert left_out == sorted(each for each in skipped if START < each < END)
     for each in found[:10]:
         assert schedule.occurs(each)

@@ -147,10 +147,10 @@ def test_a_schedule_is_unanchored_until_its_start_is_set() -> None:
     assert not schedule.is_anchored
     with pytest.raises(InvalidSchedule, match="dtstart"):
         schedule.next_after(NOW)
-    anchored = schedule.anchored(NOW)
+    anchored = schedule.anchor(NOW)
     assert anchored.dtstart == "2027-03-01T13:17:43"
     assert anchored.first() == NOW.replace(microsecond=0) + timedelta(seconds=1)
-    assert anchored.anchored(NOW + timedelta(days=1)) is anchored
+    assert anchored.anchor(NOW + timedelta(days=1)) is anchored
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_schedule_is_unanchored_until_its_start_is_set() -> None:
 )
 def test_a_start_is_rounded_to_the_units_that_the_rule_names(rule: str, dtstart: str) -> None:
     """A person who says nine o'clock does not mean seventeen minutes past it."""
-    assert Schedule(rrule=rule, timezone="Europe/Paris").anchored(NOW).dtstart == dtstart
+    assert Schedule(rrule=rule, timezone="Europe/Paris").anchor(NOW).dtstart == dtstart
 
 
 @given(
@@ -180,7 +180,7 @@ def test_a_rule_that_begins_now_runs_as_often_as_it_says(start: datetime, rule: 
     """As text and as an object alike: none of its COUNT lies before the moment at which it was given."""
     text = f"FREQ={rule};COUNT=3"
     schedule = Schedule.parse(text, timezone, now=start)
-    assert schedule == Schedule(rrule=text, timezone=timezone).anchored(start)
+    assert schedule == Schedule(rrule=text, timezone=timezone).anchor(start)
     assert len(schedule.upcoming(start - timedelta(microseconds=1), 5)) == 3
 
 

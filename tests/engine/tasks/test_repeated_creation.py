@@ -68,7 +68,7 @@ def test_a_refused_authorization_is_not_taken_for_a_deletion(sim: Simulation) ->
         raise NotFound("task", task.id)
 
     with pytest.raises(NotFound):
-        sim.app.limited_by(refuse).put(draft(title="New"))
+        sim.app.limit(refuse).put(draft(title="New"))
     assert sim.app.get("t").title == "Work"
 
 

@@ -165,7 +165,7 @@ class Attempt(WireModel):
     """The time since which it waited for its lock, or None if it did not have to wait."""
 
 
-def _without_traceback(attempt: Attempt) -> Attempt:
+def _drop_traceback(attempt: Attempt) -> Attempt:
     """Return an earlier attempt without its traceback, so that many of them fit one document."""
     if attempt.error is None or attempt.error.traceback is None:
         return attempt
@@ -303,7 +303,7 @@ class Run(WireModel):
 
     def with_attempt(self, attempt: Attempt, **changes: Any) -> Run:
         """Return the run with these changes and one more finished attempt, and without the middle ones if too many."""
-        attempts = (*map(_without_traceback, self.attempts), attempt)
+        attempts = (*map(_drop_traceback, self.attempts), attempt)
         too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
         shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
         left_out = self.attempts_left_out + too_many

@@ -288,7 +288,7 @@ def with_verified_webhook(person: Person, url: str) -> Person:
     return person.model_copy(update={"webhook": WebhookContact(url=url, verified=True)})
 
 
-def without_address(person: Person, channel: DeliveryChannel, address: str) -> Person:
+def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Person:
     """Return a person without a device or a webhook that is gone."""
     match channel:
         case DeliveryChannel.MOBILE:
@@ -323,7 +323,7 @@ def default_channels(person: Person | None, category: Category) -> tuple[Deliver
     return () if person is None else person.channels.get(category, ())
 
 
-def without_channel(
+def drop_channel(
     person: Person, category: Category, channel: DeliveryChannel
 ) -> dict[Category, tuple[DeliveryChannel, ...]]:
     """Return the preferences of a person who no longer wants a category by a channel."""

@@ -108,7 +108,7 @@ def explain_instant(evidence: Evidence, at: datetime, records: Sequence[Executio
 
 def _find(question: _Question) -> Iterator[Finding]:
     task, day, evidence = question.task, question.day, question.evidence
-    found = [*_tell_runs(question), *_tell_records(question)]
+    found = [*_explain_runs(question), *_explain_records(question)]
     if day.end <= task.created_at:
         found.append(
             Finding(
@@ -118,15 +118,16 @@ def _find(question: _Question) -> Iterator[Finding]:
             )
         )
     else:
-        found += [*_tell_pauses(question), *_tell_end(question), *_tell_pending(question), *_tell_schedule(question)]
-    found += [*_tell_clock(question), *_tell_changes(question), *_tell_left_out(question)]
+        found += [*_explain_pauses(question), *_explain_end(question)]
+        found += [*_explain_pending(question), *_explain_schedule(question)]
+    found += [*_explain_clock(question), *_explain_changes(question), *_explain_left_out(question)]
     if not found:  # it was created later that day, say, and nothing is planned
         sentence = f"Nothing was due by {question.say(min(day.end, max(evidence.now, day.start)))}."
         found.append(Finding(reason=Reason.NOT_DUE, sentence=sentence, at=question.at))
     yield from found
 
 
-def _tell_runs(question: _Question) -> Iterator[Finding]:
+def _explain_runs(question: _Question) -> Iterator[Finding]:
     runs = [run for run in question.task.runs if question.day.has(run.scheduled_for)]
     for run in sorted(runs, key=lambda each: abs(each.scheduled_for - question.at)):
         question.told.add(run.scheduled_for)
@@ -135,14 +136,14 @@ def _tell_runs(question: _Question) -> Iterator[Finding]:
         yield finding.model_copy(update={"sentence": sentence, "at": run.scheduled_for})
 
 
-def _tell_records(question: _Question) -> Iterator[Finding]:
+def _explain_records(question: _Question) -> Iterator[Finding]:
     records = sorted(question.records, key=lambda each: abs(each.scheduled_for - question.at))
     for record in records[:_TOLD]:
-        yield _tell_record(question, record)
+        yield _explain_record(question, record)
     question.told.update(each.scheduled_for for each in records)
 
 
-def _tell_record(question: _Question, record: Execution) -> Finding:
+def _explain_record(question: _Question, record: Execution) -> Finding:
     kind = "run that was triggered for" if record.trigger.value == "MANUAL" else "occurrence of"
     sentence = f"The {kind} {question.say(record.scheduled_for)} is {record.status}"
     why = record.message or ""
@@ -183,7 +184,7 @@ def _list_pauses(task: Task) -> list[_Pause]:
     return pauses
 
 
-def _tell_pauses(question: _Question) -> Iterator[Finding]:
+def _explain_pauses(question: _Question) -> Iterator[Finding]:
     """Yield the pauses that cover a part of the day, the one with the instant first."""
     day = question.day
     pauses = [
@@ -210,7 +211,7 @@ def _name(entry: HistoryEntry) -> str:
     return "" if by is None else f" by {by.subject}" if by.subject else " by the app's own code"
 
 
-def _tell_end(question: _Question) -> Iterator[Finding]:
+def _explain_end(question: _Question) -> Iterator[Finding]:
     task = question.task
     if task.status in FINAL_STATUSES and task.status_changed_at < question.day.end:
         message = f": {task.message}" if task.message else "."
@@ -218,7 +219,7 @@ def _tell_end(question: _Question) -> Iterator[Finding]:
         yield Finding(reason=Reason.ENDED, sentence=sentence, at=task.status_changed_at)
 
 
-def _tell_pending(question: _Question) -> Iterator[Finding]:
+def _explain_pending(question: _Question) -> Iterator[Finding]:
     task, day = question.task, question.day
     for due in task.backlog:
         if due.next_at < day.end and due.until >= day.start:
@@ -257,7 +258,7 @@ def _read_schedule(task: Task, text: str) -> Schedule | None:
     return schedule.copy_unchecked(calendars=tuple(rules))
 
 
-def _tell_schedule(question: _Question) -> Iterator[Finding]:
+def _explain_schedule(question: _Question) -> Iterator[Finding]:
     """Yield the occurrences of the schedule on that day, as far as records and pauses have not told them."""
     schedule, edit = _find_schedule(question)
     if schedule is None:
@@ -267,16 +268,16 @@ def _tell_schedule(question: _Question) -> Iterator[Finding]:
         return
     begins = max(question.day.start, question.task.created_at)
     try:
-        yield from _tell_calendars(question, schedule)
+        yield from _explain_calendars(question, schedule)
         first = _next_from(schedule, begins)
         if first is None or first >= question.day.end:
             if not question.told:
-                yield _tell_nothing_due(question, first)
+                yield _explain_nothing_due(question, first)
             return
         nearest = _next_from(schedule, max(begins, question.at))
         chosen = nearest if nearest is not None and question.day.has(nearest) else first
         if not question.has_told(chosen):
-            yield from _tell_occurrence(question, chosen)
+            yield from _explain_occurrence(question, chosen)
     except InvalidSchedule as error:
         sentence = f"The search for its occurrences was given up: {error.problem}."
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=question.at)
@@ -286,10 +287,10 @@ def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
     return schedule.next_after(at - _TICK)
 
 
-def _tell_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding]:
+def _explain_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding]:
     after, day = question.day.start - _TICK, question.day
     for _ in range(_TOLD):
-        skipped = schedule.skipped_after(after, day.end - _TICK)
+        skipped = schedule.find_skipped(after, day.end - _TICK)
         if skipped is None:
             break
         after = skipped
@@ -303,7 +304,7 @@ def _tell_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding
         yield Finding(reason=Reason.CALENDAR, sentence=note, at=occurrence)
 
 
-def _tell_nothing_due(question: _Question, following: datetime | None) -> Finding:
+def _explain_nothing_due(question: _Question, following: datetime | None) -> Finding:
     zone = time_zones.in_use.tzinfo(question.task.timezone) if time_zones.in_use.knows(question.task.timezone) else UTC
     sentence = f"Its schedule has no occurrence on {question.at.astimezone(zone):%A %Y-%m-%d} ({zone})"
     if following is None:
@@ -313,7 +314,7 @@ def _tell_nothing_due(question: _Question, following: datetime | None) -> Findin
     return Finding(reason=Reason.NOT_DUE, sentence=sentence, at=following)
 
 
-def _tell_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
+def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[Finding]:
     task, now = question.task, question.evidence.now
     due = f"Its schedule has an occurrence {say_instant(task, occurrence)}"
     if any(each.has(occurrence) for each in _list_pauses(task)) or task.status in FINAL_STATUSES:
@@ -341,7 +342,7 @@ def _tell_occurrence(question: _Question, occurrence: datetime) -> Iterator[Find
         yield Finding(reason=Reason.NOT_KEPT, sentence=f"{due}, of which no record is kept{why}.", at=occurrence)
 
 
-def _tell_clock(question: _Question) -> Iterator[Finding]:
+def _explain_clock(question: _Question) -> Iterator[Finding]:
     task, day = question.task, question.day
     if not time_zones.in_use.knows(task.timezone):
         return
@@ -358,7 +359,7 @@ def _tell_clock(question: _Question) -> Iterator[Finding]:
     yield Finding(reason=Reason.CLOCK_CHANGE, sentence=sentence, at=day.start)
 
 
-def _tell_changes(question: _Question) -> Iterator[Finding]:
+def _explain_changes(question: _Question) -> Iterator[Finding]:
     task, day = question.task, question.day
     entries = [each for each in task.history if day.has(each.at) and each.action in {Action.EDITED, Action.MOVED}]
     _, later = _find_schedule(question)
@@ -377,7 +378,7 @@ def _tell_changes(question: _Question) -> Iterator[Finding]:
         yield Finding(reason=Reason.EDITED, sentence=f"{since}{who} {when}: {fields}.", at=entry.at)
 
 
-def _tell_left_out(question: _Question) -> Iterator[Finding]:
+def _explain_left_out(question: _Question) -> Iterator[Finding]:
     task = question.task
     if task.history_left_out and (not task.history or task.history[0].at > question.day.start):
         since = f" before {question.say(task.history[0].at)}" if task.history else ""

@@ -318,7 +318,7 @@ def _explain_calendars(evidence: Evidence, occurrence: datetime) -> Iterator[Fin
     if (note := schedule.calendar_note(occurrence)) is not None:
         sentence = f"A calendar decides on the day of the next occurrence. {note}"
         yield Finding(reason=Reason.CALENDAR, sentence=sentence, at=occurrence)
-    if (skipped := schedule.skipped_after(evidence.now, occurrence)) is not None:
+    if (skipped := schedule.find_skipped(evidence.now, occurrence)) is not None:
         sentence = (
             f"What would be due {say_instant(task, skipped)} does not run. {schedule.calendar_note(skipped) or ''}"
         )

@@ -74,7 +74,7 @@ def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
     text = ", ".join(part for part in parts if part)
     if len(text) > _MAX_LENGTH and not told.left_out:
         told.left_out["rules"] = None
-        text = ", ".join([*told.tell_shortly(), told.zone])
+        text = ", ".join([*told.describe_briefly(), told.zone])
     left_out = tuple(words.left_out[part] for part in told.left_out)
     return Description(f"{text} ({words.summary(left_out)})" if left_out else text, left_out)
 
@@ -94,7 +94,7 @@ class _Teller:
         """Return the parts of the description, without the zone."""
         schedule, words = self._schedule, self._words
         if schedule.at is not None:
-            return [words.once(self._tell_instant(schedule.at))]
+            return [words.once(self._describe_instant(schedule.at))]
         if schedule.delay is not None:
             self.zone = ""
             if schedule.delay.microseconds:
@@ -107,26 +107,26 @@ class _Teller:
             if schedule.exdates:
                 self.left_out["dates"] = None
         else:
-            parts = self._tell_rules([parse_rule(rule) for rule in schedule.rules])
+            parts = self._describe_rules([parse_rule(rule) for rule in schedule.rules])
         if schedule.rdates:
-            parts.append(words.added(self._tell_dates(schedule.rdates, timed=True)))
+            parts.append(words.added(self._describe_dates(schedule.rdates, timed=True)))
         if schedule.exdates and schedule.rules:
-            parts.append(words.excepted(self._tell_dates(schedule.exdates, timed=False)))
+            parts.append(words.excepted(self._describe_dates(schedule.exdates, timed=False)))
         if schedule.calendars:
             parts += words.calendars(schedule.calendars, schedule.business_day)
         return parts
 
-    def tell_shortly(self) -> list[str]:
+    def describe_briefly(self) -> list[str]:
         rules = self._schedule.rules
-        return [_tell_rule(parse_rule(rules[0]), self._start, self._words, self.left_out)] if rules else []
+        return [_describe_rule(parse_rule(rules[0]), self._start, self._words, self.left_out)] if rules else []
 
-    def _tell_instant(self, at: datetime) -> str:
+    def _describe_instant(self, at: datetime) -> str:
         local = at.astimezone(self._tzinfo)
         if local.fold:  # this local time occurs twice: parsed again, the text would mean the first
             local, self.zone = at, "UTC"
         return _format_moment(local, self._words)
 
-    def _tell_dates(self, dates: Sequence[str], *, timed: bool) -> list[str]:
+    def _describe_dates(self, dates: Sequence[str], *, timed: bool) -> list[str]:
         if len(dates) > _MAX_DATES:
             self.left_out["dates"] = None
         told = []
@@ -150,15 +150,15 @@ class _Teller:
             self.left_out[part] = None
         return local.replace(tzinfo=None, fold=0)
 
-    def _tell_rules(self, rules: Sequence[Rule]) -> list[str]:
+    def _describe_rules(self, rules: Sequence[Rule]) -> list[str]:
         words, start = self._words, self._start
         simple = [_simplify(rule, start) for rule in rules]
-        text = _tell_window(simple, start, words) if start is not None else None
+        text = _describe_window(simple, start, words) if start is not None else None
         if text is None:
-            text = words.union(_tell_rule(rule, start, words, self.left_out) for rule in simple)
+            text = words.union(_describe_rule(rule, start, words, self.left_out) for rule in simple)
             if len(simple) > 1:
                 self._check_union(simple)
-        parts = [text, self._tell_start(rules, simple), self._tell_end(rules)]
+        parts = [text, self._describe_start(rules, simple), self._describe_end(rules)]
         return [part for part in parts if part]
 
     def _check_union(self, rules: Sequence[Rule]) -> None:
@@ -169,7 +169,7 @@ class _Teller:
         if is_limited or len({rule.skip for rule in rules}) > 1:
             self.left_out["rules"] = None
 
-    def _tell_start(self, rules: Sequence[Rule], simple: Sequence[Rule]) -> str:
+    def _describe_start(self, rules: Sequence[Rule], simple: Sequence[Rule]) -> str:
         schedule, words, start = self._schedule, self._words, self._start
         is_free = all(rule.interval == 1 and rule.count is None and _names_times(rule) for rule in rules)
         if start is None:
@@ -212,7 +212,7 @@ class _Teller:
             )
         return words.first_on(first, said) if is_first else words.starting(first, said)
 
-    def _tell_end(self, rules: Sequence[Rule]) -> str:
+    def _describe_end(self, rules: Sequence[Rule]) -> str:
         words = self._words
         ends = {(rule.count, rule.until) for rule in rules}
         if len(ends) > 1 or (len(rules) > 1 and rules[0].count is not None):
@@ -319,7 +319,7 @@ def _name_days(rule: Rule, start: datetime | None) -> Rule:
             return rule
 
 
-def _tell_window(rules: Sequence[Rule], start: datetime | None, words: English) -> str | None:
+def _describe_window(rules: Sequence[Rule], start: datetime | None, words: English) -> str | None:
     """Return "every 15 minutes from 09:00 to 17:00 on …" if the rules amount to just that, else None."""
     bare = {replace(rule, hours=(), minutes=(), seconds=(), until=None) for rule in rules}
     rule = bare.pop()
@@ -343,10 +343,10 @@ def _tell_window(rules: Sequence[Rule], start: datetime | None, words: English) 
     return text + (f" {words.in_months(rule.months)}" if rule.months else "")
 
 
-def _tell_rule(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
+def _describe_rule(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
     if rule.frequency > Frequency.DAILY:
-        return _tell_fine_rule(rule, start, words, left_out)
-    text = _tell_days(rule, words, left_out)
+        return _describe_fine_rule(rule, start, words, left_out)
+    text = _describe_days(rule, words, left_out)
     times = _DayTimes(rule, start)
     if rule.positions and not _picks_times(rule) and times.count > 1:
         left_out["times"] = None
@@ -359,10 +359,10 @@ def _tell_rule(rule: Rule, start: datetime | None, words: English, left_out: dic
         left_out["times"] = None
     else:
         text += f" {words.at_numbers(times.hours, times.minutes, () if times.seconds == (0,) else times.seconds)}"
-    return text + _tell_missing_days(rule, words) + _tell_week_start(rule, start, words)
+    return text + _describe_missing_days(rule, words) + _describe_week_start(rule, start, words)
 
 
-def _tell_missing_days(rule: Rule, words: English) -> str:
+def _describe_missing_days(rule: Rule, words: English) -> str:
     days = [*rule.month_days, *(day.nth * 7 for day in rule.weekdays)]
     is_rare = rule.frequency == Frequency.MONTHLY and any(abs(day) > _SHORTEST_MONTH for day in days)
     return f" ({words.where_missing(rule.skip)})" if rule.skip != "OMIT" or is_rare else ""
@@ -375,21 +375,21 @@ def _picks_times(rule: Rule) -> bool:
     )
 
 
-def _tell_days(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+def _describe_days(rule: Rule, words: English, left_out: dict[str, None]) -> str:
     if rule.positions and not _picks_times(rule):
         if rule.weekdays and not (rule.month_days or rule.year_days or rule.week_numbers or _has_nth(rule)):
-            return _tell_positions(rule, words)
+            return _describe_positions(rule, words)
         left_out["days"] = None
     if rule.year_days or rule.week_numbers:
-        return _tell_days_of_year(rule, words, left_out)
+        return _describe_days_of_year(rule, words, left_out)
     if rule.month_days:
-        return _tell_days_of_month(rule, words, left_out)
+        return _describe_days_of_month(rule, words, left_out)
     if rule.weekdays:
-        return _tell_weekdays(rule, words, left_out)
-    return words.every(rule.frequency, rule.interval) + _tell_months(rule, words)
+        return _describe_weekdays(rule, words, left_out)
+    return words.every(rule.frequency, rule.interval) + _describe_months(rule, words)
 
 
-def _tell_positions(rule: Rule, words: English) -> str:
+def _describe_positions(rule: Rule, words: English) -> str:
     days = sorted((day.weekday for day in rule.weekdays), key=lambda day: (day - rule.week_start) % len(_EVERY_DAY))
     positions = sorted(rule.positions, key=lambda each: (each < 0, each))
     is_counted = rule.frequency < Frequency.WEEKLY and tuple(sorted(days)) in {WORKING_DAYS, WEEKEND}
@@ -398,7 +398,7 @@ def _tell_positions(rule: Rule, words: English) -> str:
     return _join_days(rule, words.on_positions(positions, days), words)
 
 
-def _tell_days_of_year(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+def _describe_days_of_year(rule: Rule, words: English, left_out: dict[str, None]) -> str:
     every = words.every(rule.frequency, rule.interval)
     days = [day.weekday for day in rule.weekdays]
     is_yearly = rule.frequency == Frequency.YEARLY and not rule.months and not rule.month_days
@@ -408,17 +408,17 @@ def _tell_days_of_year(rule: Rule, words: English, left_out: dict[str, None]) ->
     if is_yearly and not rule.year_days and days and not _has_nth(rule) and min(rule.week_numbers) > 0:
         return f"{every} {words.on_weekdays(days)} {words.in_weeks(rule.week_numbers)}"
     left_out["days"] = None
-    return every + _tell_months(rule, words)
+    return every + _describe_months(rule, words)
 
 
-def _tell_days_of_month(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+def _describe_days_of_month(rule: Rule, words: English, left_out: dict[str, None]) -> str:
     every = words.every(rule.frequency, rule.interval)
     longest = max((_LONGEST_MONTHS.get(month, 31) for month in rule.months), default=31)
     if all(abs(day) > longest for day in rule.month_days):
         left_out["rules"] = None  # it never runs, beside others that do
     if rule.frequency > Frequency.MONTHLY or _has_nth(rule) or (rule.frequency < Frequency.MONTHLY and not rule.months):
         left_out["days"] = None
-        return every + _tell_months(rule, words)
+        return every + _describe_months(rule, words)
     if rule.frequency == Frequency.YEARLY:
         text = f"{every} {words.on_dates(rule.month_days, rule.months)}"
     else:
@@ -426,24 +426,24 @@ def _tell_days_of_month(rule: Rule, words: English, left_out: dict[str, None]) -
     return text + (f" {words.if_weekdays([day.weekday for day in rule.weekdays])}" if rule.weekdays else "")
 
 
-def _tell_weekdays(rule: Rule, words: English, left_out: dict[str, None]) -> str:
+def _describe_weekdays(rule: Rule, words: English, left_out: dict[str, None]) -> str:
     every = words.every(rule.frequency, rule.interval)
     days = [day.weekday for day in rule.weekdays]
     if rule.frequency == Frequency.WEEKLY and not _has_nth(rule):
         text = words.every_weekday(days) if rule.interval == 1 else f"{every} {words.on_weekdays(days)}"
-        return text + _tell_months(rule, words)
+        return text + _describe_months(rule, words)
     if rule.frequency == Frequency.DAILY and not _has_nth(rule):
         if rule.interval == 1:
-            return words.every_weekday(days) + _tell_months(rule, words)
+            return words.every_weekday(days) + _describe_months(rule, words)
         missing = [day for day in _EVERY_DAY if day not in days]
-        return every + _tell_months(rule, words) + (f" {words.except_weekdays(missing)}" if missing else "")
+        return every + _describe_months(rule, words) + (f" {words.except_weekdays(missing)}" if missing else "")
     nths = {abs(day.nth) for day in rule.weekdays}
     is_yearly = rule.frequency == Frequency.YEARLY
     if rule.frequency > Frequency.MONTHLY:
         left_out["days"] = None
     if max(nths) > _MOST_OF_A_MONTH and (rule.months or not is_yearly):
         left_out["days"] = None
-        return every + _tell_months(rule, words)
+        return every + _describe_months(rule, words)
     if is_yearly and not _has_nth(rule) and rule.months:
         return _join_days(rule, words.on_weekdays(days), words)
     if is_yearly and 0 in nths:
@@ -453,13 +453,13 @@ def _tell_weekdays(rule: Rule, words: English, left_out: dict[str, None]) -> str
 
 def _join_days(rule: Rule, days: str, words: English) -> str:
     """Return how often, on which days and in which months. The months come first where they limit an interval."""
-    every, months = words.every(rule.frequency, rule.interval), _tell_months(rule, words)
+    every, months = words.every(rule.frequency, rule.interval), _describe_months(rule, words)
     is_date = bool(rule.month_days) and len(rule.months) == 1  # "on the 7th in June" would be one in a year
     is_mixed = len({day.nth == 0 for day in rule.weekdays}) > 1
     return f"{every}{months} {days}" if rule.interval > 1 or is_date or is_mixed else f"{every} {days}{months}"
 
 
-def _tell_months(rule: Rule, words: English) -> str:
+def _describe_months(rule: Rule, words: English) -> str:
     return f" {words.in_months(rule.months)}" if rule.months else ""
 
 
@@ -467,12 +467,12 @@ def _has_nth(rule: Rule) -> bool:
     return any(day.nth for day in rule.weekdays)
 
 
-def _tell_fine_rule(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
+def _describe_fine_rule(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
     if rule.positions:
         left_out["times"] = None
     if rule.year_days or rule.week_numbers or any(day.nth for day in rule.weekdays):
         left_out["days"] = None
-    text = _tell_steps(rule, start, words, left_out)
+    text = _describe_steps(rule, start, words, left_out)
     days = sorted({day.weekday for day in rule.weekdays if not day.nth})
     if rule.month_days:
         text += f" {words.on_days_of_month(rule.month_days, of_month=True)}"
@@ -482,7 +482,7 @@ def _tell_fine_rule(rule: Rule, start: datetime | None, words: English, left_out
     return text + (f" {words.in_months(rule.months)}" if rule.months else "")
 
 
-def _tell_steps(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
+def _describe_steps(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:
     """Return how often a rule finer than a day runs, and the limits of its hours, minutes and seconds."""
     hours, minutes = rule.hours, rule.minutes
     seconds = rule.seconds or ((start.second,) if start is not None else (0,))
@@ -555,7 +555,7 @@ def _repeat(bits: int, step: int, count: int) -> int:
     return repeated
 
 
-def _tell_week_start(rule: Rule, start: datetime | None, words: English) -> str:
+def _describe_week_start(rule: Rule, start: datetime | None, words: English) -> str:
     return f" ({words.weeks_begin_on(rule.week_start)})" if _has_own_weeks(rule, start) else ""
 
 

@@ -175,7 +175,7 @@ class Schedule(BaseModel):
             A stored schedule has the instant instead.
         rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, which are united.
         dtstart: The local time, as ISO text, from which the rules count. It supplies the parts that they do not name.
-            Without it the schedule is not anchored yet: see `anchored`.
+            Without it the schedule is not anchored yet: see `anchor`.
         timezone: The IANA name of the zone of all local times here. With ``at`` alone, or ``delay``, it is only shown.
         local: The local time of a schedule that fires once. Its clock's time counts: ``at`` follows from it, and moves
             if a new release of the time zone data says so.
@@ -272,7 +272,7 @@ class Schedule(BaseModel):
         count = seconds // length
         rule = f"FREQ={name}" + (f";INTERVAL={count}" if count > 1 else "")
         schedule = cls(rrule=rule, timezone=timezone)
-        return schedule if start is None else schedule.anchored(start)
+        return schedule if start is None else schedule.anchor(start)
 
     @classmethod
     def parse(cls, text: str, timezone: str = "UTC", *, now: datetime | None = None) -> Self:
@@ -293,7 +293,7 @@ class Schedule(BaseModel):
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         if now is None or schedule.is_anchored or schedule.is_now:
             return schedule
-        return schedule.anchored(now)
+        return schedule.anchor(now)
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
@@ -432,7 +432,7 @@ class Schedule(BaseModel):
         """Return whether it has rules that step in elapsed time, and so from an instant instead of a local time."""
         return self.sub_daily == "elapsed" and any(parse_rule(each).frequency > Frequency.DAILY for each in self.rules)
 
-    def following(self) -> Self:
+    def follow_owner(self) -> Self:
         """Return the schedule with its local times following their owner, read in its zone until there is one."""
         return type(self).model_validate({**dict(self), **self._to_local_times(self.timezone), "follows_owner": True})
 
@@ -441,21 +441,21 @@ class Schedule(BaseModel):
         if not self.follows_owner:
             return self
         once = {"at": self.first(), "dtstart": None} if self.is_one_time and self.dtstart is not None else {}
-        return self.restarted().copy_unchecked(follows_owner=False, **once)
+        return self.rebase().copy_unchecked(follows_owner=False, **once)
 
-    def in_zone(self, zone: str) -> Self:
+    def change_zone(self, zone: str) -> Self:
         """Return the schedule with its local times in another zone. One instant, or a delay, is the same everywhere.
 
         A schedule that follows its owner is one of the zone from then on.
         """
-        values = {**dict(self.restarted()), "timezone": zone, "follows_owner": False}
+        values = {**dict(self.rebase()), "timezone": zone, "follows_owner": False}
         if self.is_one_time and self.dtstart is not None:
             values.update(local=self.dtstart, dtstart=None)
         if values["local"] is not None:
             values["at"] = None
         return type(self).model_validate(values)
 
-    def going_on(self, occurrence: datetime) -> Self:
+    def continue_from(self, occurrence: datetime) -> Self:
         """Return the schedule as it goes on from one of its occurrences, so that words name that as the first.
 
         It is returned as it is if it would change: a COUNT counts from its start, and several rules with intervals
@@ -479,7 +479,7 @@ class Schedule(BaseModel):
                 return begun
         return self
 
-    def restarted(self) -> Self:
+    def rebase(self) -> Self:
         """Return the schedule with its start as the clock of its zone shows it."""
         first = None if self.start_zone is None else self.first()
         if first is None:
@@ -500,7 +500,7 @@ class Schedule(BaseModel):
         """
         return self.copy_unchecked(**self._to_local_times(zone), timezone=zone, start_zone=None)
 
-    def moved_to(self, zone: str) -> Self:
+    def move_to(self, zone: str) -> Self:
         """Return a schedule that follows its owner after a journey: its rules of elapsed time keep their instants."""
         start_zone = (self.start_zone or self.timezone) if self.has_elapsed_rules else None
         return self.copy_unchecked(timezone=zone, start_zone=None if start_zone == zone else start_zone)
@@ -510,7 +510,7 @@ class Schedule(BaseModel):
         """Return whether the schedule has a start."""
         return self.at is not None or self.dtstart is not None
 
-    def anchored(self, start: datetime) -> Self:
+    def anchor(self, start: datetime) -> Self:
         """Return the schedule with DTSTART at the first full second from ``start`` on, or as it is if it has a start.
 
         A delay becomes the instant so long after ``start``.
@@ -658,7 +658,7 @@ class Schedule(BaseModel):
         """
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
-        return describe(self.restarted(), locale).text
+        return describe(self.rebase(), locale).text
 
     def to_ical(self) -> str:
         """Return the schedule as iCalendar text (RFC 5545), which `parse` reads back exactly.
@@ -743,14 +743,14 @@ class Schedule(BaseModel):
         base = self._base
         return base.has_local and not base.is_local
 
-    def next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
+    def find_next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
         """Return the first occurrence later than an instant, of those that the clock names or of the others."""
         base = self._base.parts[0 if is_local else 1]
         recurrence = apply_calendars(base, self.calendars, self.business_day) if self.calendars else base
         seconds = recurrence.first_from(utc_seconds(instant) + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
-    def skipped_after(self, instant: datetime, until: datetime) -> datetime | None:
+    def find_skipped(self, instant: datetime, until: datetime) -> datetime | None:
         """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""
         recurrence = self._recurrence if self.calendars else None
         if not isinstance(recurrence, CalendarRecurrence):
@@ -766,7 +766,7 @@ class Schedule(BaseModel):
         seconds = utc_seconds(occurrence)
         return describe_effect(recurrence, seconds) if isinstance(recurrence, CalendarRecurrence) else None
 
-    def moved_from(self, occurrence: datetime) -> date | None:
+    def find_moved_day(self, occurrence: datetime) -> date | None:
         """Return the day from which a calendar moved an occurrence, or None if it did not."""
         recurrence = self._recurrence if self.calendars else None
         move = recurrence.explain(utc_seconds(occurrence)) if isinstance(recurrence, CalendarRecurrence) else None

@@ -105,7 +105,7 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
         late, ranges = _split(task, ranges, now - tolerance)
         decided += _decide(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")
     if task.catch_up.mode is not CatchUpMode.ALL:
-        ranges, newest = _without_newest(task, ranges)
+        ranges, newest = _drop_newest(task, ranges)
         if newest:
             why = f"{occurrence_id(task, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
             decided += _decide(ranges, _S.SKIPPED, why)
@@ -120,7 +120,7 @@ def decide_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
     why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
     if task.overlap is not Overlap.BUFFER:
         return BacklogDecision(_decide(ranges, _S.SKIPPED, why))
-    others, newest = _without_newest(task, ranges)
+    others, newest = _drop_newest(task, ranges)
     return BacklogDecision(_decide(others, _S.SKIPPED, why), newest)
 
 
@@ -219,11 +219,11 @@ def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -
     """Return the task without its plan, and the records of the occurrences that were still to run, with this status."""
     noted, left_out = note_left_out(task, now)
     ended, records = pass_over(noted, decide_backlog(task, now).end(status, message), now)
-    past = {"planned_to": _last_recorded(ended), "plan_from": None}
+    past = {"planned_to": _find_last_recorded(ended), "plan_from": None}
     return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past}), (*left_out, *records)
 
 
-def _last_recorded(task: Task) -> datetime | None:
+def _find_last_recorded(task: Task) -> datetime | None:
     """Return the last occurrence with a record, which may lie beyond those that an earlier end has kept."""
     recorded = None if task.plan_from is None else task.plan_from - _TICK
     if recorded is None or not planned_schedule(task).occurs(recorded):
@@ -269,7 +269,7 @@ def forget_backlog(task: Task) -> dict[str, Any]:
     backlog = tuple(each for each in task.backlog if each.until >= following)
     if backlog or (task.plan_from is not None and task.plan_from > following):
         return {"backlog": backlog}
-    return {"backlog": (), "plan_from": None, "planned_to": _last_recorded(task)}
+    return {"backlog": (), "plan_from": None, "planned_to": _find_last_recorded(task)}
 
 
 def note_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
@@ -282,7 +282,7 @@ def note_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...
     if task.left_out_from is None or not task.schedule.calendars:
         return task, ()
     until = now if task.is_active else min(now, task.status_changed_at)
-    search = partial(task.schedule.skipped_after, until=until)
+    search = partial(task.schedule.find_skipped, until=until)
     first = search(task.left_out_from - _TICK)
     noted = task.model_copy(update={"left_out_from": max(now + _TICK, task.left_out_from)})
     if first is None:
@@ -338,7 +338,7 @@ def _split(
     return tuple(early), tuple(rest)
 
 
-def _without_newest(task: Task, ranges: tuple[DueRange, ...]) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
+def _drop_newest(task: Task, ranges: tuple[DueRange, ...]) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
     if not ranges:
         return (), ()
     *others, last = ranges

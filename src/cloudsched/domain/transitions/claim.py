@@ -31,7 +31,7 @@ from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
-from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
+from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
 from cloudsched.domain.transitions.planning import Dispatch, occurrence_after, start_time
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
 from cloudsched.domain.transitions.zone_plans import occurrence_id
@@ -284,7 +284,7 @@ def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
 
 def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None) -> Commit | None:
     """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
-    run = next((each for each in offered_runs(task) if not _has_expired(task, each, now)), None)
+    run = next((each for each in list_offered_runs(task) if not _has_expired(task, each, now)), None)
     if run is None:
         return None
     claimant = Claimant(token_hash, claimed_by, worker)

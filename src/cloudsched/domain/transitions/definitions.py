@@ -35,7 +35,7 @@ def bind_open_runs(task: Task, changed: Task) -> Task:
     return _with_earlier(changed, earlier).model_copy(update={"runs": runs})
 
 
-def say_bound_runs(task: Task) -> str:
+def describe_bound_runs(task: Task) -> str:
     """Return the sentence about open runs that go on with their definition from before an edit, or an empty text."""
     count = sum(run.definition is not None for run in task.runs)
     if not count:

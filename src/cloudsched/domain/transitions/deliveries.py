@@ -62,7 +62,7 @@ NOT_DELIVERED: Final = "Not delivered by "
 """The first words of an execution's message if its result has not reached anybody by a channel."""
 
 
-def say_undelivered(channel: str, why: str) -> str:
+def explain_undelivered(channel: str, why: str) -> str:
     """Return the sentence in the record of an execution about a delivery that has not been sent."""
     return f"{NOT_DELIVERED}{channel}: {why.rstrip('.')}."
 

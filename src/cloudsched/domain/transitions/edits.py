@@ -88,7 +88,7 @@ def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple
 
 def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state: Any) -> Task:
     """Return the new task that a draft describes, with further fields of its state. Its first run is `lead` away."""
-    asked_at = _asked_at(draft, now)
+    asked_at = _find_request_time(draft, now)
     schedule = anchor_schedule(draft.schedule, asked_at, lead)
     spec = _spec_fields(draft)
     task = Task.build(
@@ -114,14 +114,14 @@ JUST_NOW = timedelta(seconds=10)
 """The time after a single instant in which it still counts as now: clocks differ, and requests take a moment."""
 
 
-def _asked_at(draft: TaskDraft, now: datetime) -> datetime:
+def _find_request_time(draft: TaskDraft, now: datetime) -> datetime:
     """Return the instant at which a draft's schedule is judged, so that "now" is not past once it was read and sent."""
     asked_at = now if draft.read_at is None else min(now, draft.read_at)
     at = None if draft.schedule is None else draft.schedule.at
     return at if at is not None and now - JUST_NOW <= at < asked_at else asked_at
 
 
-def _edited_at(task: Task, changed: Task, now: datetime, asked_at: datetime) -> datetime:
+def _find_edit_time(task: Task, changed: Task, now: datetime, asked_at: datetime) -> datetime:
     """Return the instant at which an edit's schedule is judged. A "now" that may have run must not run again."""
     if changed.schedule == task.schedule:
         return now
@@ -142,8 +142,8 @@ def apply_edit(
     ended starts again if it gets a new schedule. A draft without changes changes nothing, not even the revision.
     """
     spec = _spec_fields(draft)
-    asked_at = _asked_at(draft, now)
-    schedule = _edited_schedule(task, draft, asked_at, lead)
+    asked_at = _find_request_time(draft, now)
+    schedule = _choose_schedule(task, draft, asked_at, lead)
     replanned = schedule != task.schedule or any(spec[name] != getattr(task, name) for name in ("until", "max_runs"))
     if not replanned and all(value == getattr(task, name) for name, value in spec.items()):
         return Commit(task)
@@ -182,7 +182,7 @@ def apply_edit(
         return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
     if task.status is TaskStatus.PAUSED and changed.backlog:
         return Commit(with_changes(changed, now), executions=records)
-    first = _first_occurrence_after_edit(task, changed, now, _edited_at(task, changed, now, asked_at), lead)
+    first = _first_occurrence_after_edit(task, changed, now, _find_edit_time(task, changed, now, asked_at), lead)
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
     active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
@@ -208,13 +208,13 @@ def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = 
         if schedule.is_now:
             return Schedule.once(earliest, schedule.timezone)
         if schedule.delay is not None:
-            return schedule.anchored(now)
-        return schedule.anchored(earliest)
+            return schedule.anchor(now)
+        return schedule.anchor(earliest)
     except InvalidSchedule as error:
         raise error.at(f"schedule.{error.field}") from error
 
 
-def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Schedule:
+def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Schedule:
     """Return the schedule after an edit. A missing one, or the same one without DTSTART, keeps the task's.
 
     So a repeated creation, however late, does not run an ended task again.

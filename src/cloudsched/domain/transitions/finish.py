@@ -195,16 +195,16 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **record_fields)
         case Snooze(until, reason):
             due_at = add_duration(now, until) if isinstance(until, timedelta) else until
-            waiting = _without_lease(run, report.ended_by, due_at=max(due_at, now + MIN_SNOOZE))
+            waiting = _drop_lease(run, report.ended_by, due_at=max(due_at, now + MIN_SNOOZE))
             return _wait_for_retry(task, waiting, now, message=reason, **record_fields)
         case Suspend() as suspend:
             if task.status in FINAL_STATUSES:
-                return _wait_for_retry(task, _without_lease(run), now, **record_fields)
+                return _wait_for_retry(task, _drop_lease(run), now, **record_fields)
             return Commit(
                 with_changes(
                     task,
                     now,
-                    runs=task.runs_with(on_suspend(task, _without_lease(run), suspend, calls_in_progress, now)),
+                    runs=task.runs_with(on_suspend(task, _drop_lease(run), suspend, calls_in_progress, now)),
                 )
             )
         case Fail(reason):
@@ -241,7 +241,7 @@ def on_release(
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of release
         return None
-    waiting = _without_lease(run, released_by, progress=tuple(progress))
+    waiting = _drop_lease(run, released_by, progress=tuple(progress))
     has_progress = waiting.attempts or waiting.steps or waiting.progress
     is_first = run.started_at == run.lease.started_at
     if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not has_progress:
@@ -303,7 +303,7 @@ def on_heartbeat(
     return Commit(with_changes(task, now, runs=task.runs_with(renewed)))
 
 
-def _without_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
+def _drop_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
     """Return the run without its lease. Of a worker's lease, keep the claim, and the caller who released it."""
     claim = run.lease.token_hash if run.lease and run.lease.worker else None
     # guard: released lease

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 
-def offered_runs(task: Task) -> list[Run]:
+def list_offered_runs(task: Task) -> list[Run]:
     """Return the runs that wait for a worker, the earliest due first: the task's offer is for that one."""
     if task.pull is None or not task.is_active:  # guard: paused offer
         return []
@@ -30,7 +30,7 @@ def offer_entry(task: Task) -> OfferEntry | None:
     """Return the document by which workers find the task, or None if it offers nothing."""
     if task.offer is None:
         return None
-    run = next(iter(offered_runs(task)), None)
+    run = next(iter(list_offered_runs(task)), None)
     begun = task if run is None or run.definition is None else task.as_begun(run)
     return OfferEntry(
         task_id=task.id,
@@ -70,7 +70,7 @@ def _mark_offered(run: Run, now: datetime) -> Run:
 
 
 def _build_offer(task: Task) -> Offer | None:
-    runs = offered_runs(task)
+    runs = list_offered_runs(task)
     if not runs or task.pull is None:
         return None
     since = runs[0].due_at.astimezone(UTC).isoformat(timespec="microseconds")

@@ -161,7 +161,7 @@ def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
     )
 
 
-def orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
+def list_orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
     """Return the running attempts whose process has ended, as `holder` has taken its place. Each is overdue."""
     return tuple(
         WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lease.started_at)

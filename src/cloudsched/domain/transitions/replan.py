@@ -118,10 +118,10 @@ def _merge_kinds(task: Task, moved: Task, plan: ZonePlan, planned: datetime) -> 
 
 def _list_kind(schedule: Schedule, start: datetime, end: datetime, *, is_local: bool) -> list[datetime]:
     found = list[datetime]()
-    at = schedule.next_of_kind(start - _TICK, is_local=is_local)
+    at = schedule.find_next_of_kind(start - _TICK, is_local=is_local)
     while at is not None and at < end and len(found) < _MAX_LISTED:
         found.append(at)
-        at = schedule.next_of_kind(at, is_local=is_local)
+        at = schedule.find_next_of_kind(at, is_local=is_local)
     return found
 
 
@@ -244,7 +244,7 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Commit:
     schedule = task.schedule
     if not schedule.follows_owner or schedule.timezone == zone or task.deleted_at is not None:
         return Commit(task)
-    moved = schedule.moved_to(zone)
+    moved = schedule.move_to(zone)
     if schedule.has_elapsed_rules:
         replanned = replan(task, moved, now, _ZONE_CHANGED)
         return replace(replanned, task=_with_move(task, replanned.task, now))

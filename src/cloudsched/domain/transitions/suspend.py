@@ -195,10 +195,10 @@ def find_addressee(task: Task, event: Event, now: datetime, *, early: bool = Fal
         if len(named) <= 1:
             return named[0] if named else None
         waiting = named
-    raise NotAwaited(event.name, list_awaited(task, now), _say_why(task, event, len(waiting)))
+    raise NotAwaited(event.name, list_awaited(task, now), _explain_refusal(task, event, len(waiting)))
 
 
-def _say_why(task: Task, event: Event, count: int) -> str:
+def _explain_refusal(task: Task, event: Event, count: int) -> str:
     if count > 1:
         return f"{count} executions may be meant: name one."
     if task.has_ended:

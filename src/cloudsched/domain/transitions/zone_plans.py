@@ -133,12 +133,12 @@ class DistantSchedule:
             found = self._schedule.next_after(instant - self._distance)
             return None if found is None else found + self._distance
         local = self.next_local(instant)
-        other = self._schedule.next_of_kind(instant, is_local=False)
+        other = self._schedule.find_next_of_kind(instant, is_local=False)
         return min((at for at in (local, other) if at is not None), default=None)
 
     def next_local(self, instant: datetime) -> datetime | None:
         """Return the first occurrence strictly later than an instant that is a local time, of a mixed schedule."""
-        found = self._schedule.next_of_kind(instant - self._distance, is_local=True)
+        found = self._schedule.find_next_of_kind(instant - self._distance, is_local=True)
         return None if found is None else found + self._distance
 
     def occurs(self, instant: datetime) -> bool:

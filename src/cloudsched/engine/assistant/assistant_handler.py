@@ -38,7 +38,7 @@ from cloudsched.engine.durable.calls import start_call, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.handlers.handler import Handler
 from cloudsched.engine.handlers.user_access import limit_priority
-from cloudsched.engine.ports.model import Model, metered
+from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import CallFailed, InvalidInput, Misconfigured, UnusableAnswer
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class AssistantRun:
         instructions = INSTRUCTIONS
         if turn.problem is not None:
             instructions, data = INSTRUCTIONS + REPAIR, {**data, "problem": turn.problem}
-        with metered() as meter:
+        with meter_models() as meter:
             try:
                 reply = parse_answer(self._find_model(model).complete(instructions, data, schema))
             except UnusableAnswer as error:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import CALLBACKS, DeliveryChannel
-from cloudsched.domain.documents.person import Person, find_obstacle, find_reach, without_address
+from cloudsched.domain.documents.person import Person, drop_address, find_obstacle, find_reach
 from cloudsched.engine.owners.people import WebhookSecrets
 from cloudsched.engine.ports.sender import Recipient, Suppress
 from cloudsched.engine.state.record_changes import change_person
@@ -84,7 +84,7 @@ class PeopleRecipients:
         """Forget a device or a webhook that takes nothing any more."""
         if channel not in CALLBACKS:
             way = DeliveryChannel(channel)
-            change_person(self._records, self._clock, owner, lambda person: without_address(person, way, address))
+            change_person(self._records, self._clock, owner, lambda person: drop_address(person, way, address))
 
 
 def _read_origin(url: str) -> tuple[str, str | None, int | None] | None:

@@ -23,7 +23,7 @@ from cloudsched.domain.documents.journal import (
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.transitions.suspend import next_poll
 from cloudsched.engine.durable.arguments import arguments_fingerprint
-from cloudsched.engine.durable.results import decode_refusal, encode_refusal, finished_call_fields
+from cloudsched.engine.durable.results import decode_refusal, describe_finished_call, encode_refusal
 from cloudsched.engine.durable.steps import decode_result
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Unavailable
 
@@ -102,7 +102,7 @@ def poll_call(cursor: JournalCursor, number: int) -> bool:
         return True
     if entry.child is None or not cursor.calls.may_have_ended(number):
         return False
-    changes = finished_call_fields(entry, cursor.surroundings.load_call_outcome, cursor.results, cursor.clock.now())
+    changes = describe_finished_call(entry, cursor.surroundings.load_call_outcome, cursor.results, cursor.clock.now())
     if changes is not None:
         cursor.put(entry, **changes)
     return changes is not None
@@ -133,7 +133,7 @@ def end_round(cursor: JournalCursor, since: int) -> datetime | None:
     return max((entry.noticed_at or entry.finished_at or entry.started_at for entry in entries), default=None)
 
 
-def called_handlers(cursor: JournalCursor) -> frozenset[str]:
+def list_called_handlers(cursor: JournalCursor) -> frozenset[str]:
     """Return the handlers that were called so far, in this attempt and earlier ones."""
     return frozenset(entry.name for entry in cursor.journal.values() if entry.kind is StepKind.CALL)
 
@@ -174,12 +174,12 @@ class NotAValue:
     Using it as a value, as in ``if``, raises an error, so that a handler cannot go on with a wrong answer.
     """
 
-    def tell_misuse(self) -> str:
+    def describe_misuse(self) -> str:
         """Return the error message: why it is not a value, and what to write instead."""
         raise NotImplementedError
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(self.tell_misuse())
+        raise TypeError(self.describe_misuse())
 
     def __bool__(self) -> NoReturn:  # noqa: PLE0304 - it has none
         self._refuse()
@@ -232,12 +232,12 @@ class CallHandle(NotAValue, Generic[R_co]):
     def __repr__(self) -> str:
         return f"<Call {self.number} of {self.handler!r}>"
 
-    def tell_misuse(self) -> str:
+    def describe_misuse(self) -> str:
         """Return the error message for using the handle as the result."""
         return "A Call is not the result of the call. Use call.result() to get the result."
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"A Call has no attribute {name!r}. {self.tell_misuse()}")
+        raise AttributeError(f"A Call has no attribute {name!r}. {self.describe_misuse()}")
 
     def __eq__(self, other: object) -> bool:
         return self is other if isinstance(other, CallHandle) else super().__eq__(other)

@@ -30,7 +30,7 @@ from cloudsched.domain.documents.task import Event, Task, TaskStatus
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
-from cloudsched.engine.durable.step_attempt import Usage, in_step_attempt, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import Usage, is_in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.suspend import Surroundings, Suspended
 from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
 
@@ -44,7 +44,7 @@ class HandlerThread:
 
     def require_own(self, what: str) -> None:
         """Check that the request comes from the thread of the handler or of its step. Raises WorkflowError."""
-        if self.own is None or threading.get_ident() in {self.own, self.event_loop} or in_step_attempt():
+        if self.own is None or threading.get_ident() in {self.own, self.event_loop} or is_in_step_attempt():
             return
         raise WorkflowError(
             f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "

@@ -162,7 +162,7 @@ def _load_outcome(store: Store, task: Task) -> Execution | None:
     return store.load_execution(task.id, own) if own else None
 
 
-def finished_call_fields(
+def describe_finished_call(
     entry: JournalEntry,
     load_outcome: Callable[[str, str], CallOutcome | None],
     results: Results,
@@ -200,7 +200,7 @@ def with_call_outcomes(
     waiting = (each for each in entries if each.status is StepStatus.WAITING and each.child is not None)
     for entry in islice(waiting, MAX_CALLS):
         try:
-            end = finished_call_fields(entry, partial(load_call_outcome, store), results, finished_at)
+            end = describe_finished_call(entry, partial(load_call_outcome, store), results, finished_at)
         except Unavailable as error:
             log.warning(
                 "call result unavailable: %s",

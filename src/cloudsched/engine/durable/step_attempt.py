@@ -47,7 +47,7 @@ def require_not_timed_out() -> None:
         )
 
 
-def in_step_attempt() -> bool:
+def is_in_step_attempt() -> bool:
     """Return whether the caller belongs to a step's function that has a `_StepAttempt`."""
     return _STEP_ATTEMPT.get() is not None
 

@@ -17,7 +17,7 @@ from typing_extensions import TypeVar
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.calls import CallHandle, NotAValue, R_co, X
-from cloudsched.engine.durable.step_attempt import in_step_attempt, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import is_in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.user_calls import run_on_loop
 from cloudsched.engine.durable.waits import sleep_until
@@ -295,7 +295,7 @@ class AsyncContext(AnyContext):
 
     def _require_turn(self, what: str) -> None:
         """Check that no other durable operation is in progress: their order is the key of the journal."""
-        if in_step_attempt():
+        if is_in_step_attempt():
             return  # what a step may not do, the durable run refuses
         if self._refused is None and self._current is not None:
             self._refused = WorkflowError(
@@ -367,12 +367,12 @@ class Operation(NotAValue, Coroutine[Any, Any, T]):
         self._coroutine = coroutine
         self._begin = begin
 
-    def tell_misuse(self) -> str:
+    def describe_misuse(self) -> str:
         """Return the message for a use of it as if it were its result."""
         return f"{self.what} has no result before it is awaited. Write: await {self.what}"
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{self.tell_misuse()} (it has no attribute {name!r})")
+        raise AttributeError(f"{self.describe_misuse()} (it has no attribute {name!r})")
 
     def __repr__(self) -> str:
         return f"<{self.what}, not awaited>"

@@ -20,7 +20,7 @@ from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogat
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.stored_script import is_script_name
 from cloudsched.domain.documents.task import MAX_NAME, Task
-from cloudsched.engine.durable.calls import called_handlers, end_round, start_call, start_round, wait_for_results
+from cloudsched.engine.durable.calls import end_round, list_called_handlers, start_call, start_round, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.durable.waits import sleep_until
 from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, CalledScripts, find_tree
@@ -71,7 +71,7 @@ class ScriptHandler:
 
     def check_source(self, source: str | None, tools: Sequence[str] | None, requesters: Requesters) -> None:
         """Check that the tools of a script exist for its author, and that its source compiles."""
-        allowed = self._allowed_tools(requesters)
+        allowed = self._list_allowed_tools(requesters)
         for number, name in enumerate(tools or ()):
             if name not in allowed:
                 known = ", ".join(allowed) or "none"
@@ -100,9 +100,9 @@ class ScriptHandler:
             source, author = pinned["source"], author or pinned_by
             narrowed.append(pinned["tools"])
             context.note_author(pinned_by)
-        tools = self._allowed_tools(author, *narrowed)
+        tools = self._list_allowed_tools(author, *narrowed)
         now = context.now()
-        called = context.durable_run.perform(_WHAT, called_handlers)
+        called = context.durable_run.perform(_WHAT, list_called_handlers)
         brief = ScriptInput(
             source=source,
             input=payload,
@@ -140,7 +140,7 @@ class ScriptHandler:
                 last_end = context.durable_run.perform(_WHAT, end_round, since)
                 now = now if last_end is None else max(now, last_end)
 
-    def _allowed_tools(self, author: Requesters | None, *narrowed: Sequence[str] | None) -> tuple[str, ...]:
+    def _list_allowed_tools(self, author: Requesters | None, *narrowed: Sequence[str] | None) -> tuple[str, ...]:
         """Return the tools in all of a script's lists, without those that are only for servers if a user wrote it."""
         registry = self._registry.for_users() if author is Requesters.USERS else self._registry
         tools = sorted(handler.name for handler in registry if handler.is_tool)

@@ -115,13 +115,13 @@ def _require_user_could_create(task: Task, registry: Registry) -> None:
                 if tool.is_tool and (task.script.tools is None or tool.name in task.script.tools):
                     users.get(tool.name)
     except InvalidInput as error:
-        raise _not_yours_to_start("runs what only servers may ask for") from error
+        raise _refuse_start("runs what only servers may ask for") from error
     locks = [(task.lock_key, task.lock_scope), *((each.lock_key, each.lock_scope) for each in task.children)]
     if any(key is not None and scope is not LockScope.OWNER for key, scope in locks):
-        raise _not_yours_to_start("holds a lock of an operator")
+        raise _refuse_start("holds a lock of an operator")
 
 
-def _not_yours_to_start(why: str) -> Forbidden:
+def _refuse_start(why: str) -> Forbidden:
     return Forbidden(f"This task {why}. Its owner may read, pause, cancel and delete it, but not start it.")
 
 

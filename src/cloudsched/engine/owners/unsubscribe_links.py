@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
-from cloudsched.domain.documents.person import LinkKey, Person, without_channel
+from cloudsched.domain.documents.person import LinkKey, Person, drop_channel
 from cloudsched.engine.state.record_changes import change_person, change_record
 from cloudsched.errors import NotFound
 
@@ -63,7 +63,7 @@ class UnsubscribeLinks:
         owner, category = self.read(token)
 
         def drop(person: Person) -> Person:
-            channels = without_channel(person, category, DeliveryChannel.EMAIL)
+            channels = drop_channel(person, category, DeliveryChannel.EMAIL)
             return person.model_copy(update={"channels": channels})
 
         change_person(self._records, self._clock, owner, drop)

@@ -77,7 +77,7 @@ class Authority:
         if self.is_user:
             raise Forbidden("Only an admin may change this.")
 
-    def limited_by(self, check: Callable[[Task], None]) -> Authority:
+    def limit(self, check: Callable[[Task], None]) -> Authority:
         """Return this authority with a further check of each task. It can do no more than before."""
 
         def authorize(task: Task) -> None:

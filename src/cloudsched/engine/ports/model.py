@@ -64,7 +64,7 @@ _METER: ContextVar[Meter | None] = ContextVar("cloudsched_model_meter", default=
 
 
 @contextmanager
-def metered() -> Iterator[Meter]:
+def meter_models() -> Iterator[Meter]:
     """Count what the calls of models within the block use, on this thread."""
     meter = Meter()
     token = _METER.set(meter)

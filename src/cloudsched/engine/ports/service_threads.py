@@ -110,7 +110,7 @@ class ServiceThread(threading.Thread):
         log.warning("%s works again after %d failures", self.name, failures, extra=about)
 
 
-def tell_recovered() -> None:
+def report_recovery() -> None:
     """Note that the thread which calls this works: its turn has come to where it waits for something to do."""
     thread = threading.current_thread()
     if isinstance(thread, ServiceThread):

@@ -97,7 +97,7 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token, is_end=False)
         if run is None:
             return LeaseRenewal(None, is_cancelled=True)
-        return self._attempt(stored, run, logged).renew(run.progress if progress is None else progress)
+        return self._make_attempt(stored, run, logged).renew(run.progress if progress is None else progress)
 
     def finish_by_token(
         self, task_id: str, execution_id: str, lease_token: str, report: AttemptReport, logged: RunLog | None = None
@@ -114,7 +114,7 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
-        attempt = self._attempt(stored, run, logged)
+        attempt = self._make_attempt(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
         committed = run_procedure(self._executor.commit_report(attempt, report))
         self._dispatch(attempt, committed)
@@ -138,11 +138,11 @@ class WorkerClaims:
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
-        attempt = self._attempt(stored, run, logged)
+        attempt = self._make_attempt(stored, run, logged)
         released = self._release(attempt, run.progress if progress is None else progress, reason)
         return released or self._replay_of_finished(attempt.task, execution_id, lease_fingerprint(lease_token))
 
-    def _attempt(self, stored: VersionedTask, run: Run, logged: RunLog | None) -> Attempt:
+    def _make_attempt(self, stored: VersionedTask, run: Run, logged: RunLog | None) -> Attempt:
         """Return the claim, with what its own worker has logged: others, who may only end it, add nothing to that."""
         attempt = Attempt(self._engine, stored, run)
         if run.lease is not None and run.lease.claimed_by == self._caller.subject:

@@ -25,8 +25,8 @@ from cloudsched.domain.transitions.lifecycle import delete, was_recreated
 from cloudsched.domain.transitions.planning import (
     executor_wakeups,
     lease_expiries,
+    list_orphaned_attempts,
     lock_turn_expiries,
-    orphaned_attempts,
     repair_number,
 )
 from cloudsched.domain.transitions.zone_plans import can_replan
@@ -230,7 +230,7 @@ class Sweeper:
         return sum(self._send_orphaned(task, holder) for page in pages for task in page.items)
 
     def _send_orphaned(self, task: Task, holder: str) -> int:
-        return self._engine.sender.send(task, orphaned_attempts(task, holder), self._engine.clock.now(), repair=1)
+        return self._engine.sender.send(task, list_orphaned_attempts(task, holder), self._engine.clock.now(), repair=1)
 
     def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
         """Return a page of overdue tasks. The first page begins where the previous sweep found the first one."""

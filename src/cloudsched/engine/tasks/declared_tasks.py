@@ -105,7 +105,7 @@ class DeclaredTasks:
             self._apply_one(change)
 
     def _apply_one(self, change: Change) -> None:
-        scheduler, by = self._scheduler, OWN_CODE.limited_by(self._require_marked)
+        scheduler, by = self._scheduler, OWN_CODE.limit(self._require_marked)
         if change.action is Action.CREATE:
             now = self._engine.clock.now()
             draft = self._read_draft(change.fields, now)
@@ -118,7 +118,7 @@ class DeclaredTasks:
             scheduler.update(change.task_id, change.fields, by)
         elif change.action is Action.RESUME:
             with suppress(NotAllowed):  # somebody has paused it since, or its only instant has passed
-                scheduler.resume(change.task_id, OWN_CODE.limited_by(self._require_paused_as_gone))
+                scheduler.resume(change.task_id, OWN_CODE.limit(self._require_paused_as_gone))
         elif change.action is Action.DELETE:
             with suppress(NotFound):  # another apply was first
                 scheduler.delete(change.task_id, by)
@@ -180,12 +180,12 @@ class DeclaredTasks:
 
 
 def _tell(schedule: Schedule, now: datetime) -> str:
-    from cloudsched.engine.tasks.read_back import SHOWN, tell_back  # noqa: PLC0415 -- only for what differs
+    from cloudsched.engine.tasks.read_back import SHOWN, read_back_schedule  # noqa: PLC0415 -- only for what differs
 
     told = None
     with suppress(InvalidSchedule):  # such as the days of a calendar that are not known yet
-        anchored = schedule.anchored(now)
-        told = tell_back(anchored, iter(anchored.upcoming(now, SHOWN)))
+        anchored = schedule.anchor(now)
+        told = read_back_schedule(anchored, iter(anchored.upcoming(now, SHOWN)))
     if told is None or not told.next or schedule.is_one_time:
         return schedule.describe()
     return f"{told.description}, next on {', '.join(at.isoformat(timespec='minutes') for at in told.next)}"

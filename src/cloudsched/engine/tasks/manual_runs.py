@@ -118,7 +118,7 @@ class ManualRuns:
             raise NotFound("execution", chosen_id)
         loaded = engine.archive.load_execution(execution)
         kept = loaded.model_copy(update={"steps": tuple(keep_before(loaded.steps, from_step))})
-        cancelled, retried = child_tasks.cancelled_calls(kept.steps), child_tasks.retried_calls(kept)
+        cancelled, retried = child_tasks.list_cancelled_calls(kept.steps), child_tasks.list_retried_calls(kept)
         transition = lifecycle.retry(task, loaded, now, cancelled, retried, from_step=from_step)
         if loaded.steps_reference is not None:  # without them, completed steps would run again
             raise missing_steps_error(loaded.steps_reference)

@@ -42,18 +42,18 @@ def read_back(task: Task, assumed: Sequence[str] = (), locale: str = "en") -> Re
     """Return a task's schedule as it was understood, None if the search for its instants was given up."""
     left = None if task.max_runs is None else max(0, task.max_runs - task.run_count)
     times = islice(_iterate_planned(task), SHOWN if left is None else min(SHOWN, left))
-    return tell_back(task.schedule, times, assumed, locale)
+    return read_back_schedule(task.schedule, times, assumed, locale)
 
 
-def tell_back(
+def read_back_schedule(
     schedule: Schedule, times: Iterator[datetime], assumed: Sequence[str] = (), locale: str = "en"
 ) -> ReadBack | None:
     """Return a schedule with these next instants as it was understood. See `read_back`."""
     zone = load_tzinfo(schedule.timezone)
     try:
         found = [at.astimezone(zone) for at in times]
-        told = schedule.restarted()
-        description = describe(told.going_on(found[0]) if found else told, locale)
+        told = schedule.rebase()
+        description = describe(told.continue_from(found[0]) if found else told, locale)
     except InvalidSchedule:  # so sparse that the search was given up, or the request's allowance is spent
         return None
     return ReadBack(

@@ -22,7 +22,7 @@ from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import Action, Event, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
-from cloudsched.domain.transitions.definitions import say_bound_runs
+from cloudsched.domain.transitions.definitions import describe_bound_runs
 from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_editable
 from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
 from cloudsched.domain.transitions.history import with_entry
@@ -357,7 +357,7 @@ class Scheduler:
             names = {run.execution_id for run in decided.task.runs} - {run.execution_id for run in task.runs}
             about = {"reason": reason, **({"execution_id": names.pop()} if len(names) == 1 else {})}
             if action is Action.EDITED:
-                about["reason"] = say_bound_runs(decided.task) or None
+                about["reason"] = describe_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))
 
         return self.change(task_id, once(mark, decide_and_note), by)

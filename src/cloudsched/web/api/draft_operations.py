@@ -128,14 +128,14 @@ def preview_schedule(call: ApiCall) -> Response:
     if schedule.follows_owner:
         notes.append(_say_whose(owner, find_zone()))
     if schedule.follows_owner and find_zone() is None:
-        schedule = resolve_for_owner(records, schedule.as_fixed(), owner).following()
+        schedule = resolve_for_owner(records, schedule.as_fixed(), owner).follow_owner()
     else:
         schedule = resolve_for_owner(records, schedule, owner)
     times = [start] if body.schedule.is_now else schedule.upcoming(start, body.count)
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
     ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
     preview = responses.SchedulePreview(
-        description=(schedule.restarted().going_on(times[0]) if times else schedule).describe(locale),
+        description=(schedule.rebase().continue_from(times[0]) if times else schedule).describe(locale),
         schedule=schedule,
         occurrences=occurrences,
         assumptions=(*notes, *ends) or (None if read is None else ()),

@@ -21,8 +21,8 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.task import PublicTask, Task, get_open_status
 from cloudsched.domain.recurrence import time_zones as zones
-from cloudsched.domain.transitions.definitions import say_bound_runs
-from cloudsched.domain.transitions.offers import offered_runs
+from cloudsched.domain.transitions.definitions import describe_bound_runs
+from cloudsched.domain.transitions.offers import list_offered_runs
 from cloudsched.domain.transitions.run_records import drop_latest_run, keep_recent
 from cloudsched.errors import InvalidInput, PreconditionFailed
 from cloudsched.web.api.visibility import AllowedVerbs
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def show_task(task: Task) -> responses.Task:
     """Return a stored task as callers see it. It was validated when it was read."""
     state = task.__dict__
-    offered = offered_runs(task)
+    offered = list_offered_runs(task)
     return _blank().model_copy(  # a third of the time that `model_construct` takes
         update={
             **{name: state[name] for name in PublicTask.model_fields},
@@ -76,7 +76,7 @@ def _message(task: Task) -> str:
     message = task.message
     if (refusal := next(filter(None, map(_quota_refusal, task.runs)), None)) is not None:
         message = f"{message} Calls wait for room: {refusal}".strip()
-    if (bound := say_bound_runs(task)) != "":
+    if (bound := describe_bound_runs(task)) != "":
         message = f"{message} {bound}".strip()
     if task.deferred:
         message = f"{message} Saved; its dispatch is deferred until the queue can be reached.".strip()

@@ -87,7 +87,7 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
                 refusal = error
             response = render_problem(error, f"#/tasks/{index}")
             return {"status": response.status_code, "problem": json.loads(response.get_data())}
-        told = _tell_back(contents[index], task, noted)
+        told = _read_back(contents[index], task, noted)
         return {"status": 201 if is_new else 200, "task": {**task_to_json(task), **told}}
 
     if len(contents) == 1:
@@ -107,7 +107,7 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
         return [*results, *create_together(range(len(results), len(contents)))]
 
 
-def _tell_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Json:
+def _read_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Json:
     """Return the fields that an answer adds to explain the schedule of the request."""
     locale = content.get("locale")
     told = read_back(task, list_assumed(content, task, noted), locale if isinstance(locale, str) else "en")
@@ -116,7 +116,7 @@ def _tell_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Jso
 
 def _validate(call: ApiCall, content: dict[str, Any], act: Callable[[App], Task]) -> Response:
     with note_assumptions() as noted:
-        return validate_only(call, act, lambda task: _tell_back(content, task, noted))
+        return validate_only(call, act, lambda task: _read_back(content, task, noted))
 
 
 CHANGE: Final[Preset] = {"accepts_idempotency_key": True, "is_conditional": True, "error_statuses": (409,)}
@@ -149,7 +149,7 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     with note_assumptions() as noted:
         task, is_new = create_or_edit(call.app, call.caller, content, key)
     location = {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"}
-    return task_response(call, task, 201 if is_new else 200, location, _tell_back(content, task, noted))
+    return task_response(call, task, 201 if is_new else 200, location, _read_back(content, task, noted))
 
 
 @operation(
@@ -221,7 +221,7 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
         return _validate(call, changes, lambda app: app.patch(call.task_id, changes, mark=mark))
     with note_assumptions() as noted:
         task = patch_confirmed(call, content) if FIELD in content else call.app.patch(call.task_id, content, mark=mark)
-    return task_response(call, task, more=_tell_back(content, task, noted) if _names_schedule(content) else None)
+    return task_response(call, task, more=_read_back(content, task, noted) if _names_schedule(content) else None)
 
 
 def _names_schedule(content: dict[str, Any]) -> bool:

@@ -11,8 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from cloudsched.config.settings import DEFAULT_PRICES, Settings
-from cloudsched.domain.documents.overview_responses import to_amounts
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.responses.overview_responses import to_amounts
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "costs.md"
 OCCURRENCE = UsageCounts(executions=1, reads=1, writes=3, dispatches=1)

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
-    from cloudsched.domain.documents.responses import DeliveryReport, DraftResult
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.responses.api_responses import DeliveryReport, DraftResult
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.draft_tokens import Requester

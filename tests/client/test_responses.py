@@ -22,8 +22,8 @@ from cloudsched.client.views import ExplanationView, PersonView, TaskView, reade
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.responses import Person, Task
 from cloudsched.domain.explanation.findings import Explanation
+from cloudsched.domain.responses.api_responses import Person, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import Misconfigured, QuotaExceeded, Unavailable
 from cloudsched.testing import Simulation

@@ -8,7 +8,7 @@ import pytest
 from tests.drafts_app import make_app
 
 from cloudsched import App
-from cloudsched.domain.documents.responses import DraftResult
+from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.testing import Simulation
 
 

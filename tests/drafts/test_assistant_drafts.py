@@ -9,7 +9,7 @@ from tests.drafts.injections import INJECTIONS
 from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, simulate
 
 from cloudsched.config.settings import AssistantSettings
-from cloudsched.domain.documents.responses import DraftResult
+from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 

@@ -11,7 +11,7 @@ from tests.drafts.injections import INJECTIONS
 from tests.drafts_app import make_app
 from tests.model_server import ModelServer
 
-from cloudsched.domain.documents.responses import DraftResult
+from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.drafts.grounds import find_unfounded
 from cloudsched.testing import Simulation
 

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
 from cloudsched.config.settings import ModelSettings
-from cloudsched.domain.documents.responses import DraftResult
+from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 

@@ -29,7 +29,7 @@ from cloudsched.local.stack import Stack, run_stack
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import StoreChoice
-    from cloudsched.domain.documents.responses import Execution
+    from cloudsched.domain.responses.api_responses import Execution
 
 
 START: Final = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.client.client import Client
-    from cloudsched.domain.documents.overview_responses import UsageRow
+    from cloudsched.domain.responses.overview_responses import UsageRow
 
 
 @click.group()

@@ -13,7 +13,7 @@ from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
-    from cloudsched.domain.documents.responses import DraftAnswer, DraftResult
+    from cloudsched.domain.responses.api_responses import DraftAnswer, DraftResult
 
 _REFUSED = 1
 
@@ -45,7 +45,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     as_json: bool,
 ) -> None:
     """Draft a task, or a change of one, from TEXT: "Remind me to stretch every weekday at 9:00"."""
-    from cloudsched.domain.documents.responses import Decision  # noqa: PLC0415 - not needed for --help
+    from cloudsched.domain.responses.api_responses import Decision  # noqa: PLC0415 - not needed for --help
 
     known = {**_parse(context), **({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
     drafted = client.draft(text, timezone=timezone, owner=owner, context=known, locale=locale)
@@ -74,7 +74,7 @@ def _parse(text: str | None) -> dict[str, Any]:
 
 def _print(drafted: DraftResult, title: str | None) -> None:
     """Print a draft. `title` is that of the task that it changes."""
-    from cloudsched.domain.documents.responses import Decision  # noqa: PLC0415 - not needed for --help
+    from cloudsched.domain.responses.api_responses import Decision  # noqa: PLC0415 - not needed for --help
 
     shown = {**(drafted.task or {}), **(drafted.changes or {})}
     shown.pop("schedule", None)

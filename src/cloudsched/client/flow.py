@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.client.views import M, TaskView, reader
-from cloudsched.domain.documents.responses import FieldError, Problem
+from cloudsched.domain.responses.api_responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
     AwaitedEvent,

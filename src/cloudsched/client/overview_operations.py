@@ -13,7 +13,8 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.flow import ApiRequest, Flow, Listing, fetch, listing, operation, parse_task
 from cloudsched.client.task_operations import send_fields
 from cloudsched.client.views import TaskView, reader
-from cloudsched.domain.documents.overview_responses import (
+from cloudsched.domain.responses.api_responses import DeliveryEntry, Execution
+from cloudsched.domain.responses.overview_responses import (
     BudgetDetails,
     BudgetPage,
     ChangeCursor,
@@ -30,7 +31,6 @@ from cloudsched.domain.documents.overview_responses import (
     UsagePage,
     WorkerNote,
 )
-from cloudsched.domain.documents.responses import DeliveryEntry, Execution
 from cloudsched.domain.transitions.drafts import to_wire_fields
 
 

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.client.flow import ApiRequest, Flow, Pause, fetch, given, operation, parse_task
 from cloudsched.client.views import CalendarView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
-from cloudsched.domain.documents.responses import ExportPage, UnreadCount, WebhookSecret
+from cloudsched.domain.responses.api_responses import ExportPage, UnreadCount, WebhookSecret
 
 
 class RecordOperations:

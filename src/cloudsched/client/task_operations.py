@@ -26,7 +26,8 @@ from cloudsched.client.flow import (
 from cloudsched.client.views import Created, ExplanationView, FeedView, TaskView, TreeView, reader
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import to_json_value
-from cloudsched.domain.documents.responses import (
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.responses.api_responses import (
     BatchResult,
     DeliveryReport,
     DraftResult,
@@ -36,7 +37,6 @@ from cloudsched.domain.documents.responses import (
     SchedulePreview,
     TaskHistory,
 )
-from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable

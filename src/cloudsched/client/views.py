@@ -18,10 +18,10 @@ from pydantic import (
     field_validator,
 )
 
-from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.task import TaskSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding
+from cloudsched.domain.responses import api_responses as responses
 from cloudsched.errors import CloudschedError, InvalidInput, Unavailable
 
 M = TypeVar("M", bound=BaseModel)

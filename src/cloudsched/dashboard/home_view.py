@@ -14,7 +14,7 @@ from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Api, Json, Visit, write_count
-from cloudsched.domain.documents.overview_responses import NeedCause
+from cloudsched.domain.responses.overview_responses import NeedCause
 from cloudsched.errors import CloudschedError, InvalidInput
 
 

@@ -22,8 +22,8 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.overview_responses import NeedCause
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.responses.overview_responses import NeedCause
 
 PAGE_SIZE: Final = 50
 

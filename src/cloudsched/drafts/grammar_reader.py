@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.responses import Decision, DraftAnswer, DraftQuestion
+from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.phrases import (
     Delivery,
     Filled,

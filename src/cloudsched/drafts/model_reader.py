@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.json_limits import json_size
-from cloudsched.domain.documents.responses import Decision, DraftQuestion, MissingField
+from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounds import find_unfounded, says_repeated
 from cloudsched.drafts.phrases import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import USERS_CHANNELS, DeliveryChannel
-from cloudsched.domain.documents.responses import MissingField
+from cloudsched.domain.responses.api_responses import MissingField
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput
 from cloudsched.language.changes import Order, find_open_time, find_order

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, require_storable
-from cloudsched.domain.documents.responses import Decision, DraftQuestion, MissingField
 from cloudsched.domain.documents.task import Owner, Task
+from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.delivery import DeliveryChannel
-from cloudsched.domain.documents.responses import Decision, DraftResult, DraftStep, MissingField, Occurrence
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
+from cloudsched.domain.responses.api_responses import Decision, DraftResult, DraftStep, MissingField, Occurrence
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.drafts.grammar_reader import read_text

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence.parse import is_notation
+from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.phrases import content_words, count_shared, find_category
 from cloudsched.engine.ports.search import TaskQuery

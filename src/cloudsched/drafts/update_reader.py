@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery import DeliveryChannel
-from cloudsched.domain.documents.responses import Decision, DraftAnswer, DraftQuestion, MissingField
+from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.phrases import (
     check_fields,
     find_any_order,

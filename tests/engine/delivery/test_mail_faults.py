@@ -10,7 +10,7 @@ from tests.adapters.delivery.mail_server import MailServer, serve_mail
 
 from cloudsched import App, Settings, Task
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.responses import DeliveryReport
+from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.options.deliveries import Deliveries

@@ -15,7 +15,7 @@ from cloudsched.cli.doctor.deployment import Finding, ok, skipped, unknown, wron
 from cloudsched.cli.options import explain_unreachable
 from cloudsched.client.flow import ApiRequest, Flow
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.responses import CallerInfo
+from cloudsched.domain.responses.api_responses import CallerInfo
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:

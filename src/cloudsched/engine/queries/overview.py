@@ -10,7 +10,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution, Trigger
-from cloudsched.domain.documents.overview_responses import (
+from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
+from cloudsched.domain.responses.overview_responses import (
     DayCounts,
     FailedExecution,
     FailureGroup,
@@ -21,7 +22,6 @@ from cloudsched.domain.documents.overview_responses import (
     OverviewCounts,
     RecentStart,
 )
-from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, list_failures

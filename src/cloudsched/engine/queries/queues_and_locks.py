@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.overview_responses import Queue
 from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
+from cloudsched.domain.responses.overview_responses import Queue
 from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.pull.presence import MAX_WORKERS, WorkerPresence, is_listening, may_serve
 

@@ -29,9 +29,9 @@ from cloudsched.domain.documents.batch_change import (
 )
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
 from cloudsched.domain.documents.json_limits import json_size
-from cloudsched.domain.documents.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id

@@ -16,8 +16,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.responses import ReadBack
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.responses.api_responses import ReadBack
 from cloudsched.domain.schedules.describe import describe
 from cloudsched.domain.transitions.commit import Commit, Version
 from cloudsched.domain.transitions.planning import occurrence_after

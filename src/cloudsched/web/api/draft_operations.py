@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.wrappers import Response
 
 from cloudsched import app
-from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
+from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule

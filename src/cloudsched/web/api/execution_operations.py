@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchRetry, RetryFilter
 from cloudsched.domain.documents.log_lines import RunLog
-from cloudsched.domain.documents.responses import DeliveryList
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.responses import api_responses as responses
+from cloudsched.domain.responses import overview_responses
+from cloudsched.domain.responses.api_responses import DeliveryList
 from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.queries.execution_search import (

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, PydanticInvalidForJsonSchema, PydanticUserError, TypeAdapter
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents import overview_responses as responses
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.owner_usage import MAX_QUERIES, Budget
@@ -18,6 +17,7 @@ from cloudsched.domain.documents.policy import Priority, describe_lock_key
 from cloudsched.domain.documents.pull import OfferEntry, Pull
 from cloudsched.domain.documents.task import Task  # noqa: TC001 - pydantic reads them
 from cloudsched.domain.documents.usage import Month, UsageCounts
+from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.engine.pull import presence
 from cloudsched.engine.queries import queues_and_locks
 from cloudsched.errors import Forbidden, InvalidInput

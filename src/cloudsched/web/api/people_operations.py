@@ -11,8 +11,8 @@ from html import escape
 
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents.responses import ExportPage, WebhookSecret
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.script import MAX_TOOLS, ScriptSource, ToolName
 from cloudsched.domain.documents.task import LongText, Owner
+from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.schedules.calendar_days import WEEKDAYS, parse_days, to_date
 from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.http import parse_etags, quote_etag
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.domain.documents import overview_responses, responses
 from cloudsched.domain.documents.task import PublicTask, Task, get_open_status
 from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.responses import api_responses as responses
+from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.definitions import describe_bound_runs
 from cloudsched.domain.transitions.offers import list_offered_runs
 from cloudsched.domain.transitions.run_records import drop_latest_run, keep_recent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.responses import CallerInfo, Health
 from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.domain.responses.api_responses import CallerInfo, Health
 from cloudsched.engine.ports.service_threads import find_faults
 from cloudsched.errors import NotReady
 from cloudsched.web.api.operation import ApiCall, operation

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, Final
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.app import App, create_confirmed
-from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
 from cloudsched.domain.documents.task import Task, owner_id_prefix
+from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.request_marks import RequestMark

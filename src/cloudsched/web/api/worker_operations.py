@@ -10,10 +10,10 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents import responses
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ProgressNote, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
 from cloudsched.domain.documents.pull import Pull
+from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text

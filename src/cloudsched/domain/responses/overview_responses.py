@@ -10,8 +10,8 @@ from pydantic import AwareDatetime, Field
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import LockScope, Priority
-from cloudsched.domain.documents.responses import ApiResponse, Occurrence, Page
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, Page
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.usage import UsageCounts

@@ -155,12 +155,12 @@ CONTROLS = (
     Control(
         "the sweep sends nothing for what is due",
         "recurring",
-        {"overdue wakeups": "for wake in (*lease_expiries(task), *lock_turn_expiries(task)):"},
+        {"overdue wakeups": "for wake in (*lease_expiries(task), *list_grant_expiries(task)):"},
     ),
     Control(
         "the sweep does not look at leases",
         "recurring",
-        {"overdue wakeups": "for wake in (*executor_wakeups(task), *lock_turn_expiries(task)):"},
+        {"overdue wakeups": "for wake in (*executor_wakeups(task), *list_grant_expiries(task)):"},
     ),
     Control(
         "the sweep's repairs have the name of what was lost",
@@ -243,7 +243,7 @@ CONTROLS = (
         },
     ),
     Control("a holder that died keeps its lock", "lock", {"dead holder": "return lock.holders"}),
-    Control("a waiter that was notified and died keeps its turn", "lock cancel", {"missed turn": "return False"}),
+    Control("a waiter that was notified and died keeps its place", "lock cancel", {"missed grant": "return False"}),
     Control("a lease is renewed, and its hold on the lock is not", "lock heartbeat", {"extended lock": "lock = None"}),
     Control("a step's result is not stored", "durable", {"journal entries": ""}),
     Control(

@@ -13,7 +13,7 @@ from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.claim import Drop, Hop, missed_lock_turn, on_dispatch
+from cloudsched.domain.transitions.claim import Drop, Hop, has_missed_grant, on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
@@ -165,7 +165,7 @@ def test_the_number_of_open_runs_is_limited() -> None:
 def test_a_turn_at_a_lock_is_missed_only_by_a_run_for_workers(
     waiting_for: WaitingFor | None, late: timedelta, *, is_in_turn: bool, is_missed: bool
 ) -> None:
-    """The dispatch at the end of the turn finds the run still waiting for a worker, and its turn over."""
+    """The dispatch at the end of the grant finds the run still waiting for a worker, and its grant over."""
     _, dispatch = plan_task()
     turn_until = AT_ONE + HOUR if is_in_turn else None
     run = Run(
@@ -173,6 +173,6 @@ def test_a_turn_at_a_lock_is_missed_only_by_a_run_for_workers(
         scheduled_for=AT_ONE,
         due_at=AT_ONE,
         waiting_for=waiting_for,
-        lock_turn_until=turn_until,
+        lock_grant_until=turn_until,
     )
-    assert missed_lock_turn(run, replace(dispatch, due_at=AT_ONE + late)) is is_missed
+    assert has_missed_grant(run, replace(dispatch, due_at=AT_ONE + late)) is is_missed

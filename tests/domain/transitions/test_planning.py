@@ -49,7 +49,7 @@ DISPATCHES = st.builds(
     hop=st.integers(0, 500),
     repair=st.integers(0, 500),
     lock_key=st.text(max_size=5),
-    lock_turn=st.integers(0, 500),
+    lock_grant=st.integers(0, 500),
 )
 
 
@@ -96,7 +96,7 @@ def test_a_name_is_valid_in_cloud_tasks_and_begins_with_a_hash(dispatch: Dispatc
         "repair",
         "suspension_count",
         "lock_key",
-        "lock_turn",
+        "lock_grant",
     ],
 )
 def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
@@ -210,7 +210,7 @@ def test_the_repair_number_grows_ever_more_slowly() -> None:
         {"attempt": "1"},
         {"attempt": True},
         {"hop": -1},
-        {"lockTurn": "1"},
+        {"lockGrant": "1"},
         {"revision": None},
     ],
 )
@@ -218,7 +218,7 @@ def test_a_body_that_is_no_dispatch_is_refused(change: dict[str, object]) -> Non
     """Each field is checked, and any invalid body raises ValueError."""
     plain = json.loads(Dispatch("t", 1, "e", START, 1, START, START).body)
     without = {key: plain[key] for key in plain if key not in change}
-    for body in ({**plain, **change}, *([without] if without != plain else [])):  # lockTurn may be left out
+    for body in ({**plain, **change}, *([without] if without != plain else [])):  # lockGrant may be left out
         with pytest.raises(ValueError, match=r"a dispatch|are|name|Invalid"):
             Dispatch.from_wire(body)
 

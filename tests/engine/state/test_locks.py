@@ -47,7 +47,7 @@ def test_grants_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], lim
     lock, now = Lock(key="k"), START
     until = START + timedelta(days=1)
     for move, number in moves:
-        ahead = [one for one in lock.waiters if one.order < waiter(number).order and not one.has_missed_turn(now)]
+        ahead = [one for one in lock.waiters if one.order < waiter(number).order and not one.has_missed_grant(now)]
         held = {one.task_id for one in lock.holders}
         others = len(held - {f"t{number}"})
         if move == "come" and f"t{number}" in held:
@@ -69,26 +69,26 @@ def test_grants_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], lim
 
 
 @given(steps=st.lists(st.integers(-4, 4), max_size=20))
-def test_each_turn_of_a_run_has_a_number_of_its_own(steps: list[int]) -> None:
+def test_each_grant_to_a_run_has_a_number_of_its_own(steps: list[int]) -> None:
     """Several in one second, or while the clock goes back, too: else the queue takes a dispatch for a duplicate."""
-    one, now, turns = waiter(0), START, list[int]()
+    one, now, grants = waiter(0), START, list[int]()
     for step in steps:
         now += step * SECOND / 2
-        one = one.with_next_turn(now)
-        turns.append(one.lock_turn)
-    assert turns == sorted(set(turns))
+        one = one.with_next_grant(now)
+        grants.append(one.lock_grant)
+    assert grants == sorted(set(grants))
 
 
-def test_a_run_that_the_lock_has_forgotten_gets_a_new_turn() -> None:
-    """It missed its turn and asks again from the sweep's dispatch, which has no turn: its next one is no repetition."""
-    turns, now, until = list[int](), START, START + timedelta(days=1)
+def test_a_run_that_the_lock_has_forgotten_gets_a_new_grant() -> None:
+    """It missed its grant and asks again by the sweep's dispatch, which has none: its next one is no repetition."""
+    grants, now, until = list[int](), START, START + timedelta(days=1)
     for _ in range(3):
         lock, _, _ = acquire(Lock(key="k"), waiter(1), now + SECOND, now)  # another run holds it
         lock, _, _ = acquire(lock, waiter(2), until, now)
         now += GRANT_TIMEOUT
         _, granted = release(lock, "t1", "e", now)
-        turns += [one.lock_turn for one in granted]
-    assert len(set(turns)) == 3
+        grants += [one.lock_grant for one in granted]
+    assert len(set(grants)) == 3
 
 
 def test_a_run_that_asks_again_keeps_its_position() -> None:

@@ -267,10 +267,10 @@ class Run(WireModel):
     """The suspension that it was resumed from, if that waited for an event and the run has not taken it yet."""
     suspension_count: int = 0
     """The number of times that it has been suspended. A dispatch from before the latest suspension runs nothing."""
-    lock_turn: int = 0
-    """The number of its last turn at its lock, if a worker is to claim it. Its turns are numbered upwards."""
-    lock_turn_until: Instant | None = None
-    """The end of that turn, before which a worker must claim it."""
+    lock_grant: int = 0
+    """The number of the last grant of its lock, if a worker is to claim it. Grants are numbered upwards."""
+    lock_grant_until: Instant | None = None
+    """The end of that grant, before which a worker must claim it."""
     attempts_before_suspension: int = 0
     """The attempts that it had used when it was last suspended. They no longer count, since it made progress."""
     steps: int = 0

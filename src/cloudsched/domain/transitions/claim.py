@@ -133,19 +133,19 @@ def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop
     if not isinstance(decision, Drop):
         return decision
     if dispatch.lock_key:
-        granted = _with_turn(run, dispatch, now + GRANT_TIMEOUT)
+        granted = _with_grant(run, dispatch, now + GRANT_TIMEOUT)
         begun = Commit(with_changes(task, now, runs=task.runs_with(granted)))
-        return begun.because("its turn at its lock has come")
-    if run.lock_turn_until is not None and run.lock_turn_until <= now:
-        ended = run.model_copy(update={"lock_turn_until": None})
+        return begun.because("its lock was granted")
+    if run.lock_grant_until is not None and run.lock_grant_until <= now:
+        ended = run.model_copy(update={"lock_grant_until": None})
         over = Commit(with_changes(task, now, runs=task.runs_with(ended)))
-        return over.because("no worker came in its turn at its lock")
+        return over.because("no worker came while its lock was granted")
     return decision
 
 
-def missed_lock_turn(run: Run, dispatch: Dispatch) -> bool:
+def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:
     """Return whether a dispatch was sent because a lock grant ended and no worker had claimed the run."""
-    return run.waiting_for is WaitingFor.WORKER and run.lock_turn_until is None and dispatch.due_at > run.due_at
+    return run.waiting_for is WaitingFor.WORKER and run.lock_grant_until is None and dispatch.due_at > run.due_at
 
 
 def _on_live_lease(lease: Lease) -> Drop | Hop:
@@ -158,8 +158,8 @@ def _on_live_lease(lease: Lease) -> Drop | Hop:
 def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Commit:
     """Claim an attempt that is due, or offer it if it is for workers."""
     if task.pull is not None:
-        turned = _with_turn(run, dispatch, now + GRANT_TIMEOUT if dispatch.lock_key else None)
-        offered = turned.model_copy(update={"waiting_for": None})
+        granted = _with_grant(run, dispatch, now + GRANT_TIMEOUT if dispatch.lock_key else None)
+        offered = granted.model_copy(update={"waiting_for": None})
         step = Commit(with_changes(task, now, runs=task.runs_with(offered)))
         return step.because(f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
     claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(dispatch.lock_key))
@@ -168,9 +168,9 @@ def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, cla
     )
 
 
-def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
-    """Return an offered run with the turn at its lock that a dispatch brings. The turn lasts until `until`."""
-    return run.model_copy(update={"lock_turn": max(run.lock_turn, dispatch.lock_turn), "lock_turn_until": until})
+def _with_grant(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
+    """Return an offered run with the grant of its lock that a dispatch brings. The grant lasts until `until`."""
+    return run.model_copy(update={"lock_grant": max(run.lock_grant, dispatch.lock_grant), "lock_grant_until": until})
 
 
 def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Commit:
@@ -288,13 +288,13 @@ def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, cla
     if run is None:
         return None
     claimant = Claimant(token_hash, claimed_by, worker)
-    claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(run.lock_turn))
+    claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(run.lock_grant))
     return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
 
 
 def on_lock_taken(task: Task, offered: Run, now: datetime) -> Commit:
     """Take an offered run off its queue until the lock is granted. The dispatch for the grant offers it again."""
-    blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "lock_turn_until": None})
+    blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "lock_grant_until": None})
     return Commit(with_changes(task, now, runs=task.runs_with(blocked)))
 
 
@@ -336,7 +336,7 @@ def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_a
             "started_at": started_at,
             "lock_key": task.scoped_lock_key,
             "waiting_for": None,
-            "lock_turn_until": None,
+            "lock_grant_until": None,
             "released_claim": None,
             "released_by": None,
             "suspension": None,

@@ -58,8 +58,8 @@ class Waiter(Document):
     attempt: int
     due_at: Instant
     """The time at which it came due. The earliest waiter is granted the lock first."""
-    lock_turn: int = 0
-    """The number of its last turn at the lock, or 0 if it had none."""
+    lock_grant: int = 0
+    """The number of the last grant to it, or 0 if it had none."""
     suspension_count: int = 0
     limit: int
     """The most runs that may hold the lock at once, according to this run's task."""
@@ -78,13 +78,13 @@ class Waiter(Document):
         """The id of its document: text that sorts as `order` does."""
         return f"{self.due_at.astimezone(UTC).isoformat(timespec='microseconds')} {self.task_id} {self.execution_id}"
 
-    def has_missed_turn(self, now: datetime) -> bool:
+    def has_missed_grant(self, now: datetime) -> bool:
         """Return whether it was notified and did not acquire the lock in time."""
-        return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now  # guard: missed turn
+        return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now  # guard: missed grant
 
-    def with_next_turn(self, now: datetime) -> Waiter:
+    def with_next_grant(self, now: datetime) -> Waiter:
         """Return it with the number of its next turn: one that its run has never had, nor any dispatch for it."""
-        return self.model_copy(update={"lock_turn": max(self.lock_turn + 1, int(now.timestamp()))})
+        return self.model_copy(update={"lock_grant": max(self.lock_grant + 1, int(now.timestamp()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +175,13 @@ def acquire(
     holders = _live_holders(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
     waiter = waiter.model_copy(update={"due_at": min(before, waiter.due_at)})
-    others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.has_missed_turn(now))
+    others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.has_missed_grant(now))
     ahead = sum(one.order < waiter.order for one in others)
     if len(holders) + ahead < waiter.limit:  # guard: lock limit
         holder = Holder(task_id=waiter.task_id, execution_id=holder_execution_id or waiter.execution_id, until=until)
         return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
     queue = sorted((*others, waiter), key=lambda one: one.order)
-    waiting, granted = _grant_turns(queue[:ahead], len(holders), now)
+    waiting, granted = _mark_granted(queue[:ahead], len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": (*waiting, *queue[ahead:])}), False, granted
 
 
@@ -201,14 +201,14 @@ def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple
     return _with_waiters(lock, holders, (one for one in lock.waiters if (one.task_id, one.execution_id) != gone), now)
 
 
-def grant_turns(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with turns for the waiters that have a place, and these. No other has a higher `limit`."""
+def grant_places(lock: Lock, limit: int, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
+    """Return the lock with places granted to the waiters that have one, and these. No other has a higher `limit`."""
     raised = lock.model_copy(update={"queued_limit": max(lock.queued_limit, limit)})
     return _with_waiters(raised, _live_holders(lock, now), lock.waiters, now)
 
 
 def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
-    """Remove waits. Return the lock, the waiters to notify, and the removed ones that had no turn.
+    """Remove waits. Return the lock, the waiters to notify, and the removed ones that were granted none.
 
     An attempt that is running keeps the lock, even if its task's waits are removed.
     """
@@ -222,18 +222,18 @@ def cancel_waits(lock: Lock, which: WaitFilter, now: datetime) -> tuple[Lock, tu
 def _with_waiters(
     lock: Lock, holders: tuple[Holder, ...], waiters: Iterable[Waiter], now: datetime
 ) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with these holders and the waiters that have not missed their turn, and those to notify."""
-    here = [one for one in waiters if not one.has_missed_turn(now)]
-    queue, granted = _grant_turns(here, len(holders), now)
+    """Return the lock with these holders and the waiters that have not missed their grant, and those to notify."""
+    here = [one for one in waiters if not one.has_missed_grant(now)]
+    queue, granted = _mark_granted(here, len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": queue}), granted
 
 
-def _grant_turns(
+def _mark_granted(
     queue: list[Waiter], holder_count: int, now: datetime
 ) -> tuple[tuple[Waiter, ...], tuple[Waiter, ...]]:
     """Mark the waiters at the head that have a place as notified. Return the queue, and those marked now."""
     marked = tuple(
-        one.with_next_turn(now).model_copy(update={"notified_at": now})
+        one.with_next_grant(now).model_copy(update={"notified_at": now})
         if holder_count + place < one.limit and one.notified_at is None
         else one
         for place, one in enumerate(queue)

@@ -170,15 +170,15 @@ def list_orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
     )
 
 
-def lock_turn_expiries(task: Task) -> tuple[WakeUp, ...]:
+def list_grant_expiries(task: Task) -> tuple[WakeUp, ...]:
     """Return when the lock grants of runs that wait for a worker end. The lock then goes to the next waiter.
 
     Only the sweep checks them, since a worker usually claims the run earlier.
     """
     return tuple(
-        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lock_turn_until)
+        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lock_grant_until)
         for run in task.runs
-        if run.lock_turn_until is not None and run.waiting_for is WaitingFor.WORKER and task.is_active
+        if run.lock_grant_until is not None and run.waiting_for is WaitingFor.WORKER and task.is_active
     )
 
 
@@ -199,7 +199,7 @@ def wake_instant(task: Task) -> datetime | None:
             # guard: waiting wakes
             waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs if run.lease is None])
             due += [at for at in waiting if at is not None]
-        due += [wake.due_at for wake in lock_turn_expiries(task)] if task.pull is not None else []
+        due += [wake.due_at for wake in list_grant_expiries(task)] if task.pull is not None else []
         due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and is_active else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)
@@ -232,8 +232,8 @@ class Dispatch:
     """The number of times that the run had been suspended when this was sent."""
     lock_key: str = ""
     """The lock that was granted to the run, if that is why this was sent."""
-    lock_turn: int = 0
-    """The number of the run's turn at a lock, if a lock sent this: its dispatches differ by it."""
+    lock_grant: int = 0
+    """The number of the lock's grant to the run, if a lock sent this: its dispatches differ by it."""
     trace: str = ""
     """The trace to continue, as a ``traceparent``. It is not part of the identity, nor of the name."""
 
@@ -251,8 +251,8 @@ class Dispatch:
             identity += f',"suspensionCount":{self.suspension_count}'
         if self.lock_key:
             identity += f',"lockKey":{_quote(self.lock_key)}'
-        if self.lock_turn:
-            identity += f',"lockTurn":{self.lock_turn}'
+        if self.lock_grant:
+            identity += f',"lockGrant":{self.lock_grant}'
         delivery = f',"at":"{_to_text(self.at)}"' + (f',"trace":{_quote(trace)}' if trace else "")
         digest = hashlib.sha256(f"{identity}}}".encode()).hexdigest()
         return f"{digest[:32]}-{self.task_id}", f"{identity}{delivery}}}".encode()
@@ -284,14 +284,14 @@ class Dispatch:
             trace, lock_key = data.get("trace", ""), data.get("lockKey", "")
             instants = data["scheduledFor"], data["dueAt"], data["at"]
             revision, attempt, hop, repair = data["revision"], data["attempt"], data["hop"], data["repair"]
-            suspension_count, lock_turn = data.get("suspensionCount", 0), data.get("lockTurn", 0)
+            suspension_count, lock_grant = data.get("suspensionCount", 0), data.get("lockGrant", 0)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not {*map(type, (task_id, execution_id, after, trace, lock_key, *instants))} <= {str}:
             raise ValueError("taskId, executionId, scheduledFor, dueAt, at, after and lockKey are strings")
-        numbers = revision, attempt, hop, repair, suspension_count, lock_turn
+        numbers = revision, attempt, hop, repair, suspension_count, lock_grant
         if not {*map(type, numbers)} <= {int} or min(numbers) < 0:
-            raise ValueError("revision, attempt, hop, repair, suspensionCount and lockTurn are whole numbers")
+            raise ValueError("revision, attempt, hop, repair, suspensionCount and lockGrant are whole numbers")
         scheduled_for, due_at, delivered_at = map(datetime.fromisoformat, instants)
         if scheduled_for.tzinfo is None or due_at.tzinfo is None or delivered_at.tzinfo is None:
             raise ValueError("scheduledFor, dueAt and at name their offset from UTC")
@@ -308,7 +308,7 @@ class Dispatch:
             repair=repair,
             suspension_count=suspension_count,
             lock_key=lock_key,
-            lock_turn=lock_turn,
+            lock_grant=lock_grant,
             trace=trace,
         )
 

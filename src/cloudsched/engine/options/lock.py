@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.transitions.claim import Drop, Hop, missed_lock_turn
+from cloudsched.domain.transitions.claim import Drop, Hop, has_missed_grant
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.engine.state.options import AttemptEnd, Option
@@ -91,7 +91,7 @@ class HeldLock(Option):
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (lock_key, task.revision):
             self._locks.cancel(*waiting, now, revision=dispatch.revision)
         if task.is_active and run is not None and run.waiting_for is not None:
-            if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
+            if has_missed_grant(run, dispatch):  # else it stays in the wait list until a worker claims it
                 self._locks.cancel_group(task, now)
         elif lock_key is not None and all(
             each.execution_id != dispatch.execution_id for each in executor_wakeups(task)

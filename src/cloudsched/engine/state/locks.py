@@ -24,7 +24,7 @@ from cloudsched.domain.transitions.locks import (
     cancel_waits,
     extend,
     free_places,
-    grant_turns,
+    grant_places,
     is_held_by,
     is_waiting,
     release,
@@ -184,7 +184,7 @@ class Locks:
                 self._grant_to_late_waiters(grants.key, now)
 
     def _grant_to_late_waiters(self, key: str, now: datetime) -> None:
-        """Grant turns to those that entered the wait list after it was read and before it was marked as empty.
+        """Grant places to those that entered the wait list after it was read and before it was marked as empty.
 
         Entering it leaves the lock's document as it is, so the commit with the mark did not conflict with theirs. All
         of them were stored before that commit: whoever came later has seen it.
@@ -192,7 +192,7 @@ class Locks:
         late = self._store.list_waiters(key, limit=MAX_WAITS)
         if late:
             limit = max(one.limit for one in late)
-            self._update(key, lambda lock: grant_turns(lock, limit, now), now, late_limit=limit)
+            self._update(key, lambda lock: grant_places(lock, limit, now), now, late_limit=limit)
 
     def _dispatch(self, waiters: Sequence[Waiter], now: datetime, lock_key: str = "") -> None:
         """Send each waiter a dispatch that is due now. Raises QueueUnavailable."""
@@ -207,7 +207,7 @@ class Locks:
                 at=now,
                 suspension_count=waiter.suspension_count,
                 lock_key=lock_key,
-                lock_turn=waiter.lock_turn,
+                lock_grant=waiter.lock_grant,
             )
             self._sender.send_dispatch(dispatch, waiter.priority)
 
@@ -268,7 +268,7 @@ class Locks:
 
         if lock_key is not None:
             self._update(lock_key, change, now, worker_group=group)
-            self._dispatch([one.with_next_turn(now) for one in requeued], now)
+            self._dispatch([one.with_next_grant(now) for one in requeued], now)
 
     def _read(
         self,
@@ -340,6 +340,6 @@ def _make_waiter(task: Task, run: Run, asking: Run | Dispatch) -> Waiter:
         scheduled_for=asking.scheduled_for,
         due_at=run.due_at,
         attempt=asking.attempt,
-        lock_turn=asking.lock_turn,
+        lock_grant=asking.lock_grant,
         suspension_count=asking.suspension_count,
     )

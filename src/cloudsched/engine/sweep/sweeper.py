@@ -1,7 +1,7 @@
 """The sweep: once a minute, find overdue work that nothing else will dispatch, and dispatch it again.
 
 It finds tasks whose dispatch was lost or never created (the queue was down or purged, or a process died in between),
-attempts whose executor died and whose lease has expired, lock turns for which no worker came in time, and unfinished
+attempts whose executor died and whose lease has expired, lock grants for which no worker came in time, and unfinished
 deletions. It decides nothing about runs itself: it only sends dispatches, which the executor processes like any others.
 So any number of sweeps may run at the same time, and a sweep that dies loses nothing. It also writes the records that a
 pause, a cancel or an edit has decided and one commit could not hold, completes deletions and cancels, and removes tasks
@@ -25,8 +25,8 @@ from cloudsched.domain.transitions.lifecycle import delete, was_recreated
 from cloudsched.domain.transitions.planning import (
     executor_wakeups,
     lease_expiries,
+    list_grant_expiries,
     list_orphaned_attempts,
-    lock_turn_expiries,
     repair_number,
 )
 from cloudsched.domain.transitions.zone_plans import can_replan
@@ -263,7 +263,7 @@ class Sweeper:
             return
         result.overdue_seconds = _measure_overdue(task, now)
         # guard: overdue wakeups
-        for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task)):
+        for wake in (*executor_wakeups(task), *lease_expiries(task), *list_grant_expiries(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:
                 # guard: repair name

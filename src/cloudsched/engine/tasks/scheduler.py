@@ -381,8 +381,8 @@ class Scheduler:
             return self._dispatch_or_defer(changed)  # sending its dispatches again is harmless
         base = changed.commit.base
         is_new_revision = base is not None and base.task.revision != changed.stored.task.revision
-        if base is not None and is_new_revision and any(run.lock_turn_until for run in base.task.runs):
-            # Runs of the old revision give up their turn. If the task still needs the lock, it asks again.
+        if base is not None and is_new_revision and any(run.lock_grant_until for run in base.task.runs):
+            # Runs of the old revision give up their place. If the task still needs the lock, it asks again.
             self._engine.locks.cancel_task(base.task, self._engine.clock.now())
         return self._dispatch_or_defer(changed.stored)
 

@@ -103,10 +103,10 @@ def test_what_a_worker_logs_is_sent_and_kept(client: Client, sim: Simulation, ta
     (claim,) = client.claim("gpu")
     client.fail(claim, "E", "m", retry_after=timedelta(0), logs=(text for text in ("again",)))
     (claim,) = client.claim("gpu")
-    client.complete(claim, logs=RunLog(lines=(line,), left_out=2))
+    client.complete(claim, logs=RunLog(lines=(line,), omitted_lines=2))
     assert read() == [("loading", "INFO", 1), ("hot", "WARNING", 1), ("again", "INFO", 1), ("hot", "WARNING", 2)]
     (record,) = client.executions(task_id)
-    assert client.logs(task_id, record.id).left_out == 2
+    assert client.logs(task_id, record.id).omitted_lines == 2
 
 
 def test_the_run_of_an_ended_task_is_awaited(

@@ -565,7 +565,7 @@ export interface Execution {
   /** The first and the last attempts, by their numbers. */
   attempts: Array<Attempt>;
   /** The number of attempts between these, which are left out. */
-  attemptsLeftOut: number;
+  omittedAttempts: number;
   status: ExecutionStatus;
   /** The handler's result, as JSON. */
   content?: unknown;
@@ -638,7 +638,7 @@ export interface ExecutionError {
 export interface ExecutionLogs {
   lines: Array<LogLine>;
   /** The number of earlier lines that are not kept. */
-  leftOut: number;
+  omittedLines: number;
   /** True if they cannot be read any more, because they were encrypted with a secret that is gone. */
   isUnreadable: boolean;
 }
@@ -1090,7 +1090,7 @@ export interface LogReport {
   /** All lines that this claim has logged so far, or the last ones. The latest 200 with 16 KiB of text are kept. */
   lines?: Array<LogItem>;
   /** The number of earlier lines of this claim that are not sent. Default: `0`. */
-  leftOut?: number;
+  omittedLines?: number;
 }
 
 /** One item in an owner's web inbox. `inboxes/{owner}/messages/{id}`. */

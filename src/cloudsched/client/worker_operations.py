@@ -259,8 +259,8 @@ def _encode_progress(progress: Iterable[ProgressNote | str] | None) -> list[dict
 def _encode_log(logs: RunLog | Iterable[LogLine | str] | None) -> dict[str, Any] | None:
     if logs is None:
         return None
-    lines, left_out = (logs.lines, logs.left_out) if isinstance(logs, RunLog) else (logs, 0)
-    return {"lines": [_encode_line(line) for line in lines], "leftOut": left_out}
+    lines, omitted_lines = (logs.lines, logs.omitted_lines) if isinstance(logs, RunLog) else (logs, 0)
+    return {"lines": [_encode_line(line) for line in lines], "omittedLines": omitted_lines}
 
 
 def _encode_line(line: LogLine | str) -> dict[str, Any]:

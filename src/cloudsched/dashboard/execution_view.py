@@ -273,7 +273,7 @@ def _list_facts(record: Json, waterfall: Waterfall) -> list[tuple[str, str]]:
         facts += [
             (_SUMS[name], write_duration(length)) for name, length in waterfall.sums.items() if length or name == "ran"
         ]
-    attempts = len(record["attempts"]) + record.get("attemptsLeftOut", 0)
+    attempts = len(record["attempts"]) + record.get("omittedAttempts", 0)
     facts.append(("Attempts that ended", str(attempts)))
     facts.append(("Asked for by", "its schedule" if record.get("trigger") == Trigger.SCHEDULE else "hand"))
     facts.append(("Cost", f"{record.get('queries', 0):,} queries, {record.get('tokens', 0):,} tokens"))

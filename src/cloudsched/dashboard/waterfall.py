@@ -480,7 +480,7 @@ def _handler_row(record: Json, bars: list[Bar], parts: Iterable[tuple[datetime, 
     waits = [Bar(begin, finish, kind) for begin, finish, kind in parts if kind != "ran"]
     drawn = tuple(sorted([*waits, *bars], key=lambda bar: bar.start))
     waited = sum((bar.end - bar.start for bar in waits), timedelta(0))
-    tries = len(record["attempts"]) + record.get("attemptsLeftOut", 0)
+    tries = len(record["attempts"]) + record.get("omittedAttempts", 0)
     return WaterfallRow(0, "runs", "The handler", record["status"], drawn, took, tries=tries, waited=waited)
 
 

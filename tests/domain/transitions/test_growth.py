@@ -81,10 +81,10 @@ def test_a_task_at_its_largest_fits_a_document(make_task: MakeTask, character: s
     assert document_size(("tasks", task.id), fitted.to_stored()) <= MAX_DOCUMENT_BYTES - 1_000
     assert fitted.model_copy(update={"runs": task.runs}) == task
     for run, before in zip(fitted.runs, task.runs, strict=True):
-        assert len(run.attempts) + run.attempts_left_out == len(before.attempts) + before.attempts_left_out
+        assert len(run.attempts) + run.omitted_attempts == len(before.attempts) + before.omitted_attempts
         assert run.attempts[-1].number == before.attempts[-1].number
         assert run.attempts[0].number == 1
-        texts: Any = {"attempts": (), "attempts_left_out": 0, "progress": ()}
+        texts: Any = {"attempts": (), "omitted_attempts": 0, "progress": ()}
         assert run.model_copy(update=texts) == before.model_copy(update=texts)
     assert fit_runs(fitted) == fitted
 

@@ -193,7 +193,7 @@ def test_the_latest_are_kept_and_the_others_counted(sim: Simulation, app: App, d
     task = create(app)
     sim.advance(2 * MINUTE)
     found = read(app, task)
-    assert found.left_out + len(found.lines) == 1000
+    assert found.omitted_lines + len(found.lines) == 1000
     assert texts(found)[-1].startswith("999 ")
     assert all(len(text.encode()) <= MAX_LINE_BYTES for text in texts(found))
     assert sum(len(text.encode()) for text in texts(found)) <= MAX_LOG_BYTES
@@ -207,7 +207,7 @@ def test_the_latest_are_kept_and_the_others_counted(sim: Simulation, app: App, d
     sim.advance(2 * MINUTE)
     (execution,) = sim.executions(short.id)
     kept = read(app, short, execution.id)
-    assert (len(kept.lines), kept.left_out) == (MAX_LINES, 7)
+    assert (len(kept.lines), kept.omitted_lines) == (MAX_LINES, 7)
 
 
 def test_documents_do_not_show_them(sim: Simulation, app: App, does: dict[str, Any]) -> None:
@@ -247,8 +247,8 @@ def test_the_setting_says_what_is_kept(app: App, does: dict[str, Any], level: st
 def test_only_the_secret_opens_a_log() -> None:
     """Also the previous one; not another one, nor for another execution."""
     old, new = LogSeal("a" * 16), LogSeal("b" * 16, "a" * 16)
-    sealed = old.seal(RunLog(left_out=3), "t/e")
-    assert new.open(sealed, "t/e") == RunLog(left_out=3)
+    sealed = old.seal(RunLog(omitted_lines=3), "t/e")
+    assert new.open(sealed, "t/e") == RunLog(omitted_lines=3)
     assert LogSeal("b" * 16).open(sealed, "t/e") is None
     assert new.open(sealed, "t/f") is None
     assert new.open(None, "t/e") == RunLog()

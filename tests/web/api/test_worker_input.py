@@ -51,7 +51,7 @@ BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
         "logs.lines.0.at",
     ),
     "too many lines": ("heartbeat", {"logs": {"lines": [{"text": "x"}] * 1001}}, "logs.lines"),
-    "more lines before than any store has": ("heartbeat", {"logs": {"leftOut": MAX_COUNT + 1}}, "logs.leftOut"),
+    "too many lines before": ("heartbeat", {"logs": {"omittedLines": MAX_COUNT + 1}}, "logs.omittedLines"),
     "a result nested deep": ("complete", {"content": DEEP}, "content" + ".0" * 17),
     "a result too large": ("complete", {"content": "x" * 600_000}, "content"),
     "a result of a cancelled one": ("complete", {"status": "CANCELLED", "content": 0}, "content"),

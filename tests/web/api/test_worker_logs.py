@@ -30,9 +30,9 @@ def world() -> Iterator[ApiWorld]:
     yield from open_world()
 
 
-def send(world: ApiWorld, who: str, verb: str, claim: dict[str, Any], *lines: object, left_out: int = 0) -> int:
+def send(world: ApiWorld, who: str, verb: str, claim: dict[str, Any], *lines: object, omitted: int = 0) -> int:
     """Send a claim's log with one of its verbs; return the answer's status code."""
-    logs = {"lines": [{"text": each} if isinstance(each, str) else each for each in lines], "leftOut": left_out}
+    logs = {"lines": [{"text": each} if isinstance(each, str) else each for each in lines], "omittedLines": omitted}
     body = {"leaseToken": claim["leaseToken"], "logs": logs, **(ERROR if verb == "fail" else {})}
     return world.ask(who, f"{run_path(claim)}/{verb}", body).status_code
 
@@ -68,7 +68,7 @@ def test_lines_are_kept_as_they_are_sent(world: ApiWorld, verb: str) -> None:
     world.sim.advance(MINUTE)
     line = {"text": "one", "at": "2027-01-01T00:00:30Z", "level": "WARNING", "logger": "render.gpu"}
     assert send(world, "gpu-1", "heartbeat", claim, line) == 200
-    assert read(world, claim) == {"lines": [{**line, "attempt": 1}], "leftOut": 0, "isUnreadable": False}
+    assert read(world, claim) == {"lines": [{**line, "attempt": 1}], "omittedLines": 0, "isUnreadable": False}
     assert world.report("gpu-1", "heartbeat", run_path(claim), claim["leaseToken"]).status_code == 200
     assert texts(world, claim) == ["one"]
     assert send(world, "gpu-1", verb, claim, line, "two") == 200
@@ -126,8 +126,8 @@ def test_a_delayed_heartbeat_takes_nothing_back(world: ApiWorld) -> None:
     for lines in ([], ["one"], ["one", "two"]):
         assert send(world, "gpu-1", "heartbeat", claim, *lines) == 200
     assert texts(world, claim) == ["one", "two", "three"]
-    assert send(world, "gpu-1", "heartbeat", claim, "three", "four", left_out=2) == 200
-    assert (texts(world, claim), read(world, claim)["leftOut"]) == (["three", "four"], 2)
+    assert send(world, "gpu-1", "heartbeat", claim, "three", "four", omitted=2) == 200
+    assert (texts(world, claim), read(world, claim)["omittedLines"]) == (["three", "four"], 2)
 
 
 def test_bounds_are_those_of_every_log(world: ApiWorld) -> None:
@@ -136,13 +136,14 @@ def test_bounds_are_those_of_every_log(world: ApiWorld) -> None:
     claim = world.claim("gpu-1")
     send(world, "gpu-1", "heartbeat", claim, {"text": "quiet", "level": "DEBUG"}, {"text": "odd", "level": "NOTICE"})
     assert texts(world, claim) == ["odd"]
-    send(world, "gpu-1", "heartbeat", claim, *[str(number) for number in range(MAX_LINES + 7)], left_out=3)
+    send(world, "gpu-1", "heartbeat", claim, *[str(number) for number in range(MAX_LINES + 7)], omitted=3)
     found = read(world, claim)
-    assert (found["leftOut"], len(found["lines"]), found["lines"][-1]["text"]) == (10, MAX_LINES, str(MAX_LINES + 6))
+    assert (found["omittedLines"], len(found["lines"])) == (10, MAX_LINES)
+    assert found["lines"][-1]["text"] == str(MAX_LINES + 6)
     shouted = {"text": "\N{SNOWMAN}" * 400, "level": "L" * 200, "logger": "\ud83d" * 100}
     assert send(world, "gpu-1", "heartbeat", claim, *[shouted] * 250) == 200
     found = read(world, claim)
-    assert found["leftOut"] + len(found["lines"]) == 250
+    assert found["omittedLines"] + len(found["lines"]) == 250
     assert sum(len(each["text"].encode()) for each in found["lines"]) <= MAX_LOG_BYTES
     assert len(found["lines"][0]["text"].encode()) <= MAX_LINE_BYTES
     assert found["lines"][0]["text"].endswith("…"), "a mark says that it was cut"
@@ -178,6 +179,6 @@ def test_reports_in_any_number_and_order_are_one_log(claims: list[list[str]], da
         for count in [*sent, len(made), *sent]:
             log = log.with_lines_of(str(number), RunLog().add(made[:count]))
         found = RunLog().add(made)
-        whole = RunLog(lines=whole.lines, left_out=whole.left_out + found.left_out).add(found.lines)
-        assert (log.lines, log.left_out) == (whole.lines, whole.left_out)
+        whole = RunLog(lines=whole.lines, omitted_lines=whole.omitted_lines + found.omitted_lines).add(found.lines)
+        assert (log.lines, log.omitted_lines) == (whole.lines, whole.omitted_lines)
     assert log.count == sum(map(len, claims))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """The fields that are one level deeper in the documents of deliveries."""
-SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "historyLeftOut", "runs", "wakeAt"})
+SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "omittedHistory", "runs", "wakeAt"})
 """The fields beside a task's private map that the API shows in no such form: rules, indexes and pages read them."""
 PRIVATE_FIELDS: Final = frozenset(
     each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN

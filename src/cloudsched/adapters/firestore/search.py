@@ -36,7 +36,7 @@ from cloudsched.engine.ports.pages import (
     skip_unreadable,
 )
 from cloudsched.engine.ports.search import (
-    LEFT_OUT,
+    OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
@@ -145,7 +145,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = tuple(
     str(field.serialization_alias or field.alias or name)
     for name, field in Execution.model_fields.items()
-    if name not in LEFT_OUT
+    if name not in OMITTED_FIELDS
 )
 """The fields of a record that lists have."""
 _STATUSES = {

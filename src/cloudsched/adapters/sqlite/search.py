@@ -27,7 +27,7 @@ from cloudsched.engine.ports.pages import (
     skip_unreadable,
 )
 from cloudsched.engine.ports.search import (
-    LEFT_OUT,
+    OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
@@ -217,8 +217,8 @@ def _to_position(row: Row) -> tuple[datetime, str]:
 
 _HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""
 """Finds task documents with usage: packed, or as in documents of schema version 1. A payload may match, too."""
-_LEFT_OUT = ", ".join(f"'$.{name}'" for name in LEFT_OUT)
-_SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_LEFT_OUT}) ELSE body END AS BLOB)"
+_OMITTED = ", ".join(f"'$.{name}'" for name in OMITTED_FIELDS)
+_SUMMARY = f"CAST(CASE WHEN json_valid(body) THEN json_remove(body, {_OMITTED}) ELSE body END AS BLOB)"
 """A record without its result and steps. A damaged one is left as it is."""
 
 

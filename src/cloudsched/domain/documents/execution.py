@@ -258,7 +258,7 @@ class Run(WireModel):
     """True if its task's `run_count` includes it. Scheduled runs are counted, but manual runs and backfills are not."""
     attempts: tuple[Attempt, ...] = ()
     """The finished attempts: the first and the last ones."""
-    attempts_left_out: int = 0
+    omitted_attempts: int = 0
     """The number of attempts between these, which are left out."""
     progress: tuple[ProgressNote, ...] = ()
     suspension: Suspension | None = None
@@ -306,8 +306,8 @@ class Run(WireModel):
         attempts = (*map(_drop_traceback, self.attempts), attempt)
         too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
         shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
-        left_out = self.attempts_left_out + too_many
-        return self.model_copy(update={"attempts": shown, "attempts_left_out": left_out, **changes})
+        omitted = self.omitted_attempts + too_many
+        return self.model_copy(update={"attempts": shown, "omitted_attempts": omitted, **changes})
 
     @property
     def wait_for_event(self) -> Suspension | None:
@@ -375,7 +375,7 @@ class Execution(Document):
     finished_at: Instant | None = None
     attempts: tuple[Attempt, ...] = ()
     """The first and the last attempts, by their numbers."""
-    attempts_left_out: int = 0
+    omitted_attempts: int = 0
     """The number of attempts between these, which are left out."""
     status: ExecutionStatus
     content: Any = None
@@ -449,7 +449,7 @@ class Execution(Document):
     @property
     def attempt_count(self) -> int:
         """The number of finished attempts."""
-        return len(self.attempts) + self.attempts_left_out
+        return len(self.attempts) + self.omitted_attempts
 
     @property
     def is_left_out(self) -> bool:

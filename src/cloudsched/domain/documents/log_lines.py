@@ -45,19 +45,19 @@ class RunLog(WireModel):
     """The latest lines of one execution."""
 
     lines: tuple[LogLine, ...] = ()
-    left_out: int = 0
+    omitted_lines: int = 0
     """The number of earlier lines that are not kept."""
     claim: str | None = None
     """The claim that added the last lines: the first characters of the hash of its lease token."""
     earlier_lines: int = 0
     """The number of kept lines that other claims added before it."""
-    earlier_left_out: int = 0
+    earlier_omitted_lines: int = 0
     """The number of lines of other claims that are not kept."""
 
     @property
     def count(self) -> int:
         """The number of lines, kept or not."""
-        return self.left_out + len(self.lines)
+        return self.omitted_lines + len(self.lines)
 
     @property
     def bytes_left(self) -> int:
@@ -72,18 +72,18 @@ class RunLog(WireModel):
         """
         before = self
         if claim == self.claim:
-            before = RunLog(lines=self.lines[: self.earlier_lines], left_out=self.earlier_left_out)
+            before = RunLog(lines=self.lines[: self.earlier_lines], omitted_lines=self.earlier_omitted_lines)
             if found.count < self.count - before.count:
                 return self
-        left_out = before.left_out + found.left_out
-        whole = RunLog(lines=before.lines, left_out=left_out).add(found.lines)
-        dropped = min(len(before.lines), whole.left_out - left_out)
+        omitted_lines = before.omitted_lines + found.omitted_lines
+        whole = RunLog(lines=before.lines, omitted_lines=omitted_lines).add(found.lines)
+        dropped = min(len(before.lines), whole.omitted_lines - omitted_lines)
         return RunLog(
             lines=whole.lines,
-            left_out=whole.left_out,
+            omitted_lines=whole.omitted_lines,
             claim=claim,
             earlier_lines=len(before.lines) - dropped,
-            earlier_left_out=before.left_out + dropped,
+            earlier_omitted_lines=before.omitted_lines + dropped,
         )
 
     def add(self, lines: Sequence[LogLine]) -> RunLog:
@@ -94,7 +94,7 @@ class RunLog(WireModel):
         while size > MAX_LOG_BYTES:
             size -= _size(kept[first])
             first += 1
-        return RunLog(lines=tuple(kept[first:]), left_out=self.left_out + first)
+        return RunLog(lines=tuple(kept[first:]), omitted_lines=self.omitted_lines + first)
 
 
 def _cut(text: str) -> str:

@@ -461,7 +461,7 @@ class Task(PublicTask):
     """Marks of the latest events, each with the execution that it was for, to recognise a second click."""
     history: tuple[HistoryEntry, ...] = ()
     """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
-    history_left_out: int = 0
+    omitted_history: int = 0
     """The number of earlier entries that have fallen off."""
     deferred: bool = False
     """True if follow-up work of the last commit (a dispatch, say) could not be done. The sweep does it."""

@@ -89,7 +89,7 @@ class ExecutionLogs(ApiResponse):
     """The latest log lines of an execution, in their order."""
 
     lines: tuple[LogLine, ...]
-    left_out: int = Field(default=0, ge=0)
+    omitted_lines: int = Field(default=0, ge=0)
     """The number of earlier lines that are not kept."""
     is_unreadable: bool = False
     """True if they cannot be read any more, because they were encrypted with a secret that is gone."""

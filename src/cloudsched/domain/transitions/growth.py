@@ -99,8 +99,8 @@ def _shorten(run: Run, max_bytes: int) -> Run:
 def _keep_recent_attempts(run: Run, count: int) -> dict[str, object]:
     """Return the changes that leave out attempts. The first stays, because it says how the run began."""
     recent = run.attempts[:1] + run.attempts[1:][-count:]
-    left_out = run.attempts_left_out + len(run.attempts) - len(recent)
-    return {"attempts": tuple(map(_shorten_error, recent)), "attempts_left_out": left_out}
+    omitted = run.omitted_attempts + len(run.attempts) - len(recent)
+    return {"attempts": tuple(map(_shorten_error, recent)), "omitted_attempts": omitted}
 
 
 def _shorten_error(attempt: Attempt) -> Attempt:

@@ -55,12 +55,12 @@ def with_entry(
         entry = entry.model_copy(update={"fields": named})
         size = _size(entry)
     earlier = () if before is None else before.history
-    left_out = 0 if before is None else before.history_left_out
+    omitted = 0 if before is None else before.omitted_history
     history = (*earlier, entry)
     while len(history) > MAX_ENTRIES or (history and sum(map(_size, history[:-1]), size) > MAX_HISTORY_BYTES):
         history = history[1:]
-    left_out += len(earlier) + 1 - len(history)
-    return task.model_copy(update={"history": history, "history_left_out": left_out})
+    omitted += len(earlier) + 1 - len(history)
+    return task.model_copy(update={"history": history, "omitted_history": omitted})
 
 
 def compare_fields(before: Task, after: Task) -> list[FieldChange]:

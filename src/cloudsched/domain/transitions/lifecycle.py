@@ -279,7 +279,7 @@ def retry(
         due_at=now,
         started_at=execution.started_at,
         attempts=execution.attempts,
-        attempts_left_out=execution.attempts_left_out,
+        omitted_attempts=execution.omitted_attempts,
         progress=execution.progress,
         steps=len(entries),
         usage=restore_usage(execution, entries),

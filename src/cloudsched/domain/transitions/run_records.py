@@ -106,7 +106,7 @@ def execution_record(
         started_at=run.started_at,
         finished_at=now if status.is_final else None,
         attempts=run.attempts,
-        attempts_left_out=run.attempts_left_out,
+        omitted_attempts=run.omitted_attempts,
         status=status,
         message=message or run.note,
         progress=run.progress,

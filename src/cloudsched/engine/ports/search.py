@@ -98,7 +98,7 @@ def refuse_count(looked_for: Mapping[str, str]) -> None:
 
 UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 """The statuses of tasks that have not ended."""
-LEFT_OUT = ("steps", "content", "payload", "log")
+OMITTED_FIELDS = ("steps", "content", "payload", "log")
 """The fields of a record that lists across tasks leave out. Each has one name, here and as stored."""
 
 
@@ -174,8 +174,8 @@ class SearchStore(Protocol):
     ) -> Page[Execution]:
         """Return a page of the matching final records: those that failed or timed out, or else all others.
 
-        The latest come first (scheduledFor, then the task's id, then its own, all descending). The fields in `LEFT_OUT`
-        are missing.
+        The latest come first (scheduledFor, then the task's id, then its own, all descending), without the fields in
+        `OMITTED_FIELDS`.
         """
         ...
 

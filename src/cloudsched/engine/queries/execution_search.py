@@ -17,7 +17,7 @@ from cloudsched.domain.documents.task import Task, TaskStatus, find_open_positio
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import (
-    LEFT_OUT,
+    OMITTED_FIELDS,
     ExecutionQuery,
     SearchStore,
     identify_open_list,
@@ -201,9 +201,9 @@ def find_executions_with_tasks(
 
 def list_open_executions(task: Task) -> list[Execution]:
     """Return a task's open executions as lists across tasks have them, the latest first."""
-    left_out = {name: Execution.model_fields[name].get_default() for name in LEFT_OUT}
+    omitted = {name: Execution.model_fields[name].get_default() for name in OMITTED_FIELDS}
     runs = [run for run in task.runs if get_open_status(task, run)]
-    found = [open_run_as_execution(task, run).model_copy(update=left_out) for run in runs]
+    found = [open_run_as_execution(task, run).model_copy(update=omitted) for run in runs]
     return sorted(found, key=lambda one: (one.scheduled_for, one.id), reverse=True)
 
 

@@ -198,7 +198,7 @@ class LogKeeper:
             for line in reported.lines
             if levels.get(line.level, self.level) >= self.level
         ]
-        return RunLog(left_out=reported.left_out).add(lines)
+        return RunLog(omitted_lines=reported.omitted_lines).add(lines)
 
     def keep(self, task_id: str, run: Run, token_hash: str, found: RunLog) -> Run:
         """Return a run with all that the holder of a lease has logged, after what was logged before its claim."""

@@ -339,7 +339,7 @@ def get_execution_logs(call: ApiCall) -> Response:
         _require_shows_logs(engine, handler)  # the task may have been edited since it logged
     found = engine.logs.read(task.id, execution_id, sealed)
     shown = found or RunLog()
-    logs = responses.ExecutionLogs(lines=shown.lines, left_out=shown.left_out, is_unreadable=found is None)
+    logs = responses.ExecutionLogs(lines=shown.lines, omitted_lines=shown.omitted_lines, is_unreadable=found is None)
     return json_response(logs.to_wire())
 
 

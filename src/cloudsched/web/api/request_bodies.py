@@ -509,7 +509,7 @@ class LogReport(WireModel):
 
     lines: Annotated[tuple[LogItem, ...], Field(max_length=MAX_SENT_LINES)] = ()
     """All lines that this claim has logged so far, or the last ones. The latest 200 with 16 KiB of text are kept."""
-    left_out: Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)] = 0
+    omitted_lines: Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)] = 0
     """The number of earlier lines of this claim that are not sent."""
 
 

@@ -289,7 +289,7 @@ def get_history(call: ApiCall) -> Response:
     characters, or 600 for schedules. Values of payloads, code, free texts and callbacks are not shown.
     """
     task = call.app.get(call.task_id)
-    shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.history_left_out)
+    shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.omitted_history)
     return json_response(shown.to_wire())
 
 

@@ -210,7 +210,7 @@ def _parse_log(call: ApiCall, logs: bodies.LogReport | None) -> RunLog | None:
     lines = tuple(
         LogLine(at=line.at or now, level=line.level, logger=line.logger, text=line.text) for line in logs.lines
     )
-    return RunLog(lines=lines, left_out=logs.left_out)
+    return RunLog(lines=lines, omitted_lines=logs.omitted_lines)
 
 
 def _parse_notices(body: bodies.CompleteRequest) -> tuple[Any, ...]:

@@ -245,7 +245,7 @@ CONTROLS = (
     Control("a holder that died keeps its lock", "lock", {"dead holder": "return lock.holders"}),
     Control("a waiter that was notified and died keeps its place", "lock cancel", {"missed grant": "return False"}),
     Control("a lease is renewed, and its hold on the lock is not", "lock heartbeat", {"extended lock": "lock = None"}),
-    Control("a step's result is not stored", "durable", {"journal entries": ""}),
+    Control("a step's result is not stored", "durable", {"journal entries": "return Commit(updated)"}),
     Control(
         "a suspended run keeps its lease",
         "durable",

@@ -111,11 +111,27 @@ def _find_end(statement: ast.stmt) -> int:
     return (body[0].lineno - 1 if body else statement.end_lineno) or 0
 
 
+UNCLAIMED = (
+    "is_claim = whole.effects.run and not whole.executions; committed = Committed("
+    "VersionedTask(whole.task, commit.base.version) if is_claim else (yield StoreCommit(self._store, whole)), whole)"
+)
+"""The end of a run alone is stored, if its task still is as it was read before the handler was called."""
 CONTROLS = (
     Control("an attempt is taken over while its lease lasts", "recurring", {"ended lease": "if run and run.lease:"}),
     Control("a lease that has ended is never closed", "recurring", {"ended lease": "if False:"}),
     Control("a dispatch of an older revision claims", "requests", {"older revision": "if False:"}),
     Control("a run with a live lease is claimed again", "recurring", {"live lease": "if False:"}),
+    Control("a handler is called without a claim", "recurring", {"stored claim": UNCLAIMED}),
+    Control(
+        "a handler is called without a claim, where no dispatch comes twice",
+        "single delivery",
+        {"stored claim": UNCLAIMED},
+    ),
+    Control(
+        "a lease is the dispatch's, not its executor's",
+        "recurring",
+        {"lease token": 'token_hash = lease_fingerprint(f"{dispatch.attempt:032x}")'},
+    ),
     Control("a retry is claimed before it is due", "snooze", {"early retry": "if False:"}),
     Control("an occurrence is claimed before it is due", "distant", {"early occurrence": "if False:"}),
     Control("an occurrence starts while a run of its task is open", "trigger", {"open run": "if False:"}),

@@ -316,6 +316,9 @@ class Model:
         for name in self.world.workers:
             yield from self._start(state, self.visit(name, token), state.used)
         rest, number = state.created, 0
+        if not self.world.delivers_again:
+            held = {entries[node].entry.message for node, _ in state.procs}
+            rest = sum(1 << bit for bit in range(rest.bit_length()) if rest >> bit & 1 and bit not in held)
         while rest:
             if rest & 1 and self.due_at(number) <= state.time:
                 yield from self._start(state, self.delivery(number, token), state.used)
@@ -346,7 +349,7 @@ class Model:
         if call.kind == "handler":
             if kind == "start":  # a handler's process never begins with it
                 raise AssertionError
-            for choice in self.world.endings(Handling(*call.key)):
+            for choice in self.world.handler_endings:
                 yield from self._go_on(state, proc, rest, Action(kind, which, choice), choice, state.snapshot)
             return
         self.tried = Action(kind, which)

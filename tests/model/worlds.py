@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from tests.model.replay import Processes, ValueSender, handle, perform
-from tests.model.rules import Handling
 from tests.model.values import START
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
@@ -121,23 +120,16 @@ class World:
     """Whether a process may die between a commit and its messages; otherwise that is a message that never comes."""
     store_fails: bool = False
     queue_fails: bool = False
+    delivers_again: bool = True
+    """Whether a dispatch may come again while an executor that got it lives."""
     handler_endings: tuple[str, ...] = ("done", "fails")
+    """The ways in which a handler may go on. When nothing fails, it ends in the first."""
     has_other_code: bool = False
     """Whether another version of the code is delivered to as well, which has no handler."""
     begins_at: int | None = None
     """Until when everything has happened without a fault; None if the first instant is the begin."""
     is_small: bool = False
     """Whether it is explored to its last state in each run of the tests."""
-
-    def endings(self, handling: Handling) -> Iterable[str]:
-        """Return the ways in which a handler may go on."""
-        del handling
-        return self.handler_endings
-
-    def quiet_ending(self, handling: Handling) -> str:
-        """Return how a handler ends when nothing fails."""
-        del handling
-        return self.handler_endings[0]
 
 
 def register_sender(processes: Processes) -> None:
@@ -244,6 +236,15 @@ REQUESTED = World(
     end=3600,
     requests=REQUESTS,
     most_requests=2,
+)
+SINGLE = World(
+    "single delivery",
+    "one recurring task, and a queue that never delivers a dispatch to two executors at once",
+    CREATE,
+    instants=RECURRING.instants,
+    end=3600,
+    delivers_again=False,
+    is_small=True,
 )
 SNOOZE = World(
     "snooze",
@@ -439,24 +440,4 @@ OTHER_CODE = World(
     handler_endings=("done",),
     is_small=True,
 )
-_ALL = (
-    *(
-        RECURRING,
-        ENOUGH,
-        HEARTBEAT,
-        OVERLAPPING,
-        FAULTS,
-        REQUESTED,
-        SNOOZE,
-        PAUSE,
-        TRIGGER,
-        DELETE,
-        EDIT,
-        ONCE,
-        RETRY,
-        DISTANT,
-    ),
-    *(LOCK, LOCK_HEARTBEAT, LOCK_CANCEL, DURABLE, CHILDREN, CHILDREN_CANCEL, WORKER, WORKERS),
-    *(DELIVERY, CALENDAR, OTHER_CODE),
-)
-WORLDS = {each.name: each for each in _ALL}
+WORLDS = {each.name: each for each in tuple(globals().values()) if isinstance(each, World)}

@@ -164,7 +164,7 @@ class Executor:
             raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
 
     def _claim(self, dispatch: Dispatch) -> Procedure[Attempt | DeliveryResult]:
-        token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody needs the token: no report arrives from outside
+        token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody sends the token back  # guard: lease token
         stored: VersionedTask | None = None
 
         def decide(loaded: Loaded) -> Commit | Attempt | Drop | Hop:

@@ -131,7 +131,7 @@ class Committer:
                 yield LongCall(call)
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)
-        committed = Committed((yield StoreCommit(self._store, whole)), whole)
+        committed = Committed((yield StoreCommit(self._store, whole)), whole)  # guard: stored claim
         log_changes(whole, before)
         for other in whole.others:
             log_changes(other, None if other.base is None else other.base.task)

@@ -162,11 +162,14 @@ class Cloudsched:
     """The embedded store in a file, the queue in the process."""
 
     def __init__(self, folder: Path) -> None:
-        from cloudsched import App, Schedule, Settings  # noqa: PLC0415 - of this contestant's environment
-        from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - the same
-        from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS  # noqa: PLC0415 - the same
-        from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - the same
-        from cloudsched.local.runner import make_queue  # noqa: PLC0415 - the same
+        from cloudsched.config.imports import pause_collection  # noqa: PLC0415 - of this contestant's environment
+
+        with pause_collection(keeps_all=True):  # as `cloudsched serve` does
+            from cloudsched import App, Schedule, Settings  # noqa: PLC0415 - of this contestant's environment
+            from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - the same
+            from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS  # noqa: PLC0415 - the same
+            from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - the same
+            from cloudsched.local.runner import make_queue  # noqa: PLC0415 - the same
 
         clock = SystemClock()
         self.once = Schedule.once

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise
-from typing import Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -58,15 +58,16 @@ from cloudsched.domain.recurrence.iso8601 import (
     to_utc,
     utc_seconds,
 )
-from cloudsched.domain.recurrence.parse import is_notation, parse_fields
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_rules
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
 from cloudsched.domain.recurrence.time_zones import is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
 from cloudsched.domain.schedules.calendar_days import CALENDAR_ID, MAX_CALENDARS, CalendarRule, to_date
-from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence, apply_calendars, describe_effect
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
+
+if TYPE_CHECKING:
+    from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence
 
 OWNER_ZONE: Final = "owner"
 """The value of `timezone` that stands for the zone of the task's owner."""
@@ -120,6 +121,8 @@ def _read_rules(value: object) -> object:
 
 
 def _rule_hint(text: str) -> str:
+    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 -- only for errors
+
     like = "write it like FREQ=WEEKLY;BYDAY=MO,WE"
     return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}" if is_notation(text) else like
 
@@ -290,6 +293,8 @@ class Schedule(BaseModel):
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
         """
+        from cloudsched.domain.recurrence.parse import parse_fields  # noqa: PLC0415 -- stored schedules are no text
+
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         if now is None or schedule.is_anchored or schedule.is_now:
             return schedule
@@ -560,7 +565,7 @@ class Schedule(BaseModel):
             raise ValueError("the instant has no time zone; give an aware datetime")
         if self.at is not None:
             return self.at if self.at > instant else None
-        recurrence = self._recurrence if self.calendars else self._base
+        recurrence = self._on_calendars(self._base) if self.calendars else self._base
         seconds = recurrence.first_from(utc_seconds(instant) + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
@@ -578,7 +583,7 @@ class Schedule(BaseModel):
         """Return the first occurrence, in UTC, or None if there is none."""
         if self.at is not None:
             return self.at
-        seconds = (self._recurrence if self.calendars else self._base).first
+        seconds = (self._on_calendars(self._base) if self.calendars else self._base).first
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
@@ -669,9 +674,10 @@ class Schedule(BaseModel):
 
         return to_ical(self, self.model_dump_json(by_alias=True, exclude_defaults=True))
 
-    @property
-    def _recurrence(self) -> Recurrence | CalendarRecurrence:
-        return apply_calendars(self._base, self.calendars, self.business_day) if self.calendars else self._base
+    def _on_calendars(self, base: Recurrence) -> CalendarRecurrence:
+        from cloudsched.domain.schedules.calendar_recurrence import apply_calendars  # noqa: PLC0415 -- few have any
+
+        return apply_calendars(base, self.calendars, self.business_day)
 
     @property
     def _base(self) -> Recurrence:
@@ -746,30 +752,28 @@ class Schedule(BaseModel):
     def find_next_of_kind(self, instant: datetime, *, is_local: bool) -> datetime | None:
         """Return the first occurrence later than an instant, of those that the clock names or of the others."""
         base = self._base.parts[0 if is_local else 1]
-        recurrence = apply_calendars(base, self.calendars, self.business_day) if self.calendars else base
+        recurrence = self._on_calendars(base) if self.calendars else base
         seconds = recurrence.first_from(utc_seconds(instant) + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def find_skipped(self, instant: datetime, until: datetime) -> datetime | None:
         """Return the first occurrence later than ``instant``, up to ``until``, that a calendar leaves out, in UTC."""
-        recurrence = self._recurrence if self.calendars else None
-        if not isinstance(recurrence, CalendarRecurrence):
+        if not self.calendars:
             return None
-        seconds = recurrence.first_skipped(utc_seconds(instant) + 1, utc_seconds(until))
+        seconds = self._on_calendars(self._base).first_skipped(utc_seconds(instant) + 1, utc_seconds(until))
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def calendar_note(self, occurrence: datetime) -> str | None:
         """Return why a calendar left an occurrence out, or from where it moved it, or None if it did neither."""
         if not self.calendars:
             return None
-        recurrence = self._recurrence
-        seconds = utc_seconds(occurrence)
-        return describe_effect(recurrence, seconds) if isinstance(recurrence, CalendarRecurrence) else None
+        from cloudsched.domain.schedules.calendar_recurrence import describe_effect  # noqa: PLC0415 -- few have any
+
+        return describe_effect(self._on_calendars(self._base), utc_seconds(occurrence))
 
     def find_moved_day(self, occurrence: datetime) -> date | None:
         """Return the day from which a calendar moved an occurrence, or None if it did not."""
-        recurrence = self._recurrence if self.calendars else None
-        move = recurrence.explain(utc_seconds(occurrence)) if isinstance(recurrence, CalendarRecurrence) else None
+        move = self._on_calendars(self._base).explain(utc_seconds(occurrence)) if self.calendars else None
         return None if move is None else to_date(move.day)
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:

@@ -26,7 +26,6 @@ from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_js
 from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
-from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import (
     WIRE,
@@ -247,6 +246,8 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
     """Return a schedule for a notation. Plain words are refused: they depend on the app's clock and settings."""
+    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 - most callers give an object
+
     try:
         zone: Any = "UTC"
         if isinstance(value, dict) and value.keys() in ({"cron"}, {"cron", "timezone"}):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents.calendar import CountryCode
 from cloudsched.domain.documents.category import Label
 from cloudsched.domain.documents.delivery import CallbackUrl
 from cloudsched.domain.documents.pull import QueueName, Skill
@@ -50,7 +50,7 @@ def _convert(
     error: dict[str, Any], prefix: str, kind: type[InvalidInput], model: type[BaseModel] | None
 ) -> InvalidInput:
     parts = (*((prefix,) if prefix else ()), *error["loc"])
-    problem, hint = describe_error(error, _PATTERN_DESCRIPTIONS)
+    problem, hint = describe_error(error, _describe_patterns())
     if error["type"] == "extra_forbidden":
         owner = None if model is None else _find_owner(model, error["loc"][:-1])
         return unknown_field(parts, f"is no field {getattr(owner, 'called', 'here')}", owner, kind)
@@ -176,19 +176,23 @@ def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseMod
         each.args = (said,)
 
 
-_PATTERN_DESCRIPTIONS: Final = {
-    next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints)): f"must be {words}"
-    for kind, words in (
-        (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
-        (Owner, "1 to 128 characters, none of them a slash or a control character"),
-        (EventName, "1 to 128 letters, digits, dots, hyphens and underscores"),
-        (QueueName, "1 to 64 letters, digits, hyphens and underscores"),
-        (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
-        (ScriptName, "1 to 64 letters, digits, hyphens and underscores"),
-        (CountryCode, "the code of a country, such as FR"),
-        (CallbackUrl, "the address of a page, such as https://example.com/done"),
-        (Month, "a month, such as 2027-01"),
-        (Label, "key=value, such as team=payments; the key begins with a small letter and has no capitals"),
-    )
-}
-"""The patterns of names in words."""
+@cache
+def _describe_patterns() -> Mapping[str, str]:
+    """Return the patterns of names in words."""
+    from cloudsched.domain.documents.calendar import CountryCode  # noqa: PLC0415 - only for errors
+
+    return {
+        next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints)): f"must be {words}"
+        for kind, words in (
+            (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
+            (Owner, "1 to 128 characters, none of them a slash or a control character"),
+            (EventName, "1 to 128 letters, digits, dots, hyphens and underscores"),
+            (QueueName, "1 to 64 letters, digits, hyphens and underscores"),
+            (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
+            (ScriptName, "1 to 64 letters, digits, hyphens and underscores"),
+            (CountryCode, "the code of a country, such as FR"),
+            (CallbackUrl, "the address of a page, such as https://example.com/done"),
+            (Month, "a month, such as 2027-01"),
+            (Label, "key=value, such as team=payments; the key begins with a small letter and has no capitals"),
+        )
+    }

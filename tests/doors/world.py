@@ -27,9 +27,9 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.authority import Requesters as Author
-from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.person import ContactSecrets, PersonSpec, RecentCount
 from cloudsched.domain.documents.record import Record
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.engine.owners.person_data import EXPORTED_RECORDS

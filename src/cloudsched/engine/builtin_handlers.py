@@ -12,11 +12,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import (
+    BATCH_CHANGE_HANDLER,
     ERASE_HANDLER,
     EXPORT_HANDLER,
     FOLLOW_HANDLER,

@@ -9,7 +9,7 @@ import pytest
 from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.engine.ports import search
 from cloudsched.engine.tasks import batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler

@@ -11,12 +11,11 @@ from pydantic import Field, StringConstraints, model_validator
 from cloudsched.domain.documents.category import Category, Label
 from cloudsched.domain.documents.document import Duration, Instant, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, ExecutionStatus
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Owner, Task, TaskId, TaskStatus
 
 MAX_IDS: Final = 500
 """The most tasks that a filter may name one by one."""
-BATCH_CHANGE_HANDLER: Final = "cloudsched.change-tasks"
-"""The handler that makes a batch change. Such a change never concerns the tasks of this handler."""
 
 
 class BatchAction(StrEnum):

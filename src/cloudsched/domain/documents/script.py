@@ -16,6 +16,8 @@ from cloudsched.errors import InvalidInput
 
 SCRIPT_HANDLER = "cloudsched.script"
 """The built-in handler of tasks that have a script."""
+SCRIPT_CALL = "script_call"
+"""The field of a call that says which script is called, in which tree, and whether a user wrote it."""
 MAX_SOURCE = 64 * 1024
 """The largest script, in bytes as UTF-8."""
 MAX_TOOLS = 100

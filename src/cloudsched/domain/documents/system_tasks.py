@@ -14,6 +14,8 @@ from cloudsched.domain.documents.document import WireModel
 
 ASSISTANT_HANDLER: Final = "assistant"
 """The name of the handler. It has no prefix: people name it themselves."""
+BATCH_CHANGE_HANDLER: Final = "cloudsched.change-tasks"
+"""The handler that makes a batch change. Such a change never concerns the tasks of this handler."""
 ERASE_HANDLER: Final = "cloudsched.erase-person"
 EXPORT_HANDLER: Final = "cloudsched.export-person"
 FOLLOW_HANDLER: Final = "cloudsched.follow"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content
@@ -18,7 +18,6 @@ from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
-from cloudsched.engine.handlers.called_scripts import SCRIPT_CALL
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.errors import InvalidInput, UnknownHandler
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore
 
-SCRIPT_CALL: Final = "script_call"
-"""The field of a call that says which script is called, in which tree, and whether a user wrote it."""
 CALL_PREFIX: Final = "scripts."
 """The prefix of the names of calls of scripts in the journal, as in the script itself."""
 _COUNTED_FOR: Final = timedelta(days=400)

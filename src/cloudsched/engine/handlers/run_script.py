@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
-from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
+from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.stored_script import is_script_name
 from cloudsched.domain.documents.task import MAX_NAME, Task
 from cloudsched.engine.durable.calls import end_round, list_called_handlers, start_call, start_round, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.durable.waits import sleep_until
-from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, SCRIPT_CALL, CalledScripts, find_tree
+from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, CalledScripts, find_tree
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput, ScriptRequest, ScriptResponse

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, TRUSTED_CODE, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.batch_change import (
-    BATCH_CHANGE_HANDLER,
     BatchAction,
     BatchChange,
     BatchRetry,
@@ -30,6 +29,7 @@ from cloudsched.domain.documents.batch_change import (
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution
 from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.documents.policy import RetryPolicy
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.transitions.drafts import TaskDraft

@@ -20,9 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.batch_change import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.owner_usage import WARNING_SHARE, Budget, UsageFront
-from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDLER
+from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import month_of
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget

@@ -36,20 +36,15 @@ from cloudsched.domain.transitions.drafts import (
     to_draft_content,
     to_wire_fields,
 )
-from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import Page, check_page_size
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.queries.execution_search import find_executions, list_executions, load_execution
-from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
 from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
-from cloudsched.language.task_fields import forget_assumptions, note_assumptions, with_schedule
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
@@ -63,10 +58,12 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.draft_tokens import Requester
+    from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.sweep.sweeper import Sweep
+    from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.runtime.factories import Parts
 
@@ -259,6 +256,7 @@ class App:
 
     def declared_tasks(self, name: str = "default", source: str = "the code") -> DeclaredTasks:
         """Return an object that brings the stored tasks in line with declared schedules. See `DeclaredTasks`."""
+        from cloudsched.engine.tasks.declared_tasks import DeclaredTasks  # noqa: PLC0415 - dispatches need none
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
             zone = partial(self._find_zone, content.get("owner"))
@@ -326,6 +324,8 @@ class App:
             mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
             if not is_text and "owner" in fields:
                 return self.put_content(content, mark=mark)[0]
+            from cloudsched.language.task_fields import note_assumptions  # noqa: PLC0415 - the same
+
             with note_assumptions() as noted:
                 return _answer(self.put_content(content, mark=mark)[0], content, noted)
         except InvalidInput as error:
@@ -346,7 +346,8 @@ class App:
         The setting of a minimum lead does not apply. If the task's id, your own or one that the handler derives from
         the payload, is that of an existing task of the owner, that one is edited and triggered.
         """
-        from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
+        from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
+        from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - the same
 
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
         draft = self.to_draft(given)
@@ -415,6 +416,8 @@ class App:
         else:
             is_as_read = is_new or _is_of(task, draft)
         if not is_as_read:
+            from cloudsched.language.task_fields import forget_assumptions  # noqa: PLC0415 - dispatches need none
+
             forget_assumptions()
         return task, is_new
 
@@ -448,6 +451,8 @@ class App:
             patch = to_wire_fields(changes)
             if not has_schedule_text(patch):
                 return self.patch(task_id, patch)
+            from cloudsched.language.task_fields import note_assumptions  # noqa: PLC0415 - only text pays for it
+
             with note_assumptions() as noted:
                 return _answer(self.patch(task_id, patch), patch, noted)
         except InvalidInput as error:
@@ -488,6 +493,8 @@ class App:
 
     def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> dict[str, Any]:
         """Return fields whose schedule in words has been read. The owner's zone and locale need functions in `more`."""
+        from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
+
         settings = self.container.settings
         at, calendar = settings.default_time, settings.default_calendar
         return with_schedule(content, now=now, default_time=at, default_calendar=calendar, **more)
@@ -578,6 +585,8 @@ class App:
 
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first. Open ones are on the first page."""
+        from cloudsched.engine.queries.execution_search import list_executions  # noqa: PLC0415 - dispatches need none
+
         return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
 
     def find_executions(
@@ -587,11 +596,15 @@ class App:
 
         First come those that failed or timed out, then the open ones, then all others. Each part has the latest first.
         """
+        from cloudsched.engine.queries.execution_search import find_executions  # noqa: PLC0415 - dispatches need none
+
         search = self.container.store.search
         return find_executions(search, query or ExecutionQuery(owner=None), check_page_size(limit), page_token)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""
+        from cloudsched.engine.queries.execution_search import load_execution  # noqa: PLC0415 - dispatches need none
+
         return load_execution(self.container.engine, self.get(task_id), execution_id)
 
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
@@ -638,6 +651,8 @@ class App:
 
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
+        from cloudsched.engine.child_tasks import load_tree  # noqa: PLC0415 - dispatches need none
+
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
     def put_person(self, owner: str, /, **fields: Any) -> Person:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-    from cloudsched.engine.durable.calls import CallHandle
+    from cloudsched.engine.durable.durable_run import CallHandle
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
@@ -86,7 +86,7 @@ _HOMES = {
     "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
     "domain.schedules.schedule": ("Schedule",),
     "domain.documents.task": ("Task", "TaskStatus"),
-    "engine.durable.calls": ("CallHandle",),
+    "engine.durable.durable_run": ("CallHandle",),
     "engine.durable.race": ("RaceResult",),
     "engine.handlers.async_context": ("AsyncContext",),
     "engine.handlers.context": ("Context",),

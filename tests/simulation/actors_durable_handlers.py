@@ -14,7 +14,7 @@ from tests.simulation.actors_handlers import HandlerError, take_time
 from tests.simulation.actors_workers import random_pull
 
 from cloudsched import App, Cancel, Context, Fail, Retry, RetryPolicy, Snooze
-from cloudsched.engine.durable.calls import CallHandle
+from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.errors import CallFailed, EventTimedOut, StepFailed, WorkflowError
 
 if TYPE_CHECKING:

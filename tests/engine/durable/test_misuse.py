@@ -12,7 +12,7 @@ import pytest
 from tests.engine.harness import DAY, Create, register_work_handler, run
 
 from cloudsched import App, Context
-from cloudsched.engine.durable.calls import CallHandle
+from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.errors import StepFailed, WorkflowError
 from cloudsched.testing import START, Simulation
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.journal import (
     MAX_CALLS,
@@ -28,8 +28,6 @@ from cloudsched.engine.durable.steps import decode_result
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Unavailable
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.outcome import Outcome
-    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
 
@@ -166,80 +164,3 @@ def _poll_calls(cursor: JournalCursor) -> None:
     cursor.flush()
     for number in cursor.calls.waiting:
         poll_call(cursor, number)
-
-
-class NotAValue:
-    """Something that a handler might take for the value that it stands for.
-
-    Using it as a value, as in ``if``, raises an error, so that a handler cannot go on with a wrong answer.
-    """
-
-    def describe_misuse(self) -> str:
-        """Return the error message: why it is not a value, and what to write instead."""
-        raise NotImplementedError
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(self.describe_misuse())
-
-    def __bool__(self) -> NoReturn:  # noqa: PLE0304 - it has none
-        self._refuse()
-
-    def __str__(self) -> NoReturn:  # noqa: PLE0307 - it has none
-        self._refuse()
-
-    def __format__(self, spec: str) -> NoReturn:
-        self._refuse()
-
-    def __eq__(self, other: object) -> bool:
-        self._refuse()
-
-    __hash__ = object.__hash__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _refuse
-
-
-R_co = TypeVar("R_co", covariant=True)
-X = TypeVar("X")
-
-
-class CallHandle(NotAValue, Generic[R_co]):
-    """A call that a durable handler started: a separate task, which runs while the handler does other things.
-
-    Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in lists, sets
-    and dicts, and compared with other calls.
-    """
-
-    def __init__(self, durable_run: DurableRun, number: int, handler: str) -> None:
-        self.durable_run = durable_run
-        self.handler = handler
-        self.number = number
-
-    @overload
-    def result(self: CallHandle[Outcome]) -> Any: ...  # noqa: ANN401 - the content of what it returns
-    @overload
-    def result(self: CallHandle[X]) -> X: ...
-    def result(self) -> Any:
-        """Return the result of the called handler. The caller is suspended until then.
-
-        Raises:
-            CallFailed: The call did not succeed.
-        """
-        (outcome,) = self.durable_run.perform(f"the result of {self!r}", wait_for_results, [self.number])
-        if isinstance(outcome, CallFailed):
-            raise outcome
-        return outcome
-
-    def __repr__(self) -> str:
-        return f"<Call {self.number} of {self.handler!r}>"
-
-    def describe_misuse(self) -> str:
-        """Return the error message for using the handle as the result."""
-        return "A Call is not the result of the call. Use call.result() to get the result."
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"A Call has no attribute {name!r}. {self.describe_misuse()}")
-
-    def __eq__(self, other: object) -> bool:
-        return self is other if isinstance(other, CallHandle) else super().__eq__(other)
-
-    __hash__ = object.__hash__

@@ -1,4 +1,4 @@
-"""The record of an attempt, as the context and the executor use it: nothing here, a journal in `Replay`."""
+"""The record of an attempt, as context and executor use it: nothing here, a journal in `Replay`. And its calls."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar, overload
 
 from cloudsched.engine.durable.step_attempt import Usage
-from cloudsched.errors import WorkflowError
+from cloudsched.errors import CallFailed, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
+    from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.suspend import Suspended
     from cloudsched.engine.ports.clock import Clock
@@ -156,3 +157,87 @@ class DurableRun:
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
         """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
         return None
+
+
+class NotAValue:
+    """Something that a handler might take for the value that it stands for.
+
+    Using it as a value, as in ``if``, raises an error, so that a handler cannot go on with a wrong answer.
+    """
+
+    def describe_misuse(self) -> str:
+        """Return the error message: why it is not a value, and what to write instead."""
+        raise NotImplementedError
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(self.describe_misuse())
+
+    def __bool__(self) -> NoReturn:  # noqa: PLE0304 - it has none
+        self._refuse()
+
+    def __str__(self) -> NoReturn:  # noqa: PLE0307 - it has none
+        self._refuse()
+
+    def __format__(self, spec: str) -> NoReturn:
+        self._refuse()
+
+    def __eq__(self, other: object) -> bool:
+        self._refuse()
+
+    __hash__ = object.__hash__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _refuse
+
+
+R_co = TypeVar("R_co", covariant=True)
+X = TypeVar("X")
+
+
+class CallHandle(NotAValue, Generic[R_co]):
+    """A call that a durable handler started: a separate task, which runs while the handler does other things.
+
+    Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in lists, sets
+    and dicts, and compared with other calls.
+    """
+
+    def __init__(
+        self,
+        durable_run: DurableRun,
+        number: int,
+        handler: str,
+        read_results: Callable[[JournalCursor, list[int]], list[Any]],
+    ) -> None:
+        self.durable_run = durable_run
+        self.read_results = read_results
+        self.handler = handler
+        self.number = number
+
+    @overload
+    def result(self: CallHandle[Outcome]) -> Any: ...  # noqa: ANN401 - the content of what it returns
+    @overload
+    def result(self: CallHandle[X]) -> X: ...
+    def result(self) -> Any:
+        """Return the result of the called handler. The caller is suspended until then.
+
+        Raises:
+            CallFailed: The call did not succeed.
+        """
+        (outcome,) = self.durable_run.perform(f"the result of {self!r}", self.read_results, [self.number])
+        if isinstance(outcome, CallFailed):
+            raise outcome
+        return outcome
+
+    def __repr__(self) -> str:
+        return f"<Call {self.number} of {self.handler!r}>"
+
+    def describe_misuse(self) -> str:
+        """Return the error message for using the handle as the result."""
+        return "A Call is not the result of the call. Use call.result() to get the result."
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"A Call has no attribute {name!r}. {self.describe_misuse()}")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, CallHandle) else super().__eq__(other)
+
+    __hash__ = object.__hash__

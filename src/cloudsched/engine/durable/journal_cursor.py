@@ -6,10 +6,9 @@ holds the lease continues. Each kind of request that a handler makes is a module
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -30,27 +29,9 @@ from cloudsched.domain.documents.task import Event, Task, TaskStatus
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
-from cloudsched.engine.durable.step_attempt import Usage, is_in_step_attempt, require_not_timed_out
-from cloudsched.engine.durable.suspend import Surroundings, Suspended
+from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, require_not_timed_out
+from cloudsched.engine.durable.suspend import OUTAGE_PAUSE, Surroundings, Suspended
 from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
-
-
-@dataclass(slots=True)
-class HandlerThread:
-    """Knows which threads may request journal entries: any until the handler's own is known."""
-
-    own: int | None = None
-    event_loop: int | None = None
-
-    def require_own(self, what: str) -> None:
-        """Check that the request comes from the thread of the handler or of its step. Raises WorkflowError."""
-        if self.own is None or threading.get_ident() in {self.own, self.event_loop} or is_in_step_attempt():
-            return
-        raise WorkflowError(
-            f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "
-            "Request it in the handler and pass the result to its threads. To run work in parallel, use ctx.call "
-            "and ctx.gather."
-        )
 
 
 class FailureTracker:
@@ -170,9 +151,6 @@ class PendingCalls:
             quota_refusal=str(refusal),
         )
 
-
-OUTAGE_PAUSE = timedelta(seconds=5)
-"""The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""
 
 MAX_ARGUMENT_CHARS = 200
 """The number of characters of an argument that an error shows."""

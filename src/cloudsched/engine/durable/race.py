@@ -16,7 +16,8 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.transitions.suspend import next_poll
 from cloudsched.engine.durable.arguments import require_instances
-from cloudsched.engine.durable.calls import CallHandle, poll_call, read_call_result
+from cloudsched.engine.durable.calls import poll_call, read_call_result
+from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.errors import CallFailed, InvalidInput
 
 if TYPE_CHECKING:

@@ -15,14 +15,13 @@ from random import Random
 from typing import TYPE_CHECKING, Concatenate
 
 from cloudsched.engine.durable.durable_run import NOTHING_RECORDED, DurableRun, P, Recorded, T
-from cloudsched.engine.durable.journal_cursor import HandlerThread, JournalCursor
-from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
-from cloudsched.engine.durable.waits import record_now
+from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, require_not_timed_out
 from cloudsched.errors import Unavailable
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
+    from cloudsched.engine.durable.journal_cursor import JournalCursor
     from cloudsched.engine.durable.suspend import Surroundings, Suspended
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.procedure import Procedure
@@ -43,6 +42,8 @@ class Replay(DurableRun):
 
     def _open(self) -> JournalCursor:
         """Return the position in the journal, made when the handler first asks for something that is recorded."""
+        from cloudsched.engine.durable.journal_cursor import JournalCursor  # noqa: PLC0415 - few handlers are durable
+
         with self._opening:  # another thread may be doing the same, to be refused
             if self._opened is None:
                 self._opened = JournalCursor(self._make_surroundings(), self._thread)
@@ -77,6 +78,8 @@ class Replay(DurableRun):
             self._open().suspend_for_outage(f"could not continue: {error}")
 
     def now(self) -> datetime:
+        from cloudsched.engine.durable.waits import record_now  # noqa: PLC0415 - the same
+
         return self.perform("ctx.now()", record_now)
 
     def uuid(self) -> uuid.UUID:
@@ -121,11 +124,11 @@ class Replay(DurableRun):
 
     def check_complete(self) -> None:
         if self._opened is not None:
-            self.perform("the handler's end", JournalCursor.finish)
+            self.perform("the handler's end", lambda cursor: cursor.finish())
 
     def make_calls(self) -> None:
         if self._opened is not None and self._opened.calls.tasks:
-            self.perform("the handler's end", JournalCursor.make_all_calls)
+            self.perform("the handler's end", lambda cursor: cursor.make_all_calls())
 
     def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:
         cursor = self._opened

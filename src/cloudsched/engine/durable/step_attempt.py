@@ -1,4 +1,4 @@
-"""One attempt of one step: calls its function with a timeout, and notes the usage that it reports."""
+"""One attempt of one step: calls its function with a timeout, and notes the usage that it reports. And its threads."""
 
 # ruff: noqa: ANN401 - a step's function may return anything
 
@@ -119,3 +119,21 @@ def _call_plain(function: Callable[[], Any], timeout: timedelta | None) -> Any:
 def drain_iterator(result: Any) -> Any:
     """Return the result, or a list of all items if it is a generator or another iterator."""
     return list(result) if isinstance(result, Iterator) else result
+
+
+@dataclass(slots=True)
+class HandlerThread:
+    """Knows which threads may request journal entries: any until the handler's own is known."""
+
+    own: int | None = None
+    event_loop: int | None = None
+
+    def require_own(self, what: str) -> None:
+        """Check that the request comes from the thread of the handler or of its step. Raises WorkflowError."""
+        if self.own is None or threading.get_ident() in {self.own, self.event_loop} or is_in_step_attempt():
+            return
+        raise WorkflowError(
+            f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "
+            "Request it in the handler and pass the result to its threads. To run work in parallel, use ctx.call "
+            "and ctx.gather."
+        )

@@ -10,8 +10,8 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.results import CallOutcome
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Blobs
+
+
+OUTAGE_PAUSE: Final = timedelta(seconds=5)
+"""The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""
 
 
 class Suspended(BaseException):

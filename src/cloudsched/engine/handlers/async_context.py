@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.calls import CallHandle, NotAValue, R_co, X
+from cloudsched.engine.durable.durable_run import CallHandle, NotAValue, R_co, X
 from cloudsched.engine.durable.step_attempt import is_in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.user_calls import run_on_loop
@@ -334,7 +334,7 @@ class AsyncCallHandle(CallHandle[R_co]):
     """A call that an ``async def`` handler started. Await it to get its result, or pass it to `AsyncContext.gather`."""
 
     def __init__(self, context: AsyncContext, call: CallHandle[R_co]) -> None:
-        super().__init__(call.durable_run, call.number, call.handler)
+        super().__init__(call.durable_run, call.number, call.handler, call.read_results)
         self._context = context
 
     @overload

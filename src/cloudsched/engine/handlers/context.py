@@ -35,11 +35,8 @@ from cloudsched.engine.durable.arguments import (
     require_count,
     require_instances,
 )
-from cloudsched.engine.durable.calls import CallHandle, wait_for_results
-from cloudsched.engine.durable.race import RaceResult, race
+from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.engine.durable.step_attempt import Usage, require_not_timed_out
-from cloudsched.engine.durable.steps import StepRequest
-from cloudsched.engine.durable.waits import choose_version, sleep_until, wait_for_event
 from cloudsched.engine.handlers.typed_calls import Calls
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
@@ -50,6 +47,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.durable_run import DurableRun
+    from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.payload_fields import EventType
     from cloudsched.engine.ports.clock import Clock
 
@@ -160,6 +158,8 @@ class Context(Calls):
         An execution that reaches this point for the first time follows `newest` from then on. One that passed this
         point before the code had versions follows 1.
         """
+        from cloudsched.engine.durable.waits import choose_version  # noqa: PLC0415 - few handlers are durable
+
         least = require_count("newest", newest, 1)
         return self.durable_run.perform(f"ctx.version({name!r})", choose_version, name, least)
 
@@ -212,6 +212,8 @@ class Context(Calls):
             InvalidInput: The name is too long, the function is not callable, the timeout is not a timedelta, or the
                 retry is not a policy.
         """
+        from cloudsched.engine.durable.steps import StepRequest  # noqa: PLC0415 - the same
+
         step = StepRequest(name, function, args, kwargs, self.task.retry if retry is None else retry, timeout)
         return run_procedure(step.plan(self.durable_run))
 
@@ -230,6 +232,8 @@ class Context(Calls):
             CallFailed: A call did not succeed. Of several, the first in the order of the arguments is raised.
             InvalidInput: An argument is not a call.
         """
+        from cloudsched.engine.durable.calls import wait_for_results  # noqa: PLC0415 - the same
+
         hint = "Pass what ctx.call returned as separate arguments: ctx.gather(*calls)."
         numbers = [call.number for call in require_instances("calls", CallHandle, calls, hint)]
         outcomes = self.durable_run.perform("ctx.gather", wait_for_results, numbers)
@@ -253,6 +257,8 @@ class Context(Calls):
             CallFailed: The call that ended first did not succeed. The others are cancelled all the same.
             InvalidInput: There are no calls, one of them is given twice, or one is not a call of this attempt.
         """
+        from cloudsched.engine.durable.race import race  # noqa: PLC0415 - the same
+
         return race(self.durable_run, calls, cancel_losers=cancel_losers)
 
     def sleep(self, until: timedelta | datetime) -> None:
@@ -261,6 +267,8 @@ class Context(Calls):
         Raises:
             InvalidInput: It is neither (a number of seconds, for example), or it is beyond the year 9998.
         """
+        from cloudsched.engine.durable.waits import sleep_until  # noqa: PLC0415 - the same
+
         self.durable_run.perform("ctx.sleep", sleep_until, partial(deadline, parse_wait("until", until)))
 
     @overload
@@ -310,6 +318,8 @@ class Context(Calls):
             InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something else.
             WorkflowError: The handler has not declared this type for the event, or the journal's payload is not of it.
         """
+        from cloudsched.engine.durable.waits import wait_for_event  # noqa: PLC0415 - the same
+
         limit = None if timeout is None else parse_duration("timeout", timeout)
         senders = parse_senders(by)
         name = parse_event_name(event)

@@ -24,11 +24,11 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.handlers.handler import BUILT_IN_PREFIX, Handler, builtin_handler, validate_task_id
 from cloudsched.engine.handlers.payload_fields import EventType
-from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
+    from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
 
@@ -169,7 +169,13 @@ class Registrations:
     """The tasks that the code declares, by their ids."""
 
 
-_CHILDREN = builtin_handler(CHILDREN, run_children, takes_payload=False)
+def _run_children(ctx: Context) -> dict[str, Any]:
+    from cloudsched.engine.handlers.run_children import run_children  # noqa: PLC0415 - few tasks have children
+
+    return run_children(ctx)
+
+
+_CHILDREN = builtin_handler(CHILDREN, _run_children, takes_payload=False)
 
 
 class Registry:

@@ -6,6 +6,7 @@ The values of ``Annotated[T, Depends(factory)]`` parameters last for one attempt
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
 from cloudsched.engine.durable.user_calls import UserCall, is_async
-from cloudsched.engine.handlers.async_context import AsyncContext
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import find_secret_field
 from cloudsched.errors import Misconfigured
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
     Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
 
-_CONTEXTS = (Context, AsyncContext)
+
+def _is_async_context(kind: object) -> bool:
+    """Return whether a parameter's type is AsyncContext, whose module is imported only by who names it."""
+    module = sys.modules.get("cloudsched.engine.handlers.async_context")
+    return module is not None and kind is module.AsyncContext
 
 
 def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
@@ -66,9 +70,11 @@ def read_signature(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     every = list(inspect.signature(function).parameters.values())
     dependencies = _read_markers(name, every, hints)
     parameters = [each for each in every if each.name not in dependencies]
-    takes_context = bool(parameters) and hints.get(parameters[0].name) in _CONTEXTS
+    kind = hints.get(parameters[0].name) if parameters else None
+    takes_async_context = _is_async_context(kind)
+    takes_context = takes_async_context or kind is Context
     fields = {"takes_context": takes_context, "is_async": is_asynchronous, "dependencies": dependencies}
-    if takes_context and hints[parameters[0].name] is AsyncContext and not is_asynchronous:
+    if takes_async_context and not is_asynchronous:
         raise Misconfigured(f"Handler {name!r} takes an AsyncContext; write it with `async def`, or take a Context.")
     rest = parameters[1:] if takes_context else parameters
     required = [parameter for parameter in rest if parameter.default is parameter.empty]

@@ -25,7 +25,7 @@ from typing import (
 )
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.engine.durable.calls import CallHandle, start_call
+from cloudsched.engine.durable.durable_run import CallHandle
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
@@ -152,9 +152,11 @@ class Calls(AnyContext):
             InvalidInput: There is no such handler, or the payload or a field is not valid.
             LimitExceeded: Too many calls are in progress, or they are nested too deeply.
         """
+        from cloudsched.engine.durable.calls import start_call, wait_for_results  # noqa: PLC0415 - few handlers make calls
+
         what = f"ctx.call({getattr(handler, '__name__', handler)!r})"
         entry = self.durable_run.perform(what, start_call, handler, payload, fields)
-        return CallHandle(self.durable_run, entry.number, entry.name)
+        return CallHandle(self.durable_run, entry.number, entry.name, wait_for_results)
 
 
 class CreateWithPayload(Protocol[T_contra]):

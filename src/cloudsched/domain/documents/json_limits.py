@@ -14,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
@@ -85,7 +85,7 @@ def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 def require_storable(field: str, value: object, max_bytes: int) -> int:
     """Check that a value is JSON that every store can hold, and return its size as JSON, in bytes."""
-    place, hint = _Place(None, field, 0), f"At most {max_bytes} bytes as JSON are allowed; {_ELSEWHERE}."
+    place, hint = (field,), f"At most {max_bytes} bytes as JSON are allowed; {_ELSEWHERE}."
     if isinstance(value, list | tuple | dict):
         if _check_items(place, value, max_bytes) < 0:  # no value has less than a byte
             raise InvalidInput(field, f"has more than {max_bytes} bytes", hint)
@@ -183,19 +183,12 @@ def exception_text(error: BaseException) -> str:
         return "(its text cannot be read)"
 
 
-class _Place(NamedTuple):
-    """The place of a value. Its path is written for an error only, since a path of each value would take too long."""
+_Place = tuple[str | int, ...]
+"""The place of a value: the names that lead to it. Its path is written for an error only."""
 
-    within: _Place | None
-    name: str | int
-    depth: int
 
-    def __str__(self) -> str:
-        names, place = list[str](), self
-        while place.within is not None:
-            names.append(str(place.name))
-            place = place.within
-        return ".".join((str(place.name), *reversed(names)))
+def _to_path(place: _Place) -> str:
+    return ".".join(map(str, place))
 
 
 def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], left: int) -> int:
@@ -207,14 +200,14 @@ def _check_items(place: _Place, value: Sequence[object] | dict[Any, object], lef
         for key in value:
             _check_key(place, key)
     for name, item in value.items() if isinstance(value, dict) else enumerate(value):
-        if place.depth == MAX_DEPTH:
-            raise InvalidInput(f"{place}.{name}", f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
+        if len(place) > MAX_DEPTH:
+            raise InvalidInput(f"{_to_path(place)}.{name}", f"is nested more than {MAX_DEPTH} deep", "Flatten it.")
         if isinstance(item, list | tuple | dict):
-            left = _check_items(_Place(place, name, place.depth + 1), item, left)
+            left = _check_items((*place, name), item, left)
             if left < 0:
                 return left
         elif not ((type(item) is str and item.isascii()) or (type(item) is int and item in _INT_64)):
-            _check_scalar(_Place(place, name, place.depth + 1), item)
+            _check_scalar((*place, name), item)
     return left
 
 
@@ -224,35 +217,37 @@ def _check_scalar(place: _Place, value: object) -> None:
             return
         case int():
             if value not in _INT_64:
-                raise InvalidInput(str(place), "is an integer beyond 64 bits", "Give it as a string.")
+                raise InvalidInput(_to_path(place), "is an integer beyond 64 bits", "Give it as a string.")
         case float():
             if not math.isfinite(value):
                 raise InvalidInput(
-                    str(place), f"is {value}, which JSON cannot represent", "Give a finite number or null."
+                    _to_path(place), f"is {value}, which JSON cannot represent", "Give a finite number or null."
                 )
         case str():
             _check_text(place, value)
         case _:
             hint = "Use strings, numbers, booleans, lists, maps and null, or a pydantic model."
-            raise InvalidInput(str(place), f"is a {type(value).__name__}, which JSON cannot represent", hint)
+            raise InvalidInput(_to_path(place), f"is a {type(value).__name__}, which JSON cannot represent", hint)
 
 
 def _check_key(place: _Place, key: Any) -> None:  # noqa: ANN401 - an unchecked key
     if not isinstance(key, str):
-        raise InvalidInput(str(place), f"has the key {key!r}, which is not a string", "Use strings as keys.")
+        raise InvalidInput(_to_path(place), f"has the key {key!r}, which is not a string", "Use strings as keys.")
     if not key or (key.startswith("__") and key.endswith("__")):
-        raise InvalidInput(str(place), f"has the key {key!r}", "Keys are not empty, and __names__ are reserved.")
+        raise InvalidInput(_to_path(place), f"has the key {key!r}", "Keys are not empty, and __names__ are reserved.")
     if not key.isascii():
         _check_text(place, key)
     if len(key.encode()) > MAX_KEY_BYTES:
-        raise InvalidInput(str(place), f"has the key {key[:20]!r}…", f"A key has at most {MAX_KEY_BYTES} bytes.")
+        raise InvalidInput(_to_path(place), f"has the key {key[:20]!r}…", f"A key has at most {MAX_KEY_BYTES} bytes.")
 
 
 def _check_text(place: _Place, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(str(place), "has a lone surrogate, which UTF-8 cannot encode", "Repair the text.") from None
+        raise InvalidInput(
+            _to_path(place), "has a lone surrogate, which UTF-8 cannot encode", "Repair the text."
+        ) from None
 
 
 MAX_DOCUMENT_BYTES = 1024 * 1024

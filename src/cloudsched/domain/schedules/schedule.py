@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
@@ -588,12 +588,7 @@ class Schedule(BaseModel):
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
         """Return the next ``count`` occurrences strictly later than ``start``, in UTC, or as many as there are."""
-        occurrences: list[datetime] = []
-        for occurrence in self._iter_after(start):
-            if len(occurrences) == count:
-                break
-            occurrences.append(occurrence)
-        return occurrences
+        return list(islice(self._iter_after(start), count))
 
     def find_shortest_interval(self, after: datetime) -> timedelta | None:
         """Return the shortest time between two occurrences after an instant, or None if there are no two.
@@ -637,13 +632,10 @@ class Schedule(BaseModel):
         Raises:
             InvalidSchedule: There are more than 100,000 of them.
         """
-        occurrences: list[datetime] = []
-        for occurrence in self._iter_after(start - timedelta(microseconds=1)):
-            if occurrence >= end:
-                break
-            if len(occurrences) == MAX_LISTED:
-                raise InvalidSchedule("rrule", f"more than {MAX_LISTED} occurrences in that range", "ask for less")
-            occurrences.append(occurrence)
+        within = takewhile(lambda at: at < end, self._iter_after(start - timedelta(microseconds=1)))
+        occurrences = list(islice(within, MAX_LISTED + 1))
+        if len(occurrences) > MAX_LISTED:
+            raise InvalidSchedule("rrule", f"more than {MAX_LISTED} occurrences in that range", "ask for less")
         return occurrences
 
     @property

@@ -27,12 +27,7 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
-from cloudsched.domain.transitions.planning import (
-    find_budget_pause,
-    find_past_start,
-    occurrence_after,
-    occurrence_from,
-)
+from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_after
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
@@ -177,7 +172,7 @@ def apply_edit(
         changed, records = shorten_plan(task, changed, now)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
-        following = occurrence_from(changed, now if due is None else min(due, now))
+        following = occurrence_after(changed, (now if due is None else min(due, now)) - timedelta(microseconds=1))
         planned = changed.model_copy(update={"next_execution_time": following})
         return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
     if task.status is TaskStatus.PAUSED and changed.backlog:

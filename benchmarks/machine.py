@@ -40,7 +40,7 @@ def describe_machine() -> dict[str, str]:
         "CPU": f"{read_cpu()}, {os.cpu_count()} cores",
         "memory": f"{memory:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
-        "Python": f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}, tzdata {time_zones.version()}",
+        "Python": f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}, tzdata {time_zones.in_use.release}",
         "Node.js": read_node(),
         "ours": ", ".join(f"{name} {version(name)}" for name in OURS),
         "rivals": ", ".join(f"{name} {found}" for name, found in list_versions().items()),

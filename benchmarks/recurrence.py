@@ -176,9 +176,8 @@ def main() -> None:
     budget = BUDGET_SECONDS / 6 if parser.parse_args().quick else BUDGET_SECONDS
     sys.path.append(str(find_site_packages()))
     installed = {name: version(name) for name in RIVALS}
-    print(
-        f"Python {sys.version.split()[0]}, tzdata {time_zones.version()}, {', '.join(map(' '.join, installed.items()))}"
-    )
+    rivals = ", ".join(map(" ".join, installed.items()))
+    print(f"Python {sys.version.split()[0]}, tzdata {time_zones.in_use.release}, {rivals}")
     print("microseconds, median of one call\n")
     print("| rule | age | fresh | cloudsched | " + " | ".join(installed) + " | dateutil / cloudsched | growth |")
     print("|---|---|" + "---:|" * (len(installed) + 4))

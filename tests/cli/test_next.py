@@ -11,7 +11,7 @@ from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
 from cloudsched.cli.next import next_command
-from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.domain.recurrence import time_zones
 
 
 def run(*arguments: str) -> Result:
@@ -27,7 +27,7 @@ def test_json_for_programs() -> None:
         "dtstart": "2027-03-27T02:30:00",
         "timezone": "Europe/Paris",
     }
-    assert document["tzdata"] == version()
+    assert document["tzdata"] == time_zones.in_use.release
     assert document["description"] == "every day at 02:30, first on Saturday 27 March 2027, Europe/Paris"
     result = run(
         *("FREQ=DAILY", "--dtstart", "2027-01-01T02:30:00", "--tz", "Europe/Paris"),

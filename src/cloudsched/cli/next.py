@@ -15,7 +15,7 @@ import click
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.cli.options import connection_options, explain_errors, json_option, parse_instant
 from cloudsched.config.settings import Settings
-from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, CalendarRule, On, format_days
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.schedules.ics_days import read_ics_days
@@ -207,7 +207,7 @@ def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:
     return {
         "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
         "description": _describe(schedule, previews),
-        "tzdata": version(),
+        "tzdata": time_zones.in_use.release,
         "occurrences": [each.to_wire() for each in previews],
     }
 
@@ -221,7 +221,7 @@ def _print(schedule: Schedule, previews: list[Preview]) -> None:
     from rich.table import Table  # noqa: PLC0415 - likewise
 
     table = Table(title=_describe(schedule, previews), title_justify="left", caption_justify="left")
-    table.caption = f"tzdata {version()}" if previews else "It does not fire again."
+    table.caption = f"tzdata {time_zones.in_use.release}" if previews else "It does not fire again."
     table.add_column("local", no_wrap=True)
     table.add_column("UTC", no_wrap=True)
     table.add_column("clock change", style="yellow")

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from cloudsched.domain.recurrence.time_zones import zone_names
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.zone_names import SHARED
 from cloudsched.language.lexicon import MARK, PATH, WORD, Token
 
@@ -107,7 +107,7 @@ _MOST_WORDS = 4
 def _load_cities() -> dict[str, tuple[str, ...]]:
     """Return the cities of the time zone database and the names above."""
     result: dict[str, tuple[str, ...]] = {}
-    for name in zone_names():
+    for name in time_zones.in_use.names:
         area, _, city = name.rpartition("/")
         if area and not area.startswith(
             ("Etc", "posix", "right", "SystemV", "US", "Canada", "Brazil", "Mexico", "Chile")
@@ -126,7 +126,7 @@ def _fold_accents(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _find_iana() -> dict[str, str]:
-    return {name.lower(): name for name in zone_names()}
+    return {name.lower(): name for name in time_zones.in_use.names}
 
 
 def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool] | None:

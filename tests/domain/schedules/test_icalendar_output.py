@@ -33,7 +33,7 @@ from cloudsched.domain.recurrence.icalendar import (
 )
 from cloudsched.domain.recurrence.iso8601 import EPOCH
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
-from cloudsched.domain.recurrence.time_zones import load_zone, parse_footer, zone_names
+from cloudsched.domain.recurrence.time_zones import in_use, load_zone, parse_footer
 from cloudsched.domain.schedules.icalendar_output import vtimezone_lines, yearly_rule
 from cloudsched.errors import InvalidSchedule
 
@@ -101,7 +101,7 @@ def test_escaped_text_comes_back(value: str) -> None:
 def test_vtimezones_have_the_zones_offsets() -> None:
     """For every zone, from long ago and from now on, another program computes the same offsets."""
     chance = random.Random(1)  # noqa: S311 - the same choices on each run
-    for name in zone_names():
+    for name in in_use.names:
         first = int(datetime(chance.choice([1985, 2026]), 5, 1, tzinfo=UTC).timestamp())
         zone = cast("Timezone", Timezone.from_ical(join_lines(vtimezone_lines(name, first)))).to_tz(lookup_tzid=False)
         for _ in range(10):

@@ -223,7 +223,7 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
         case unknown:
             assert_never(unknown)
     if not time_zones.in_use.knows(task.timezone):
-        sentence = f"The time zone data {time_zones.version()} have no zone {task.timezone!r}. "
+        sentence = f"The time zone data {time_zones.in_use.release} have no zone {task.timezone!r}. "
         sentence += "Its plan goes on at the offset that was known last; give it another zone."
         yield Finding(reason=Reason.UNKNOWN_ZONE, sentence=sentence)
     yield from _explain_events(task)

@@ -335,11 +335,6 @@ def use(data: ZoneData) -> Iterator[None]:
         in_use = before
 
 
-def version() -> str:
-    """Return the IANA release that all schedules are computed with, such as ``2026a``."""
-    return in_use.release
-
-
 def load_tzinfo(name: str) -> ZoneInfo:
     """Return the zone as a tzinfo for display, from the same data as `load_zone`."""
     return in_use.tzinfo(name)
@@ -373,11 +368,6 @@ def require_zone(name: str) -> None:
     from cloudsched.domain.recurrence.zone_names import require_single  # noqa: PLC0415 -- needed only for a few
 
     require_single(name)
-
-
-def zone_names() -> tuple[str, ...]:
-    """Return the names of all zones in the package, sorted."""
-    return in_use.names
 
 
 def _parse_tzif(name: str, data: bytes) -> Zone:

@@ -171,7 +171,7 @@ def _move(task: Task, plan: ZonePlan) -> Task:
 
 def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime | None) -> str:
     """Return why the next occurrence moved, such as ``moved by tzdata 2026c: 09:00 is 15:00 UTC, not 14:00 UTC``."""
-    release = f"tzdata {time_zones.version()}"
+    release = f"tzdata {time_zones.in_use.release}"
     offset = plan.offset_at(utc_seconds(planned))
     if following is None:
         return f"ended by {release}: its clock never shows the rest of its times"

@@ -100,7 +100,7 @@ class ZoneWatch:
         if self._looked_at is not None and timedelta(0) <= now - self._looked_at < LOOK_EVERY:
             return
         if self._looked_at is None:
-            log.info("time zone data %s", time_zones.version(), extra={"action": "zone_data"})
+            log.info("time zone data %s", time_zones.in_use.release, extra={"action": "zone_data"})
         self._looked_at = now
         try:
             if self._look(now):

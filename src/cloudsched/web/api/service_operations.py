@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.responses.api_responses import CallerInfo, Health
 from cloudsched.engine.ports.service_threads import find_faults
 from cloudsched.errors import NotReady
@@ -39,7 +39,7 @@ def ready(call: ApiCall) -> Response:
     if faults := find_faults():
         raise NotReady(faults)
     states = call.app.container.circuits.states
-    return json_response(Health(status="ready", circuits=states, time_zone_data=version()).to_wire())
+    return json_response(Health(status="ready", circuits=states, time_zone_data=time_zones.in_use.release).to_wire())
 
 
 @operation("GET", "/v1/caller", "Service", response_schema="CallerInfo")

@@ -38,6 +38,7 @@ from cloudsched.domain.transitions.drafts import (
 )
 from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.draft_tokens import Requester
-    from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.sender import Template
@@ -311,23 +311,15 @@ class App:
         """
         from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - dispatches need none
 
-        if draft is not None:
-            mark = None if draft.id is None else RequestMark.of_content(draft)
-            try:
-                return self.put(draft, mark=mark)[0]
-            except InvalidInput as error:
-                say_in_python(error, (), TaskDraft)
-                raise
         try:
+            if draft is not None:
+                return self.put(draft, mark=None if draft.id is None else RequestMark.of_content(draft))[0]
             content = self._to_content(fields)
             is_text = has_schedule_text(content)
             mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
             if not is_text and "owner" in fields:
                 return self.put_content(content, mark=mark)[0]
-            from cloudsched.language.task_fields import note_assumptions  # noqa: PLC0415 - the same
-
-            with note_assumptions() as noted:
-                return _answer(self.put_content(content, mark=mark)[0], content, noted)
+            return _answer(lambda: self.put_content(content, mark=mark)[0], content)
         except InvalidInput as error:
             say_in_python(error, fields, TaskDraft)
             raise
@@ -347,13 +339,11 @@ class App:
         the payload, is that of an existing task of the owner, that one is edited and triggered.
         """
         from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
-        from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - the same
 
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
         draft = self.to_draft(given)
         try:
-            draft = with_preferred_channels(draft, self.container.engine)
-            task, is_new = self._scheduler.create(draft, lead=NO_LEAD, by=self._authority)
+            task, is_new = self.put(draft, lead=NO_LEAD)
         except InvalidInput as error:
             say_in_python(error, given, TaskDraft)
             raise
@@ -385,6 +375,7 @@ class App:
         *,
         mark: RequestMark | None = None,
         refusal: QuotaExceeded | None = None,
+        lead: timedelta | None = None,
         as_of: datetime | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task, and return it and whether it is new. See `Scheduler.create`.
@@ -394,7 +385,8 @@ class App:
         from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
 
         draft = with_preferred_channels(draft, self.container.engine)
-        return self._scheduler.create(draft, by=self._authority, mark=mark, refusal=refusal, as_of=as_of)
+        by = self._authority
+        return self._scheduler.create(draft, by=by, mark=mark, refusal=refusal, lead=lead, as_of=as_of)
 
     def put_content(
         self,
@@ -407,14 +399,13 @@ class App:
         try:
             draft = self.read_draft(content)
             task, is_new = self.put(draft, mark=mark, refusal=refusal)
+            is_as_read = is_new or _is_of(task, draft)
         except InvalidInput:
             task_id = None if mark is None else self._find_id(content)
             found = task_id and mark and self._scheduler.find_repeated(task_id, mark, self._authority)
             if not found:
                 raise
             task, is_new, is_as_read = found, False, False
-        else:
-            is_as_read = is_new or _is_of(task, draft)
         if not is_as_read:
             from cloudsched.language.task_fields import forget_assumptions  # noqa: PLC0415 - dispatches need none
 
@@ -451,10 +442,7 @@ class App:
             patch = to_wire_fields(changes)
             if not has_schedule_text(patch):
                 return self.patch(task_id, patch)
-            from cloudsched.language.task_fields import note_assumptions  # noqa: PLC0415 - only text pays for it
-
-            with note_assumptions() as noted:
-                return _answer(self.patch(task_id, patch), patch, noted)
+            return _answer(lambda: self.patch(task_id, patch), patch)
         except InvalidInput as error:
             say_in_python(error, changes, TaskDraft)
             raise
@@ -651,8 +639,6 @@ class App:
 
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
-        from cloudsched.engine.child_tasks import load_tree  # noqa: PLC0415 - dispatches need none
-
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
     def put_person(self, owner: str, /, **fields: Any) -> Person:
@@ -753,10 +739,13 @@ def _refuse_option(handler: str, option: str) -> Misconfigured:
     return Misconfigured(f"the handler {handler!r} has no option {option!r}. {hint}")
 
 
-def _answer(task: Task, content: dict[str, Any], noted: Sequence[str]) -> Task:
-    """Return a created or changed task, with the details that the call's text for a schedule left open."""
+def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
+    """Create or change a task, and return it with the details that the call's text for a schedule left open."""
     from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
+    from cloudsched.language.task_fields import note_assumptions  # noqa: PLC0415 - the same
 
+    with note_assumptions() as noted:
+        task = change()
     return task.answering(list_assumed(content, task, noted))
 
 

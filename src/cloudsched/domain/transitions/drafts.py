@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
@@ -82,6 +82,8 @@ class TaskDraft(TaskSpec):
     schedule: Schedule | None = None
     """The schedule of the task. None: once, now."""
 
+    read_at: ClassVar[datetime | None] = None
+    """The instant at which the words of its schedule were read, if one sets it: their "now" means that instant."""
     called: ClassVar = "of a task"
     beside: ClassVar = ("timezone", "locale")  # fields that may stand beside a schedule that is text
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
@@ -136,11 +138,6 @@ class TaskDraft(TaskSpec):
         is_python = info.context is None and value is not None and not isinstance(value, str | dict)
         read: Schedule | None = handler(_to_python_schedule(value) if is_python else _to_schedule(value))
         return read
-
-    @cached_property
-    def read_at(self) -> datetime | None:
-        """The instant at which the words of the schedule were read: their "now" means it. None without words."""
-        return None
 
     def as_read_at(self, instant: datetime | None) -> Self:
         """Return the draft with the instant at which the words of its schedule were read."""

@@ -115,8 +115,9 @@ def _is_surely_small(draft: TaskDraft) -> bool:
 
 def _find_handler(work: TaskDraft | Child, registry: Registry) -> Handler | None:
     """Return the handler that is named. None if only workers know it, which then validate the payload."""
+    handler = registry.find(work.handler)
     is_for_workers = work.pull is not None and not registry.is_for_users
-    return registry.find(work.handler) if is_for_workers else registry.get(work.handler)
+    return handler if handler is not None or is_for_workers else registry.get(work.handler)  # which says what there is
 
 
 def _assign_lock_scopes(draft: TaskDraft, requesters: Requesters) -> TaskDraft:

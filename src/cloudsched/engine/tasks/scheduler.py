@@ -90,11 +90,12 @@ class Scheduler:
         draft = self._validate(draft, by)
         depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
         started = self._engine.clock.now() if depends else None
-        draft = self._resolve_new(draft, refusal, by, lead) if depends else draft
+        least = self._engine.settings.minimum_lead if lead is None else lead
+        draft = self._resolve_new(draft, refusal, by, least) if depends else draft
         task, is_new = compare_and_set(
             f"task {draft.id} or another of its owner's",
             lambda: None,  # what is in the way is read after a conflict
-            lambda _: self._try_to_create(draft, by, mark, refusal, lead, as_of),
+            lambda _: self._try_to_create(draft, by, mark, refusal, least, as_of),
             first=None,
         )
         return task if started is None else self._follow_changes(task, started), is_new
@@ -105,16 +106,15 @@ class Scheduler:
         by: Authority,
         mark: RequestMark | None,
         refusal: QuotaExceeded | None,
-        lead: timedelta | None,
+        lead: timedelta,
         as_of: datetime | None,
     ) -> tuple[Task, bool]:
         quota: QuotaCheck | None = None
         try:
-            least = self._engine.settings.minimum_lead if lead is None else lead
             now = as_of or self._engine.clock.now()
             history = (HistoryEntry.build(at=now, action=Action.CREATED, by=by.actor),)
             known = {} if mark is None else mark.fields(None, now)
-            task = new_task(draft, now, least, history=history, defined_by=by.author, **known)
+            task = new_task(draft, now, lead, history=history, defined_by=by.author, **known)
             if by.has_quotas:
                 self._engine.quotas.require_interval(task.schedule, now)
                 quota = self._engine.quotas.check(draft.owner) if refusal is None else None
@@ -137,7 +137,7 @@ class Scheduler:
         return self._dispatch_or_defer(created), True
 
     def _resolve_new(
-        self, draft: TaskDraft, refusal: QuotaExceeded | None, by: Authority, lead: timedelta | None
+        self, draft: TaskDraft, refusal: QuotaExceeded | None, by: Authority, lead: timedelta
     ) -> TaskDraft:
         """Resolve the draft of a creation that will not be refused: the links written for it count in no quota."""
         try:
@@ -146,8 +146,7 @@ class Scheduler:
                 raise full
             if by.has_quotas and draft.schedule is not None:
                 schedule = resolve_for_owner(self._engine.store.records, draft.schedule, draft.owner)
-                least = self._engine.settings.minimum_lead if lead is None else lead
-                new_task(draft.model_copy(update={"schedule": schedule}), self._engine.clock.now(), least)
+                new_task(draft.model_copy(update={"schedule": schedule}), self._engine.clock.now(), lead)
         except (InvalidInput, QuotaExceeded):
             if draft.id is None or self._engine.store.load(draft.id) is None:
                 raise

@@ -103,7 +103,7 @@ def on_dispatch(
         return _on_expired_lease(task, run, dispatch, now, claimant)
     if dispatch.revision != task.revision:  # guard: older revision
         return Drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
-    if not task.is_active:  # guard: inactive task
+    if task.status is not TaskStatus.ACTIVE:  # guard: inactive task
         return Drop(f"the task is {task.status}")
     if run:
         return _on_open_run(task, run, dispatch, now, claimant)
@@ -190,7 +190,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
-    return _claim_occurrence(task, now, claimant, is_after_lock=bool(dispatch.lock_key))
+    return _claim_occurrence(task, name, start, now, claimant, is_after_lock=bool(dispatch.lock_key))
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
@@ -201,7 +201,10 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after_lock: bool) -> Commit:
+def _claim_occurrence(
+    task: Task, name: str, start: datetime, now: datetime, claimant: Claimant, *, is_after_lock: bool
+) -> Commit:
+    """Claim the task's next occurrence, which has this name and start, or what its policies run instead of it."""
     noted, records = (task, ()) if task.left_out_from is None else note_left_out(task, now)
     at = task.next_execution_time
     assert at is not None  # noqa: S101 - it has come
@@ -209,7 +212,7 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
     chosen: datetime | None = at
     last = at
     missed: tuple[Execution, ...] = ()
-    is_alone = _is_alone(noted, at, following, now)  # guard: due now
+    is_alone = _is_alone(noted, start, following, now)  # guard: due now
     if not is_alone:
         decision = _decide_due(noted, now)
         noted, missed = record_missed(noted, decision.decided, now)
@@ -231,28 +234,32 @@ def _claim_occurrence(task: Task, now: datetime, claimant: Claimant, *, is_after
             passed = complete_if_idle(start_next_backfill(passed, now), now)
         why = "passed over" if lost is None else "passed over, and paused"
         return Commit(passed, executions=records).because(why)
-    waiting = Run.build(
-        execution_id=occurrence_id(task, chosen),
+    if chosen != at:
+        name, start = occurrence_id(task, chosen), start_time(task, chosen)
+    is_claimed = task.pull is None
+    run = Run.build(
+        execution_id=name,
         scheduled_for=chosen,
-        due_at=start_time(task, chosen),
+        due_at=start,
         is_counted=True,
+        lease=_make_lease(task, now, claimant, start if is_after_lock else None) if is_claimed else None,
+        started_at=now if is_claimed else None,
+        lock_key=task.scoped_lock_key if is_claimed else None,
         note=task.schedule.calendar_note(chosen) if task.schedule.calendars else None,
     )
+    begun = Commit(with_changes(noted, now, runs=(*task.runs, run), **changes), executions=records)
     if task.pull is not None:
-        offered = with_changes(noted, now, runs=(*task.runs, waiting), **changes)
-        return Commit(offered, executions=records).because(f"attempt 1 is offered in {task.pull.queue_key!r}")
-    run = _with_lease(task, waiting, now, claimant, is_after_lock=is_after_lock)
-    claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
-    return Commit(claimed, executions=records, effects=Effects(run, "attempt 1"))
+        return begun.because(f"attempt 1 is offered in {task.pull.queue_key!r}")
+    return begun.because("attempt 1", run)
 
 
-def _is_alone(task: Task, at: datetime, following: datetime | None, now: datetime) -> bool:
+def _is_alone(task: Task, start: datetime, following: datetime | None, now: datetime) -> bool:
     """Return whether a due occurrence is the only one, and in time. Nearly all are."""
     if task.backlog or (following is not None and start_time(task, following) <= now):
         return False
     tolerance = task.catch_up.tolerance()
     latest = tolerance if task.expiration is None else min(tolerance, task.expiration)
-    return now - start_time(task, at) <= latest
+    return now - start <= latest
 
 
 def _decide_due(task: Task, now: datetime) -> BacklogDecision:
@@ -318,22 +325,10 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
 
 
 def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_after_lock: bool = False) -> Run:
-    queue = task.pull.queue if claimant.worker is not None and task.pull is not None else None
-    lease = Lease.build(
-        token_hash=claimant.token_hash,
-        started_at=now,
-        until=now + task.expected_duration,
-        worker=claimant.worker,
-        queue=queue,
-        claimed_by=claimant.claimed_by,
-        holder=claimant.holder,
-        lock_waited_since=run.due_at if is_after_lock else None,
-    )
-    started_at = run.started_at or now
     return run.model_copy(
         update={
-            "lease": lease,
-            "started_at": started_at,
+            "lease": _make_lease(task, now, claimant, run.due_at if is_after_lock else None),
+            "started_at": run.started_at or now,
             "lock_key": task.scoped_lock_key,
             "waiting_for": None,
             "lock_grant_until": None,
@@ -343,6 +338,19 @@ def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_a
             "resumed_from": run.wait_for_event,
             "call_finished_while_running": False,
         }
+    )
+
+
+def _make_lease(task: Task, now: datetime, claimant: Claimant, lock_waited_since: datetime | None) -> Lease:
+    return Lease.build(
+        token_hash=claimant.token_hash,
+        started_at=now,
+        until=now + task.expected_duration,
+        worker=claimant.worker,
+        queue=task.pull.queue if claimant.worker is not None and task.pull is not None else None,
+        claimed_by=claimant.claimed_by,
+        holder=claimant.holder,
+        lock_waited_since=lock_waited_since,
     )
 
 

@@ -123,14 +123,15 @@ def on_outcome(
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of outcome
         return None
-    if not task.has_children and may_have_children(task, report.entries):
+    if report.entries and not task.has_children and may_have_children(task, report.entries):
         task = task.model_copy(update={"has_children": True})
     reported = _with_report(run, report)
     if reported.usage is not run.usage:
         task = _with_reported_usage(task, run, reported, now)
     step = _apply_outcome(task, reported, report, calls_in_progress, now, random)
-    changed = step.task if report.ended_by is None else _note_foreign_end(task, step.task, run, report, now)
-    return step.having(task=changed, entries=tuple(report.entries))
+    if report.ended_by is not None:
+        step = step.having(task=_note_foreign_end(task, step.task, run, report, now))
+    return step.having(entries=tuple(report.entries)) if report.entries else step
 
 
 def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport, now: datetime) -> Task:
@@ -143,16 +144,16 @@ def _note_foreign_end(task: Task, changed: Task, run: Run, report: AttemptReport
 
 
 def _with_report(run: Run, report: AttemptReport) -> Run:
-    size = max((entry.number for entry in report.entries), default=0)
-    return run.model_copy(
-        update={
-            "progress": tuple(report.progress),
-            "steps": max(run.steps, size),
-            "calls_made": max(run.calls_made, report.calls_made),
-            "usage": _add_usage(run, report) if report.queries or report.tokens else run.usage,
-            "defined_by": report.defined_by or run.defined_by,
-        }
-    )
+    """Return the run with what its handler has reported. Most handlers report nothing but their outcome."""
+    reported = {
+        "progress": tuple(report.progress),
+        "steps": max([run.steps, *[entry.number for entry in report.entries]]),
+        "calls_made": max(run.calls_made, report.calls_made),
+        "usage": _add_usage(run, report) if report.queries or report.tokens else run.usage,
+        "defined_by": report.defined_by or run.defined_by,
+    }
+    changes = {name: value for name, value in reported.items() if value != getattr(run, name)}
+    return run.model_copy(update=changes) if changes else run
 
 
 def _add_usage(run: Run, report: AttemptReport) -> RunUsage | None:
@@ -187,7 +188,7 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             step = _finish_run(
                 task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **record_fields
             )
-            return step.having(messages=messages)
+            return step.having(messages=messages) if messages else step
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)

@@ -190,7 +190,7 @@ def wake_instant(task: Task) -> datetime | None:
     """
     if task.deleted_at is not None or task.deferred:  # guard: unfinished work
         return task.updated_at
-    is_active = task.is_active
+    is_active = task.status is TaskStatus.ACTIVE
     if not is_active and task.has_ended:
         earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     else:

@@ -39,13 +39,14 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
     is_again = run.execution_id == task.last_execution_id
     recent = drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes
     last: dict[str, Any] = {"recent_outcomes": keep_recent(recent, status)}
-    if _is_latest(task, run) or task.last_execution_id is None:
+    is_latest = _is_latest(task, run)
+    if is_latest or task.last_execution_id is None:
         last["last_execution_id"] = run.execution_id
-    is_later = task.outcome is None or _is_latest(task, run)
+    is_later = task.outcome is None or is_latest
     is_later = is_later or run.execution_id[:_TIME_LENGTH] >= (task.outcome_execution_id or "")[:_TIME_LENGTH]
     if run.trigger is Trigger.SCHEDULE and is_later:
         last |= {"outcome": status, "outcome_execution_id": run.execution_id}
-    if says_how_task_is(task, run, status):
+    if is_latest and status not in NOT_RUN_STATUSES:  # as in `says_how_task_is`
         failures = 0
         if status in FAILURE_STATUSES:
             is_another = task.latest_run_at != run.scheduled_for
@@ -91,8 +92,8 @@ def execution_record(
     if task.parent is not None and found_by:
         found_by["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
     usage, payload, chat = run.usage, run.payload, find_chat(task)
+    ran = task if run.definition is None else task.as_begun(run)
     if run.definition is not None:
-        ran = task.as_begun(run)
         found_by = {**found_by, "handler": ran.handler} if found_by else found_by
         payload = ran.payload if payload is None and ran.payload != task.payload else payload
     own: dict[str, Any] = {} if payload is None else _payload_fields(payload, more.get("content"))
@@ -111,7 +112,7 @@ def execution_record(
         message=message or run.note,
         progress=run.progress,
         trigger=run.trigger,
-        defined_by=task.find_author(run),
+        defined_by=run.defined_by or ran.defined_by,
         log=run.log,
         calls_made=run.calls_made,
         queries=0 if usage is None else usage.queries,

@@ -13,7 +13,9 @@ from cloudsched import App, Cancel, Retry, Settings, Task
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.errors import QueueUnavailable
 from cloudsched.testing import Simulation
+from cloudsched.testing.simulation import SimulatedQueue
 
 app = App(Settings())
 URL = "https://example.com/done"
@@ -219,3 +221,23 @@ def test_a_server_s_callback_is_signed_with_a_secret_that_no_user_has(sim: Simul
     app.container.people.put("system", PersonSpec.model_validate({"webhook": {"url": URL}}), by=OWN_CODE)
     assert sign(URL, is_users=False) == kept.current("system") != ()
     assert sign("https://ada.example/done", is_users=True) == kept.current("ada") != kept.current("system")
+
+
+def test_a_queue_that_is_down_is_asked_once_for_all_callbacks(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancel with many of them does not wait for each to fail. The sweep sends what is due."""
+    task = make(sim, "say", schedule=sim.now + 100 * HOUR)
+    for _ in range(5):
+        app.trigger(task.id)
+        sim.clock.advance(HOUR / 3600)
+    asked = list[object]()
+
+    def refuse(_queue: SimulatedQueue, message: object) -> None:
+        asked.append(message)
+        raise QueueUnavailable("The queue", "it is down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SimulatedQueue, "create", refuse)
+        app.cancel(task.id)
+    assert len(asked) == 1
+    sim.advance(HOUR)
+    assert [each.message.kind for each in sim.sent("COMPLETION")] == ["execution.cancelled"] * 5

@@ -208,8 +208,8 @@ class Executor:
         for concerns, adapt in self._options.before_claim:
             if concerns(claim):
                 claim = adapt(claim, dispatch, now)
-                if not isinstance(claim, Commit) or claim.effects.run is not run:
-                    break
+                if not isinstance(claim, Commit) or (run is not None and claim.effects.run is None):
+                    break  # the run does not start, so nothing else is asked
         return claim
 
     def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Commit:
@@ -330,25 +330,24 @@ class Executor:
 
     def dispatch(self, attempt: Attempt, committed: Committed | None) -> None:
         """Dispatch what follows an attempt. `committed` is None if the lease was lost. Raises QueueUnavailable."""
-        now = self._engine.clock.now()
         if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(attempt.task)
             for _, complete in self._options.on_lost:
-                complete(attempt.task, attempt.run, now)
+                complete(attempt.task, attempt.run)
             self.child_tasks.notify_family(attempt.task)
             return
         task = committed.stored.task
         if committed.commit.effects.has_calls_in_progress:
             self.child_tasks.recheck_awaited_calls(task, attempt.run.execution_id)
         self.dispatch_wakeups(task, already_sent=attempt.sent_wakeups)  # guard: next dispatch
-        self._dispatch_options(committed, now)
+        self._dispatch_options(committed)
         self.child_tasks.notify_family(task)
 
-    def _dispatch_options(self, committed: Committed, now: datetime) -> None:
+    def _dispatch_options(self, committed: Committed) -> None:
         for concerns, send in self._options.on_dispatch:
             if concerns(committed.commit):
-                send(committed, now)
+                send(committed)
 
     def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> tuple[WakeUp, ...]:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
@@ -366,10 +365,9 @@ class Executor:
     # ── What runs nothing ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _pass_over(self, dispatch: Dispatch, task: Task | None, decision: Drop | Hop) -> DeliveryResult:
-        now = self._engine.clock.now()
         if isinstance(decision, Hop) and task is not None:
             # guard: early dispatch
-            self._engine.sender.send_hop(task, dispatch, decision.until, now)
+            self._engine.sender.send_hop(task, dispatch, decision.until, self._engine.clock.now())
             return DeliveryResult(DeliveryAction.HOPPED, f"{decision.reason}; until {decision.until.isoformat()}")
         if isinstance(decision, Drop) and decision.waits:
             return DeliveryResult(DeliveryAction.WAITING, decision.reason)
@@ -377,20 +375,20 @@ class Executor:
             if dispatch.revision == task.revision:  # guard: unsent dispatch
                 self.dispatch_wakeups(task)
             self.child_tasks.notify_family(task)
-        self._drop_options(dispatch, task, now)
+        self._drop_options(dispatch, task)
         return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
 
     def _complete_record(self, dispatch: Dispatch, committed: Committed) -> DeliveryResult:
-        task, now = committed.stored.task, self._engine.clock.now()
-        self._dispatch_options(committed, now)
+        task = committed.stored.task
+        self._dispatch_options(committed)
         self.dispatch_wakeups(task)
         self.child_tasks.notify_family(task)
-        self._drop_options(dispatch, task, now)
+        self._drop_options(dispatch, task)
         return DeliveryResult(DeliveryAction.RECORDED, committed.commit.effects.reason)
 
-    def _drop_options(self, dispatch: Dispatch, task: Task | None, now: datetime) -> None:
+    def _drop_options(self, dispatch: Dispatch, task: Task | None) -> None:
         for _, complete in self._options.on_drop:
-            complete(dispatch, task, now)
+            complete(dispatch, task)
 
 
 def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:

@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit, Committed
     from cloudsched.domain.transitions.planning import Dispatch
-    from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.engine_context import EngineContext
 
 
 class HeldLock(Option):
     """Acquires the lock with a claim, and releases it with the end of the attempt."""
 
-    def __init__(self, locks: Locks) -> None:
-        self._locks = locks
+    def __init__(self, engine: EngineContext) -> None:
+        self._locks = engine.locks
+        self._clock = engine.clock
 
     def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime) -> Commit | Drop | Hop:
         """Return the claim with the lock. Without a run, return it with the lock that the record frees."""
         run = claim.effects.run
         if run is None:
-            return self._record(claim, dispatch, now)
+            return self._record(claim, dispatch)
         if run.lock_key is None:
             return claim
         acquired = self._locks.acquire(claim.task, run, dispatch, now)
@@ -38,20 +39,20 @@ class HeldLock(Option):
             return claim.having(lock=acquired.lock)  # guard: stored lock
         return Drop(f"others hold {run.lock_key!r}", waits=True)  # releasing it dispatches the run again
 
-    def _record(self, record: Commit, dispatch: Dispatch, now: datetime) -> Commit | Drop:
+    def _record(self, record: Commit, dispatch: Dispatch) -> Commit | Drop:
         assert record.base is not None  # noqa: S101 - it is of a task that was read
         task = record.base.task
         run = task.find_run(dispatch.execution_id)
         if run is None:
             return record
-        if self._waits_on(task, run, dispatch, now):
+        if self._waits_on(task, run, dispatch):
             return Drop(f"others hold {task.lock_key!r}", waits=True)
         # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
         if run.lock_key is None or run.lease is None:
             return record
-        return self._release(record, run, now)
+        return self._release(record, run)
 
-    def _waits_on(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> bool:
+    def _waits_on(self, task: Task, run: Run, dispatch: Dispatch) -> bool:
         """Return whether a run that left its queue for its lock has to wait on.
 
         A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free or the run
@@ -59,30 +60,30 @@ class HeldLock(Option):
         """
         if run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.lock_key:
             return False
-        expiry = offer_expiry(task, run)
+        expiry, now = offer_expiry(task, run), self._clock.now()
         return (expiry is None or now < expiry) and self._locks.wait_if_taken(task, run, now)
 
-    def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+    def on_outcome(self, commit: Commit, end: AttemptEnd, _now: datetime) -> Commit:
         """Return the commit with the lock released."""
-        return commit if end.run.lock_key is None else self._release(commit, end.run, now)
+        return commit if end.run.lock_key is None else self._release(commit, end.run)
 
-    def _release(self, commit: Commit, run: Run, now: datetime) -> Commit:
-        lock, grants = self._locks.release(commit.task.id, run, now)
+    def _release(self, commit: Commit, run: Run) -> Commit:
+        lock, grants = self._locks.release(commit.task.id, run, self._clock.now())
         return commit.having(lock=lock, effects=replace(commit.effects, grants=grants))
 
-    def on_dispatch(self, committed: Committed, now: datetime) -> None:
+    def on_dispatch(self, committed: Committed) -> None:
         """Notify the waiters that the commit grants the lock."""
         if committed.commit.effects.grants.key:
-            self._locks.notify(committed.commit.effects.grants, now)
+            self._locks.notify(committed.commit.effects.grants, self._clock.now())
 
-    def on_lost(self, task: Task, run: Run, now: datetime) -> None:
+    def on_lost(self, task: Task, run: Run) -> None:
         """Release what the run may still hold."""
         if run.lock_key is not None:
-            self._locks.cancel(run.lock_key, task.id, run.execution_id, now)
+            self._locks.cancel(run.lock_key, task.id, run.execution_id, self._clock.now())
 
-    def on_drop(self, dispatch: Dispatch, task: Task | None, now: datetime) -> None:
+    def on_drop(self, dispatch: Dispatch, task: Task | None) -> None:
         """Stop waiting for a lock that the execution no longer needs. Requeue its worker group if no worker came."""
-        waiting = dispatch.lock_key, dispatch.task_id, dispatch.execution_id
+        waiting, now = (dispatch.lock_key, dispatch.task_id, dispatch.execution_id), self._clock.now()
         if task is None:
             if dispatch.lock_key:
                 self._locks.cancel(*waiting, now)

@@ -30,17 +30,21 @@ class OtherTasks(Option):
 
     def after_commit(self, committed: Committed) -> None:
         """Send them."""
-        engine, now = self._engine, self._engine.clock.now()
+        engine, is_down = self._engine, False
         for each in committed.commit.others:
+            now, wakeups = engine.clock.now(), executor_wakeups(each.task)
             try:
-                engine.sender.send(each.task, executor_wakeups(each.task), now)
+                if not is_down:
+                    engine.sender.send(each.task, wakeups, now)
             except QueueUnavailable as error:
-                log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
+                log.warning("left to the sweep: %s", error, extra={"action": "deferred", "taskId": each.task.id})
+                is_down = True  # it need not be asked for each
+            if is_down and any(wake.due_at > now for wake in wakeups):  # the sweep finds by itself what is due
                 engine.committer.defer(each.task.id, now)
             if each.base is None:
                 continue
             base, had_grant = each.base.task, any(run.lock_grant_until for run in each.base.task.runs)
             with suppress(StoreUnavailable, QueueUnavailable):
                 if had_grant and base.revision != each.task.revision:
-                    engine.locks.cancel_task(base, now)  # as in `Scheduler`
+                    engine.locks.cancel_task(base, engine.clock.now())  # as in `Scheduler`
                 self._child_tasks.notify_family(each.task)

@@ -31,10 +31,10 @@ def make_options(engine: EngineContext, child_tasks: ChildTasks, secret: str) ->
     return Options(
         (
             ZonePlans(engine),
-            OwnerBudget(engine),  # before its lock is acquired
-            HeldLock(engine.locks),
+            OwnerBudget(engine),  # before the lock is acquired
             FollowUps(engine, child_tasks),
             Deliveries(store, maker),
+            HeldLock(engine),  # read last, as near to the commit as can be
             Journals(engine.archive),  # large ones are stored before any hook is called
             Callbacks(store, clock, maker),
             Pings(store, clock, maker),

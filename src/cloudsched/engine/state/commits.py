@@ -127,7 +127,7 @@ class Committer:
             if concerns(whole):
                 whole = add(whole, before)
         for concerns, find_calls in self.options.calls_before_commit:
-            for call in find_calls(whole, before) if concerns(whole) else ():
+            for call in find_calls(commit, before) if concerns(commit) else ():
                 yield LongCall(call)
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)

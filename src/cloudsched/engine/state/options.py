@@ -60,22 +60,22 @@ class Option:
         raise NotImplementedError
 
     def calls_before_commit(self, commit: Commit, before: Task, /) -> Sequence[Callable[[], None]]:
-        """Return calls that may take long, and are made before the commit."""
+        """Return calls that may take long, and are made before the commit. They get it as it was decided."""
         raise NotImplementedError
 
     def after_commit(self, committed: Committed, /) -> None:
         """Do what follows from a commit, without raising. A crash may prevent it: the sweep makes up for it."""
         raise NotImplementedError
 
-    def on_dispatch(self, committed: Committed, now: datetime, /) -> None:
+    def on_dispatch(self, committed: Committed, /) -> None:
         """Send what is due after a delivery's commit. After QueueUnavailable the delivery is repeated."""
         raise NotImplementedError
 
-    def on_lost(self, task: Task, run: Run, now: datetime, /) -> None:
+    def on_lost(self, task: Task, run: Run, /) -> None:
         """Complete what the commit of an attempt's end would have done, if its answer was lost."""
         raise NotImplementedError
 
-    def on_drop(self, dispatch: Dispatch, task: Task | None, now: datetime, /) -> None:
+    def on_drop(self, dispatch: Dispatch, task: Task | None, /) -> None:
         """Complete what a crash may have left undone, for a dispatch that runs nothing. None: the task is gone."""
         raise NotImplementedError
 

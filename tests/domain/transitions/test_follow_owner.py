@@ -56,7 +56,7 @@ def test_west_what_has_not_started_waits_for_its_local_time() -> None:
     task = make()
     late = follow_owner(task, NEW_YORK, datetime(2027, 12, 1, 9, tzinfo=UTC)).task
     assert late.next_execution_time == datetime(2027, 12, 1, 14, tzinfo=UTC)
-    assert late.journey is None
+    assert late.zone_change is None
     assert late.history[-1].reason == "followed its owner from Europe/Berlin to America/New_York"
 
 

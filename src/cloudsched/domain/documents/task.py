@@ -110,7 +110,7 @@ class Action(StoredEnum):
     ENDED = "ENDED"
     """An admin ended an attempt that another caller had claimed."""
     MOVED = "MOVED"
-    """New time zone data, or a journey of its owner, moved its next occurrences."""
+    """New time zone data, or another zone of its owner, moved its next occurrences."""
 
 
 class FieldChange(WireModel):
@@ -277,7 +277,7 @@ class DueRange(WireModel):
     """The last of them."""
 
 
-class Journey(WireModel):
+class ZoneChange(WireModel):
     """A change of the owner's time zone. An occurrence that was due by then has not become later because of it."""
 
     at: Instant
@@ -286,9 +286,9 @@ class Journey(WireModel):
     """The time by which the same local time was later in the earlier zone. It is below zero if it was earlier there."""
 
     def due_since(self, occurrence: datetime) -> datetime:
-        """Return the time since which an occurrence has been due: its time in the earlier zone, at most the journey's.
+        """Return the time since which an occurrence has been due: its time in the earlier zone, at most the change's.
 
-        An occurrence that the clock has passed over is due since the journey.
+        An occurrence that the clock has passed over is due since the change.
         """
         return occurrence if occurrence > self.at else min(self.at, add_duration(occurrence, self.shift))
 
@@ -435,7 +435,7 @@ class Task(PublicTask):
     from `next_execution_time` on count."""
     plan_from: Instant | None = None
     """The time from which the plan goes on after its backlog. Earlier occurrences were not due, or have a record."""
-    journey: Journey | None = None
+    zone_change: ZoneChange | None = None
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     left_out_from: Instant | None = None
     """The time from which occurrences that its calendars leave out have no record yet, or None without calendars."""

@@ -278,7 +278,8 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         if task.holds_back_schedule and task.overlap is not Overlap.ALLOW:
             yield Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
         elif start > now:
-            delay = (start - (task.journey.due_since(occurrence) if task.journey else occurrence)).total_seconds()
+            since = task.zone_change.due_since(occurrence) if task.zone_change else occurrence
+            delay = (start - since).total_seconds()
             later = f", {delay:,.1f} s later by its jitter" if delay else ""
             sentence = f"It runs next {say_instant(task, occurrence)}{later}."
             yield Finding(reason=Reason.SCHEDULED, sentence=sentence, at=start)
@@ -291,7 +292,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         else:
             yield Finding(reason=Reason.DUE, sentence=say_due(task, start), at=start)
         yield from _explain_calendars(evidence, occurrence)
-        yield from _explain_journey(task, occurrence)
+        yield from _explain_zone_change(task, occurrence)
     elif not task.runs:
         yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
     for due in task.backlog:
@@ -304,11 +305,11 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=task.backfill.next_at)
 
 
-def _explain_journey(task: Task, occurrence: datetime) -> Iterator[Finding]:
+def _explain_zone_change(task: Task, occurrence: datetime) -> Iterator[Finding]:
     if not task.schedule.follows_owner:
         return
     sentence = f"It follows {task.owner} from one time zone to another, and is in {task.timezone}."
-    if task.journey is not None and (due := task.journey.due_since(occurrence)) != occurrence:
+    if task.zone_change is not None and (due := task.zone_change.due_since(occurrence)) != occurrence:
         sentence += f" Its next occurrence is due since {say_instant(task, due).removeprefix('on ')}, by a journey."
     yield Finding(reason=Reason.FOLLOWS_OWNER, sentence=sentence, at=occurrence)
 

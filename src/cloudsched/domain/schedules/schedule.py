@@ -506,7 +506,7 @@ class Schedule(BaseModel):
         return self.copy_unchecked(**self._to_local_times(zone), timezone=zone, start_zone=None)
 
     def move_to(self, zone: str) -> Self:
-        """Return a schedule that follows its owner after a journey: its rules of elapsed time keep their instants."""
+        """Return a schedule that follows its owner to another zone: its rules of elapsed time keep their instants."""
         start_zone = (self.start_zone or self.timezone) if self.has_elapsed_rules else None
         return self.copy_unchecked(timezone=zone, start_zone=None if start_zone == zone else start_zone)
 

@@ -56,7 +56,7 @@ def start_time(task: Task, occurrence: datetime) -> datetime:
 
     An occurrence that was due when its owner changed the time zone is due since the same instant as before.
     """
-    begin = occurrence if task.journey is None else task.journey.due_since(occurrence)
+    begin = occurrence if task.zone_change is None else task.zone_change.due_since(occurrence)
     if not task.jitter:
         return begin
     digest = hashlib.sha256(f"{task.id} {occurrence_id(task, occurrence)}".encode()).digest()
@@ -144,7 +144,7 @@ def _next_start(task: Task) -> datetime | None:
     occurrence = task.next_execution_time
     if occurrence is None or (task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule):
         return None
-    return start_time(task, occurrence) if task.jitter or task.journey else occurrence
+    return start_time(task, occurrence) if task.jitter or task.zone_change else occurrence
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:

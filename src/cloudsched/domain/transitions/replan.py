@@ -34,7 +34,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import Action, DueRange, Journey, Task, TaskStatus, ZonePlan
+from cloudsched.domain.documents.task import Action, DueRange, Task, TaskStatus, ZoneChange, ZonePlan
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone
@@ -291,7 +291,7 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
         if (mark := fields["planned_to"]) is not None and mark >= first:
             fields |= _pass_mark(fields, moved, first, mark)
         fields["next_execution_time"] = occurrence_from(task.model_copy(update=fields), first)
-    return {**fields, "journey": _find_journey(task, fields, now)}
+    return {**fields, "zone_change": _find_zone_change(task, fields, now)}
 
 
 def _pass_mark(fields: dict[str, Any], moved: Schedule, first: datetime, mark: datetime) -> dict[str, Any]:
@@ -307,16 +307,16 @@ def _pass_mark(fields: dict[str, Any], moved: Schedule, first: datetime, mark: d
     return {**before, "backlog": (DueRange(next_at=first, until=last),), "plan_from": plan_from}
 
 
-def _find_journey(task: Task, fields: dict[str, Any], now: datetime) -> Journey | None:
-    """Return the journey that says since when the due occurrences have been due, or None if none is due."""
+def _find_zone_change(task: Task, fields: dict[str, Any], now: datetime) -> ZoneChange | None:
+    """Return the zone change that says since when the due occurrences have been due, or None if none is due."""
     first = fields["backlog"][0].next_at if fields["backlog"] else fields.get("next_execution_time")
     if first is None or first > now:
         return None
     shift = _offset_at(fields["timezone"], now) - _offset_at(task.timezone, now)
     waited = task.next_execution_time if not task.backlog else task.backlog[0].next_at
-    if task.journey is not None and waited is not None and waited <= task.journey.at:
-        return Journey(at=now, shift=shift + task.journey.shift)
-    return Journey(at=now, shift=shift)
+    if task.zone_change is not None and waited is not None and waited <= task.zone_change.at:
+        return ZoneChange(at=now, shift=shift + task.zone_change.shift)
+    return ZoneChange(at=now, shift=shift)
 
 
 def _same_local_time(task: Task, after: Schedule, at: datetime, pick: Callable[[tuple[int, ...]], int]) -> datetime:

@@ -143,7 +143,7 @@ def with_owner_zone(
     """Return a draft with an id, and with its schedule in the owner's zone.
 
     A task that follows its owner already stays in the zone that it is planned in: only `follow_owner` moves it, because
-    that knows what has run. So an edit on a journey runs nothing twice. Raises InvalidSchedule.
+    that knows what has run. So an edit after a change of zone runs nothing twice. Raises InvalidSchedule.
     """
     task_id = draft.id or str(uuid.uuid4())
     follows_already = known is not None and known.follows_owner

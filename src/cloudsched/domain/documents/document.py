@@ -262,8 +262,7 @@ class Document(WireModel):
 
         `changes` are the fields that differ from what was read.
         """
-        if (unreadable := _find_unreadable(self, changes)) is not None:
-            raise _unreadable_error(*unreadable)
+        self.require_readable(changes)
         body = self.model_dump_json(by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT)
         values = self.__dict__
         left_out = [text for name, _, default, text in _always_stored(type(self)) if values[name] == default]
@@ -271,8 +270,22 @@ class Document(WireModel):
 
     def require_readable(self, names: Collection[str] | None = None) -> None:
         """Check the instants of the document, or of some fields: they were computed, and reading checks them again."""
-        if (unreadable := _find_unreadable(self, names)) is not None:
-            raise _unreadable_error(*unreadable)
+        values, named = self.__dict__, _fields_with_instants(type(self))
+        parts: list[tuple[tuple[str, ...], Any]] = [
+            ((name,), values[name]) for name in named if values[name] and (names is None or name in names)
+        ]
+        for path, value in parts:  # which the parts of each join at the end
+            kind: type[WireModel] = type(value)
+            if isinstance(value, datetime):
+                if value.tzinfo is None or not FIRST_YEAR <= value.year <= LAST_YEAR:
+                    problem = f"is {value.isoformat()}, which no document can hold"
+                    hint = f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone."
+                    raise InvalidInput(".".join(map(to_camel, path)), problem, hint)
+            elif isinstance(value, tuple):
+                parts += [((*path, str(number)), item) for number, item in enumerate(value)]
+            elif hasattr(kind, "to_wire"):  # a WireModel: isinstance is slow for pydantic's classes
+                inner = value.__dict__
+                parts += [((*path, name), inner[name]) for name in _fields_with_instants(kind) if inner[name]]
 
     @classmethod
     def from_stored(cls, key: str, data: object) -> Self:
@@ -345,27 +358,3 @@ def _may_hold_instant(annotation: object) -> bool:
     if isinstance(annotation, type):
         return issubclass(annotation, WireModel) and bool(_fields_with_instants(annotation))
     return any(map(_may_hold_instant, get_args(annotation)))
-
-
-def _find_unreadable(document: WireModel, names: Collection[str] | None = None) -> tuple[str, datetime] | None:
-    """Return the path and the value of an instant that no document can hold, in all fields or in some. None if fine."""
-    values, named = document.__dict__, _fields_with_instants(type(document))
-    parts: list[tuple[tuple[str, ...], Any]] = [
-        ((name,), values[name]) for name in named if values[name] and (names is None or name in names)
-    ]
-    for path, value in parts:  # which the parts of each join at the end
-        kind: type[WireModel] = type(value)
-        if isinstance(value, datetime):
-            if value.tzinfo is None or not FIRST_YEAR <= value.year <= LAST_YEAR:
-                return ".".join(to_camel(name) for name in path), value
-        elif isinstance(value, tuple):
-            parts += [((*path, str(number)), item) for number, item in enumerate(value)]
-        elif hasattr(kind, "to_wire"):  # a WireModel: isinstance is slow for pydantic's classes
-            inner = value.__dict__
-            parts += [((*path, name), inner[name]) for name in _fields_with_instants(kind) if inner[name]]
-    return None
-
-
-def _unreadable_error(path: str, instant: datetime) -> InvalidInput:
-    problem = f"is {instant.isoformat()}, which no document can hold"
-    return InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")

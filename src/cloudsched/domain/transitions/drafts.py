@@ -215,9 +215,7 @@ def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=200)
-def _to_wire_name(name: str) -> str:
-    return to_camel(name)
+_to_wire_name = lru_cache(maxsize=200)(to_camel)
 
 
 def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON

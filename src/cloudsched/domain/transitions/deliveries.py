@@ -30,7 +30,6 @@ from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.run_records import derive_message_id, find_chat
 
@@ -153,6 +152,8 @@ class DeliveryMaker:
         key: str = "",
         **more: Any,
     ) -> Task:
+        from cloudsched.domain.transitions.edits import new_task  # noqa: PLC0415 - few dispatches deliver anything
+
         delivery_id = _derive_id(task, execution_id, key or channel)
         delivery = Delivery(
             channel=channel,

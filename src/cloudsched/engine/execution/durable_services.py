@@ -12,13 +12,11 @@ from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content
-from cloudsched.domain.transitions.edits import new_task
 from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
-from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
@@ -93,6 +91,9 @@ class DurableServices:
         parent: Parent,
     ) -> Task:
         """Return the task of a call. It has only one execution, and is kept no longer than that execution's record."""
+        from cloudsched.domain.transitions.edits import new_task  # noqa: PLC0415 - few handlers make calls
+        from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - the same
+
         now = self._engine.clock.now()
         called, fields, tree = handler, {**fields}, None
         owner = fields.pop("owner", None) or task.owner

@@ -20,9 +20,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.domain.transitions.edits import apply_edit, new_task
 from cloudsched.domain.transitions.outcome import Done
-from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.state.options import AttemptEnd, Option
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed
@@ -85,6 +83,8 @@ def _plan(
     engine: EngineContext, child_tasks: ChildTasks, task: Task, run: Run, drafts: Sequence[TaskDraft]
 ) -> PlannedTasks:
     """Return an execution's follow-ups, checked like tasks that the app's own code creates. Raises InvalidInput."""
+    from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - few successes have any
+
     planned = dict[str, TaskDraft]()
     for number, draft in enumerate(drafts):
         try:
@@ -141,6 +141,8 @@ class PlannedTasks:
         return end, tuple(writes)
 
     def _write(self, draft: TaskDraft, now: datetime, lead: timedelta, after: Task) -> list[TaskWrite]:
+        from cloudsched.domain.transitions.edits import new_task  # noqa: PLC0415 - the same
+
         existing = self._existing.get(str(draft.id))
         if existing is None:
             try:
@@ -183,6 +185,8 @@ class PlannedTasks:
 def _edit(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Commit:
     if task.owner != draft.owner:
         raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
+    from cloudsched.domain.transitions.edits import apply_edit  # noqa: PLC0415 - the same
+
     return apply_edit(task, draft, now, lead, defined_by=None)
 
 

@@ -260,11 +260,11 @@ def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
     return _retry_or_finish(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
 
 
-PROCESS_ENDED = ExecutionError(
+PROCESS_ENDED = ExecutionError.build(
     type="ProcessEnded", message="Its process ended before there was a result: it crashed, or was stopped."
 )
 """The error of an attempt that ended with its process."""
-RESULT_LOST = ExecutionError(
+RESULT_LOST = ExecutionError.build(
     type="ResultLost",
     message="Its process could not store the result, as when the disk is full, or failed before there was one.",
 )

@@ -296,8 +296,8 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
     elif not task.runs:
         yield Finding(reason=Reason.ENDED, sentence="Its schedule has no further occurrence.")
     for due in task.backlog:
-        since = say_instant(task, due.next_at).removeprefix("on ")
-        sentence = f"Occurrences from before a pause are still to run, from {since} on."
+        began = say_instant(task, due.next_at).removeprefix("on ")
+        sentence = f"Occurrences from before a pause are still to run, from {began} on."
         yield Finding(reason=Reason.BACKLOG, sentence=sentence, at=due.next_at)
     if task.backfill is not None:
         until = say_instant(task, task.backfill.until).removeprefix("on ")

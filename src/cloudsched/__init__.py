@@ -1,6 +1,6 @@
 """Durable scheduled tasks for Google Cloud, without a server to run, and with a clock that tests can move.
 
-Five files show the whole: ``domain/documents/task.py`` (a task), ``domain/transitions/planning.py`` (when it runs, and
+Five files show the whole: ``domain/documents/task.py`` (a task), ``domain/transitions/wakeups.py`` (when it runs, and
 which dispatches wake it), ``engine/ports/store.py`` (what a store must do), ``engine/execution/executor.py`` (what a
 delivery does), ``app.py`` (what callers do, wired together by ``runtime/container.py``). The decisions are in
 ``domain/transitions/claim.py`` and ``domain/transitions/finish.py``, the errors in ``errors.py``.
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import CatchUp, Overlap, RetryPolicy
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.durable.durable_run import CallHandle
     from cloudsched.engine.durable.race import RaceResult
     from cloudsched.engine.handlers.async_context import AsyncContext
@@ -79,7 +79,7 @@ _HOMES = {
     "app": ("App",),
     "domain.app_like": ("AppLike", "AsyncAppLike", "TaskLike"),
     "config.settings": ("Settings",),
-    "domain.transitions.drafts": ("TaskDraft",),
+    "domain.transitions.task_draft": ("TaskDraft",),
     "domain.documents.authority": ("EventSender",),
     "domain.documents.execution": ("Execution", "ExecutionStatus"),
     "domain.transitions.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),

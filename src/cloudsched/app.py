@@ -30,14 +30,14 @@ from typing import TYPE_CHECKING, Any, Final, Never, ParamSpec, Self, TypeVar, U
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.drafts import (
+from cloudsched.domain.transitions.invalid_input import say_in_python
+from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.domain.transitions.task_draft import (
     TaskDraft,
     has_schedule_text,
     to_draft_content,
     to_wire_fields,
 )
-from cloudsched.domain.transitions.invalid_input import say_in_python
-from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle

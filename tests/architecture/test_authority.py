@@ -39,7 +39,7 @@ WITH_DEFAULT: Final = {
     "engine/ports/search.py:TaskQuery.owner": "the same",
     "engine/pull/offers.py:WorkerFilter.owner": "what a worker wants; what it may claim is said beside it",
     "domain/transitions/finish.py:AttemptReport.defined_by": "it takes authority away from its task's, and gives none",
-    "domain/transitions/drafts.py:TaskDraft.owner": "what is wanted; who creates it is said beside it",
+    "domain/transitions/task_draft.py:TaskDraft.owner": "what is wanted; who creates it is said beside it",
 }
 """What may have a default, and why that trusts nobody."""
 

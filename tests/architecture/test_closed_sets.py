@@ -10,7 +10,7 @@ from enum import StrEnum
 from tests.architecture.test_imports import MODULES, ROOT, nodes
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import SENT_CHANNELS, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.domain.documents.task import TaskStatus

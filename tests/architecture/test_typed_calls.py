@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.handlers.typed_calls import CallFields, TaskFields
 
 EXAMPLES = Path(__file__).with_name("typed_calls.py")

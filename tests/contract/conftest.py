@@ -13,7 +13,7 @@ from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.delivery import Delivery
+from cloudsched.domain.documents.delivery_channels import Delivery
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.domain.transitions.locks import Waiter

@@ -17,7 +17,7 @@ from cloudsched.domain.documents.execution import Lease, Run
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.commit import VersionedLock
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
-from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.dispatch import DispatchSender
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.locks import Locks

@@ -15,7 +15,7 @@ from tests.contract.conftest import OpenStore, load
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
     ExecutionError,

@@ -18,7 +18,7 @@ from tests.harness import wait_until
 from cloudsched import App, Context
 from cloudsched.dashboard import task_options
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import Stack, run_stack

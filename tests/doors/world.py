@@ -31,7 +31,7 @@ from cloudsched.domain.documents.person import ContactSecrets, PersonSpec, Recen
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import owner_id_prefix
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.owners.person_data import EXPORTED_RECORDS
 from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.engine.ports.authority import OWN_CODE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched import App
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import COMPLETION, DeliveryChannel
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.state.record_changes import change_person

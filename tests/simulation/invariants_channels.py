@@ -18,7 +18,7 @@ from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import COMPLETION, DeliveryChannel, derive_delivery_id
+from cloudsched.domain.documents.delivery_channels import COMPLETION, DeliveryChannel, derive_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import Person, is_wanted
 from cloudsched.domain.documents.task import TaskStatus

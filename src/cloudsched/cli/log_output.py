@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import click
 
-from cloudsched.engine.state.log_context import AttemptFields
+from cloudsched.engine.state.attempt_log import AttemptFields
 from cloudsched.local.untrusted_text import to_printable
 
 _OWN_LOGGER = "cloudsched"

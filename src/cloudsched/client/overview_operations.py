@@ -31,7 +31,7 @@ from cloudsched.domain.responses.overview_responses import (
     UsagePage,
     WorkerNote,
 )
-from cloudsched.domain.transitions.drafts import to_wire_fields
+from cloudsched.domain.transitions.task_draft import to_wire_fields
 
 
 class OverviewOperations:

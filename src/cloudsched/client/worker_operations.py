@@ -25,7 +25,7 @@ from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView, reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
 from cloudsched.domain.documents.log_lines import LogLine, RunLog
-from cloudsched.domain.transitions.drafts import to_wire_fields
+from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:

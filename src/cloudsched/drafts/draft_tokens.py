@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.transitions.drafts import TaskDraft, apply_merge_patch, to_editable_fields
+from cloudsched.domain.transitions.task_draft import TaskDraft, apply_merge_patch, to_editable_fields
 from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Unauthenticated
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.signing_keys import SigningKeys
 
 LIFETIME: Final = timedelta(minutes=15)
 MAX_LENGTH: Final = 8_192

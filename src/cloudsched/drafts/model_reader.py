@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import USERS_CHANNELS, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import USERS_CHANNELS, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.responses.api_responses import MissingField
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.errors import InvalidInput

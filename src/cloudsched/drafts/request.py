@@ -16,7 +16,7 @@ from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, M
 from cloudsched.domain.transitions.invalid_input import to_invalid_input
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.delivery import DeliveryChannel
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.result import Problem, Reading

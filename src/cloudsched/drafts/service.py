@@ -12,12 +12,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.brief_repr import to_words
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.responses.api_responses import Decision, DraftResult, DraftStep, MissingField, Occurrence
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import anchor_schedule
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.phrases import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.phrases import (
     check_fields,

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
+from cloudsched.domain.documents.delivery_channels import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import (
@@ -29,7 +29,7 @@ from cloudsched.engine.handlers.handler import builtin_handler
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.delivery.delivery_handler import DeliveryHandler
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry

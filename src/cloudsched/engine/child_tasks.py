@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from cloudsched.domain.documents.delivery import PING, Delivery
+from cloudsched.domain.documents.delivery_channels import PING, Delivery
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
@@ -26,8 +26,8 @@ from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTas
 from cloudsched.domain.transitions.deliveries import explain_undelivered
 from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
 from cloudsched.domain.transitions.locks import holds_lock
-from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
+from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery

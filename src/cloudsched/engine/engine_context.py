@@ -9,7 +9,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.domain.transitions.wakeups import executor_wakeups
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import VersionedTask

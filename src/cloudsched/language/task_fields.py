@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.parse import is_notation
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
-from cloudsched.domain.transitions.drafts import has_schedule_text
+from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.adapters.delivery.fcm import write_push
 from cloudsched.adapters.delivery.smtp import parse_sender, write_mail
 from cloudsched.adapters.delivery.webhook import write_body
-from cloudsched.domain.documents.delivery import CALLBACKS, SENDER_NAMES, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.local_requests import find_detour, find_foreign_name
 from cloudsched.errors import CloudschedError, Forbidden, Unauthenticated
 from cloudsched.web.api.router import require_allowed_origin

@@ -15,7 +15,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target, to_content
 from cloudsched.outbox.rows import Action, Database, Entry, Rows, State, new_row

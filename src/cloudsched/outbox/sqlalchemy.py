@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.client import Client
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.outbox.rows import Execute
 
     Writer = Session | scoped_session[Any] | AsyncSession | async_scoped_session[Any] | Connection

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Unpack, assert_never
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
-from cloudsched.domain.transitions.planning import SWEEP_PREFIX
+from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.dispatch import DispatchSender, SigningKeys
+from cloudsched.engine.dispatch import DispatchSender
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.procedure import LongCall, Procedure
+from cloudsched.engine.signing_keys import SigningKeys
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas
@@ -327,14 +328,14 @@ class Container:
     @lazy_property
     def sweep_alarm(self) -> SweepAlarm:
         """Tells the operator's dead-man's switch how each sweep went."""
-        from cloudsched.adapters.delivery import switch  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.delivery import dead_man_switch  # noqa: PLC0415 - imported only when used
         from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
         from cloudsched.runtime.many_tasks import SweepAlarm  # noqa: PLC0415 - the same
 
         settings = self.settings
-        reachable = (*settings.access.reachable, *switch.list_reachable(is_deployed=settings.is_deployed))
-        make = partial(make_session, reachable, max_seconds=switch.WAIT, for_one_call=True)
-        caller = switch.SwitchCaller(partial(make, max_bytes=switch.MAX_ANSWER))
+        reachable = (*settings.access.reachable, *dead_man_switch.list_reachable(is_deployed=settings.is_deployed))
+        make = partial(make_session, reachable, max_seconds=dead_man_switch.WAIT, for_one_call=True)
+        caller = dead_man_switch.SwitchCaller(partial(make, max_bytes=dead_man_switch.MAX_ANSWER))
         return SweepAlarm(settings.sweep_ping, caller)
 
     @lazy_property

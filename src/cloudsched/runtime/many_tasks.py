@@ -135,7 +135,7 @@ MAX_OVERDUE_SECONDS: Final = 600.0
 
 
 class Caller(Protocol):
-    """Calls an address, and never raises (`adapters.delivery.switch`)."""
+    """Calls an address, and never raises (`adapters.delivery.dead_man_switch`)."""
 
     def call(self, address: str, overdue: float, text: str) -> None:
         """Call it with the seconds that the oldest work has been due, and a line of text."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
-from cloudsched.domain.documents.delivery import COMPLETION, PING, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, DeliveryChannel
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _open_apprise(urls: tuple[str, ...]) -> Sender:
 
 
 def _open_pings(settings: Settings) -> Sender:
-    from cloudsched.adapters.delivery.switch import PingSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.delivery.dead_man_switch import PingSender  # noqa: PLC0415 - see the module's docstring
     from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
 
     make = partial(make_session, settings.access.reachable, max_bytes=_MAX_WEBHOOK_ANSWER)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.engine.ports.tracing import Tracer, current_trace
-from cloudsched.engine.state.log_context import AttemptFields
+from cloudsched.engine.state.attempt_log import AttemptFields
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings

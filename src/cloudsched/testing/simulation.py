@@ -37,7 +37,7 @@ from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.delivery import COMPLETION, PING, SENDER_NAMES
+from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, SENDER_NAMES
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.emulator.model.errors import Code, RpcError
@@ -46,9 +46,9 @@ from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.delivery.recipients import PeopleRecipients
-from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.engine.signing_keys import SigningKeys
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.engine.usage.budgets import BUDGETS_EVERY, Budgets
 from cloudsched.errors import (

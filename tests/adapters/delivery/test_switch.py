@@ -10,7 +10,7 @@ from tests.adapters.delivery.messages import make_message
 from tests.cases import try_each
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.delivery.switch import PingSender
+from cloudsched.adapters.delivery.dead_man_switch import PingSender
 from cloudsched.adapters.safe_http import make_session
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused

@@ -17,7 +17,7 @@ from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.firestore.search import to_document
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode
-from cloudsched.domain.documents.delivery import Delivery
+from cloudsched.domain.documents.delivery_channels import Delivery
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.testing import START, Simulation

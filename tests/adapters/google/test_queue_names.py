@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cloudsched.adapters.google.cloud_tasks import choose_queues, list_queue_ids
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage
 
 AT = datetime(2027, 1, 1, 9, tzinfo=UTC)

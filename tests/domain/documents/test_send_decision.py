@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import Person, drop_channel, find_obstacle, is_wanted
 
 NOON = datetime(2027, 6, 1, 10, tzinfo=UTC)

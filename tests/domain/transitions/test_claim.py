@@ -18,8 +18,8 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
 from cloudsched.domain.transitions.outcome import Retry
-from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
 from cloudsched.domain.transitions.suspend import on_journal_append
+from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_for, executor_wakeups, lease_expiries
 from cloudsched.testing import START
 
 HOUR = timedelta(hours=1)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
-from cloudsched.domain.transitions.drafts import _OTHER_NAMES, apply_merge_patch, to_editable_fields
 from cloudsched.domain.transitions.edits import JUST_NOW, NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import pause
+from cloudsched.domain.transitions.task_draft import _OTHER_NAMES, apply_merge_patch, to_editable_fields
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.testing import START
 

@@ -12,11 +12,11 @@ from cloudsched import Schedule, Task
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.backlog import due_ranges
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD, new_task
 from cloudsched.domain.transitions.lifecycle import cancel, delete, pause, resume
 from cloudsched.domain.transitions.planning import occurrence_from, start_time
 from cloudsched.domain.transitions.replan import follow_owner
+from cloudsched.domain.transitions.task_draft import TaskDraft
 
 NOON = datetime(2027, 11, 30, 12, tzinfo=UTC)
 BERLIN, NEW_YORK, TOKYO = "Europe/Berlin", "America/New_York", "Asia/Tokyo"

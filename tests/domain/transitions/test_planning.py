@@ -19,7 +19,8 @@ from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.edits import NO_LEAD, new_task
-from cloudsched.domain.transitions.planning import (
+from cloudsched.domain.transitions.planning import requested_id, start_time
+from cloudsched.domain.transitions.wakeups import (
     HOP_MARGIN,
     HORIZON,
     Dispatch,
@@ -27,8 +28,6 @@ from cloudsched.domain.transitions.planning import (
     dispatch_for,
     executor_wakeups,
     repair_number,
-    requested_id,
-    start_time,
     wake_instant,
 )
 from cloudsched.domain.transitions.zone_plans import stamp

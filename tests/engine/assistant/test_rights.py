@@ -12,7 +12,7 @@ from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, c
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.assistant.brief import INSTRUCTIONS
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidInput

@@ -12,7 +12,7 @@ from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Context, Settings, Task
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.delivery import Ping, PingEvent
+from cloudsched.domain.documents.delivery_channels import Ping, PingEvent
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation

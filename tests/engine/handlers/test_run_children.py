@@ -13,7 +13,7 @@ from tests.cases import try_each
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import START, Simulation
 

@@ -23,7 +23,7 @@ from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
 from cloudsched.adapters.quickjs.interpreter import QuickJs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Sandbox
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptRequest
 from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, ScriptFailed
 from cloudsched.testing import START, Simulation

@@ -13,7 +13,7 @@ from tests.engine.handlers.script_harness import DAY, ToolApp, error_parts
 from cloudsched import App, Execution, Schedule, Task
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.handlers import called_scripts
 from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.engine.ports.authority import OWN_CODE

@@ -150,7 +150,7 @@ def test_a_repeated_request_finds_what_is_under_way(sim: Simulation) -> None:
 
 def test_users_cannot_make_such_tasks_themselves(sim: Simulation) -> None:
     """The handlers are for the API's operations."""
-    from cloudsched.domain.transitions.drafts import TaskDraft  # noqa: PLC0415 - likewise
+    from cloudsched.domain.transitions.task_draft import TaskDraft  # noqa: PLC0415 - likewise
 
     for handler in ("cloudsched.erase-person", "cloudsched.export-person"):
         with pytest.raises(InvalidInput):

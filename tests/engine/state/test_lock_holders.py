@@ -14,7 +14,7 @@ from cloudsched import App, Context, Schedule
 from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
-from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import VersionConflict

@@ -14,7 +14,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.planning import SWEEP_PREFIX
+from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import choose_shard

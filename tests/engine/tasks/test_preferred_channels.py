@@ -12,7 +12,7 @@ from tests.authorities import A_USER
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import change_person

@@ -9,7 +9,7 @@ import pytest
 
 from cloudsched import App, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.transitions.commit import VersionedTask
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
 

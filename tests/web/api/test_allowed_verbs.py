@@ -16,7 +16,7 @@ from tests.web.callers import RoleHarness, make_keys
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, SenderRole
 from cloudsched.domain.documents.children import Child
-from cloudsched.domain.documents.delivery import DELIVERY_HANDLER
+from cloudsched.domain.documents.delivery_channels import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.documents.task import Backfill, Event, Parent, Task, TaskStatus

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.web.conftest import Call
 
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.testing import Simulation
 
 SCALARS = (

@@ -12,7 +12,7 @@ from cloudsched.domain.recurrence import allowance
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, TASK_STEPS, Allowance
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import Simulation
 from cloudsched.web.api.task_operations import create_or_edit

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from cloudsched.domain.documents.delivery import SENT_CHANNELS
+from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import Misconfigured, Unavailable
 

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Final, Literal, NamedTuple, assert_never
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
 
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.recurrence.time_zones import require_zone

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.delivery import Delivery, DeliveryChannel, OnCompletion, Ping
+from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryChannel, OnCompletion, Ping
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,

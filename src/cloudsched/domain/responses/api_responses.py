@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents import execution
-from cloudsched.domain.documents.delivery import DeliveryStatus
+from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine

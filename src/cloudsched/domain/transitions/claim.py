@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.policy import Overlap
@@ -32,10 +32,13 @@ from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
-from cloudsched.domain.transitions.planning import Dispatch, occurrence_after, start_time
+from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from cloudsched.domain.transitions.wakeups import Dispatch
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
 """The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs, since those may be overdue themselves."""

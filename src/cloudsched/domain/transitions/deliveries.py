@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.delivery import (
+from cloudsched.domain.documents.delivery_channels import (
     COMPLETION,
     DELIVERY_HANDLER,
     PING,
@@ -29,9 +29,9 @@ from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.run_records import derive_message_id, find_chat
+from cloudsched.domain.transitions.task_draft import TaskDraft
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport

@@ -33,7 +33,7 @@ from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import Requesters
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
 
 
 NO_LEAD = timedelta(0)

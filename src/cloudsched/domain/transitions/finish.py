@@ -22,7 +22,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.execution import (
     Attempt,
     Execution,

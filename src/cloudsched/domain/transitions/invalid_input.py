@@ -16,7 +16,7 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.category import Label
-from cloudsched.domain.documents.delivery import CallbackUrl
+from cloudsched.domain.documents.delivery_channels import CallbackUrl
 from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.script import ScriptName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId

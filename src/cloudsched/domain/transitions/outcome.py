@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import CallFailed, InvalidInput, Misconfigured, UnusableAnswer
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
 

@@ -13,7 +13,14 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery import CALLBACKS, COMPLETION, PING, Delivery, DeliveryChannel, PingEvent
+from cloudsched.domain.documents.delivery_channels import (
+    CALLBACKS,
+    COMPLETION,
+    PING,
+    Delivery,
+    DeliveryChannel,
+    PingEvent,
+)
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
 from cloudsched.engine.ports.sender import Message, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import CALLBACKS, DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, DeliveryChannel
 from cloudsched.domain.documents.person import Person, drop_address, find_obstacle, find_reach
 from cloudsched.engine.owners.people import WebhookSecrets
 from cloudsched.engine.ports.sender import Recipient, Suppress

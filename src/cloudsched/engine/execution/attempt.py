@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Event, Task
-    from cloudsched.domain.transitions.planning import WakeUp
+    from cloudsched.domain.transitions.wakeups import WakeUp
     from cloudsched.engine.engine_context import EngineContext
 
     Decide = Callable[[Task, VersionedTask], Commit | None]

@@ -11,8 +11,8 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft, to_draft_content
 from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
+from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome

@@ -33,7 +33,7 @@ from cloudsched.domain.transitions.claim import (
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
-from cloudsched.domain.transitions.planning import HORIZON, Dispatch, WakeUp, executor_wakeups
+from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, WakeUp, executor_wakeups
 from cloudsched.engine.durable.suspend import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.durable_services import DurableServices
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
-    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Loaded
     from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.signing_keys import SigningKeys
 
 log = logging.getLogger(__name__)
 

@@ -52,7 +52,7 @@ def validate_task_id(name: str, function: Any) -> Callable[[Any], str | None] | 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import Pull
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.async_context import AsyncContext
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.signature import Depends

@@ -30,7 +30,7 @@ from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput,
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Registry
 
 _MAX_COMPILED = 1024

@@ -30,7 +30,7 @@ from cloudsched.engine.durable.durable_run import CallHandle
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
-    from cloudsched.domain.documents.delivery import DeliveryChannel, OnCompletion, Ping
+    from cloudsched.domain.documents.delivery_channels import DeliveryChannel, OnCompletion, Ping
     from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script

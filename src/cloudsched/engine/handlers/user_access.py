@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.delivery import USERS_CHANNELS
+from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.domain.transitions.requirements import require_budget

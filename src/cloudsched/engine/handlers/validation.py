@@ -23,7 +23,7 @@ from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
 

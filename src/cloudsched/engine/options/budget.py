@@ -12,7 +12,7 @@ from cloudsched.engine.state.options import Option
 from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.planning import Dispatch
+    from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
 
 RETRY_DELAY = timedelta(minutes=5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import COMPLETION
+from cloudsched.domain.documents.delivery_channels import COMPLETION
 from cloudsched.engine.options.deliveries import write_new
 from cloudsched.engine.state.options import Option
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import CALLBACKS, Delivery
+from cloudsched.domain.documents.delivery_channels import CALLBACKS, Delivery
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite
 from cloudsched.domain.transitions.outcome import Done

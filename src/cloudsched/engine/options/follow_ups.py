@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.outcome import Done
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.state.options import AttemptEnd, Option
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.transitions.claim import Drop, Hop, has_missed_grant
 from cloudsched.domain.transitions.offers import offer_expiry
-from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.state.options import AttemptEnd, Option
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit, Committed
-    from cloudsched.domain.transitions.planning import Dispatch
+    from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
 
 

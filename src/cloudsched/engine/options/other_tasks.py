@@ -7,7 +7,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.state.options import Option
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
 

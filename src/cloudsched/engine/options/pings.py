@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.delivery import PingEvent
+from cloudsched.domain.documents.delivery_channels import PingEvent
 from cloudsched.domain.transitions.deliveries import DeliveryMaker, find_ping_event
 from cloudsched.engine.options.deliveries import write_new
 from cloudsched.engine.state.options import Option

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.owners.follow_changes import Followers, count_replan
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.record_changes import change_record, count_recent

@@ -21,9 +21,9 @@ from cloudsched.domain.documents.person import Person, secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.replan import follow_owner, replan_calendars
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.delivery import DeliveryChannel
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import LinkKey, Person, drop_channel
 from cloudsched.engine.state.record_changes import change_person, change_record
 from cloudsched.errors import NotFound

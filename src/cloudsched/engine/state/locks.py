@@ -31,7 +31,7 @@ from cloudsched.domain.transitions.locks import (
     with_queued_limit,
     worker_group,
 )
-from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 

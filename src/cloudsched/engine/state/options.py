@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.claim import Drop, Hop
     from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.domain.transitions.planning import Dispatch
+    from cloudsched.domain.transitions.wakeups import Dispatch
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from cloudsched.domain.documents.task import MAX_RETENTION, Task, TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated
-from cloudsched.domain.transitions.planning import (
+from cloudsched.domain.transitions.wakeups import (
     executor_wakeups,
     lease_expiries,
     list_grant_expiries,

@@ -32,10 +32,10 @@ from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
 from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery

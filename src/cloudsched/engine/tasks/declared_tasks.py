@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.domain.transitions.task_draft import TaskDraft, to_wire_fields
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery

@@ -12,10 +12,10 @@ from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Action, Task
 from cloudsched.domain.transitions import lifecycle, manual_runs
-from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
+from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft
 from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.errors import InvalidInput, NotFound
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.commit import Commit
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, VersionedRecord
 

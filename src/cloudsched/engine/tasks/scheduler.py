@@ -23,13 +23,13 @@ from cloudsched.domain.documents.task import Action, Event, HistoryEntry, Task, 
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import describe_bound_runs
-from cloudsched.domain.transitions.drafts import TaskDraft, edit_draft, require_editable
 from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
 from cloudsched.domain.transitions.history import with_entry
-from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.request_marks import RequestMark, key_reused, once
 from cloudsched.domain.transitions.suspend import on_event, parse_event_name
+from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable
+from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority

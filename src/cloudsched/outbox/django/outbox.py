@@ -29,7 +29,7 @@ with require_extra("cloudsched.outbox.django", "django"):
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.client import Client
-    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.outbox.rows import Execute
 
 _PARAMETER: Final = re.compile(r":(\w+)")

@@ -14,8 +14,8 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
-from cloudsched.domain.transitions.drafts import has_schedule_text
 from cloudsched.domain.transitions.edits import anchor_schedule
+from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.drafts.draft_tokens import Requester
 from cloudsched.drafts.request import DraftRequest
 from cloudsched.engine.tasks.owner_schedules import find_owner_locale, find_owner_zone, resolve_for_owner

@@ -21,7 +21,7 @@ from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 
 from cloudsched.config.settings import LogLevel
-from cloudsched.domain.documents.delivery import SENDER_NAMES
+from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.explanation.findings import Explanation

@@ -25,7 +25,7 @@ from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR
 from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.drafts.draft_tokens import MAX_LENGTH
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery

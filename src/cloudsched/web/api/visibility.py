@@ -19,7 +19,7 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb, find_execution_verbs, find_task_verbs
-from cloudsched.domain.transitions.drafts import edit_draft
+from cloudsched.domain.transitions.task_draft import edit_draft
 from cloudsched.engine.handlers.user_access import require_user_edit, require_user_start
 from cloudsched.engine.ports.known_tasks import count_parsed
 from cloudsched.errors import Forbidden, InvalidInput, NotAllowed, NotFound

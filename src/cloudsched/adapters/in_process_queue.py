@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, make_call
+from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit
 from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import QueueUnavailable
 
@@ -429,7 +429,11 @@ class InProcessDispatcher:
         return until <= time.monotonic() and self._away + len(self._calls) + 1 < len(self._workers)
 
     def _make(self, delivery: _Delivery, call: LongCall | StoreCommit) -> _Advance:
-        advance: _Advance = delivery.context.run(make_call, delivery.steps, call)
+        advance: _Advance
+        try:
+            advance = partial(delivery.steps.send, delivery.context.run(call.make))
+        except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
+            advance = partial(delivery.steps.throw, error)
         if isinstance(call, LongCall) and call.name:
             with self._lock:
                 self._to_call.discard(delivery)

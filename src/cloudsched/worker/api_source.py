@@ -27,7 +27,7 @@ from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.options.failure_hooks import run_handler_hook
 from cloudsched.engine.ports.tracing import Tracer
-from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, collect_nothing
+from cloudsched.engine.state.attempt_log import AttemptLog, collect_nothing
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import ClaimedWork
 
@@ -153,20 +153,21 @@ class ApiWork(ClaimedWork):
 
     def start(self) -> Context | None:
         """Return the handler's context."""
-        if self._claim.logs is not None:
-            level = logging.getLevelNamesMapping().get(self._claim.logs.level, logging.INFO)
-            self._log = AttemptLog(self.run.attempt, self._source.clock, level)
+        logs = self._claim.logs
+        level = None if logs is None else logging.getLevelNamesMapping().get(logs.level, logging.INFO)
+        self._log = AttemptLog(self.task, self.run, self._source.clock, level)
         journal = DurableRun(self.task.id, self.run.execution_id, self._source.clock)
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
 
     def plan_call(self) -> Procedure[AttemptReport]:
         """Call the handler."""
-        if self._context is None:
+        if self._context is None or self._log is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")
         span = Tracer().span(f"handler {self.task.handler}", execution_id=self.run.execution_id, taskId=self.task.id)
-        with span, AttemptLines(self.task, self.run.execution_id, self.run.attempt, self._log):
-            report = yield from call_handler(self._source.registry, self._context)
+        with span, self._log:
+            registry = self._source.registry
+            report = yield from call_handler(registry, registry.find(self.task.handler), self._context)
         if isinstance(report.outcome, Done) and report.outcome.then:
             return replace(report, outcome=Fail(_NO_FOLLOW_UPS), notices=())
         return report

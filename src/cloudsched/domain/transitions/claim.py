@@ -250,10 +250,10 @@ def _claim_occurrence(
         lock_key=task.scoped_lock_key if is_claimed else None,
         note=task.schedule.calendar_note(chosen) if task.schedule.calendars else None,
     )
-    begun = Commit(with_changes(noted, now, runs=(*task.runs, run), **changes), executions=records)
+    claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
     if task.pull is not None:
-        return begun.because(f"attempt 1 is offered in {task.pull.queue_key!r}")
-    return begun.because("attempt 1", run)
+        return Commit(claimed, executions=records).because(f"attempt 1 is offered in {task.pull.queue_key!r}")
+    return Commit(claimed, executions=records, effects=Effects(run, "attempt 1"))
 
 
 def _is_alone(task: Task, start: datetime, following: datetime | None, now: datetime) -> bool:

@@ -14,7 +14,6 @@ from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
-from cloudsched.engine.state.attempt_log import AttemptLog
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.wakeups import WakeUp
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.state.attempt_log import AttemptLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]
     """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
@@ -33,7 +34,11 @@ class Attempt:
     """A claimed run on its way through the pipeline, with the last known state of its task, which it commits on."""
 
     context: Context
-    """What its handler gets. `Executor.start` makes it."""
+    """What its handler gets. `Executor.start` makes it, and what else the call of the handler needs."""
+    handler: Handler | None
+    """The handler, or None if this process does not have it."""
+    log: AttemptLog | None = None
+    """The log of its handler."""
 
     def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run) -> None:
         if run.lease is None:
@@ -49,8 +54,8 @@ class Attempt:
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[WakeUp, ...] = ()
         """The wake-ups that were dispatched when it began, and need not be dispatched again."""
-        self.log: AttemptLog | RunLog | None = None
-        """The log of its handler or its worker, if logs are kept. Each commit stores its new lines."""
+        self.reported_log: RunLog | None = None
+        """What its worker has reported of its log. Each commit stores its new lines, or those of `log`."""
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Extend the lease and the hold on its lock, and store the progress. Report a lost lease or an ended task."""
@@ -139,10 +144,9 @@ class Attempt:
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
         return Commit(released, base, lock=lock, effects=Effects(reads=0, grants=grants))
 
-    def _with_log(self, task: Task, log: AttemptLog | RunLog) -> Task:
+    def _with_log(self, task: Task, found: RunLog) -> Task:
         """Return the task with the lines of its run so far, so that the next commit stores them."""
-        found = log.found if isinstance(log, AttemptLog) else log
-        run = task.find_run(self.run.execution_id) if found.lines else None
+        run = task.find_run(self.run.execution_id)
         if run is None:
             return task
         kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
@@ -155,7 +159,8 @@ class Attempt:
         def decide_on(read: VersionedTask | None) -> Commit | None:
             if read is None:  # deleted
                 return None
-            return decide(read.task if self.log is None else self._with_log(read.task, self.log), read)
+            found = self.reported_log if self.log is None else self.log.found
+            return decide(self._with_log(read.task, found) if found is not None and found.lines else read.task, read)
 
         committed = yield from self._engine.committer.plan(
             f"task {task_id}", lambda: self._reload(task_id), decide_on, stored

@@ -48,9 +48,8 @@ class DurableServices:
 
         A handler that does not get the context has no journal, unless the run has begun one before.
         """
-        task, run, clock = attempt.begun_task, attempt.run, self._engine.clock
-        handler = None if run.steps else self._engine.registry.find(task.handler)
-        if handler is not None and not handler.may_be_durable:
+        task, run, clock, handler = attempt.begun_task, attempt.run, self._engine.clock, attempt.handler
+        if handler is not None and not handler.may_be_durable and not run.steps:
             return DurableRun(task.id, run.execution_id, clock)
         return Replay(task.id, run, clock, partial(self._surround, attempt))
 

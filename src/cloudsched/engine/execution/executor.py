@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import Lease, lease_fingerprint
+from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
     Drop,
@@ -41,7 +42,7 @@ from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import load, load_checked
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
-from cloudsched.engine.state.attempt_log import AttemptLines, AttemptLog, find_thread
+from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
 from cloudsched.engine.state.options import AttemptEnd
 from cloudsched.errors import (
     BlobsUnavailable,
@@ -51,7 +52,6 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
@@ -107,8 +107,8 @@ class Executor:
         self._keys = keys
         self._tracer = tracer
         self._load = partial(load_checked if checks_clock else load, engine.store, engine.clock)
-        self._in_progress = in_progress or WorkInProgress()
-        self._holder = self._in_progress.holder
+        self._in_progress = in_progress
+        self._holder = None if in_progress is None else in_progress.holder
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch in this thread. See `plan`."""
@@ -130,7 +130,8 @@ class Executor:
             "executionId": dispatch.execution_id,
             "attempt": dispatch.attempt,
         }
-        self._in_progress.begin(dispatch)
+        if self._in_progress is not None:
+            self._in_progress.begin(dispatch)
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
                 claimed = yield from self._claim(dispatch)
@@ -140,7 +141,8 @@ class Executor:
                     log.log(level, "%s: %s", result.action, result.reason, extra={"action": result.action.value, **ids})
                 return result
         finally:
-            self._in_progress.end(dispatch)
+            if self._in_progress is not None:
+                self._in_progress.end(dispatch)
 
     def _run(self, attempt: Attempt) -> Procedure[DeliveryResult]:
         if not self.start(attempt):
@@ -198,7 +200,13 @@ class Executor:
         known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
         if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
             return Attempt(self._engine, stored, known)
-        decision = self._decide_on(stored.task, dispatch, now, token_hash)
+        decision: Drop | Hop | Commit | None = None
+        if self._in_progress is not None:
+            decision = self._decide_in_process(stored.task, dispatch, now, self._in_progress)
+        if decision is None:
+            decision = on_dispatch(stored.task, dispatch, now, token_hash, holder=self._holder)
+            if stored.task.runs and isinstance(decision, Commit):
+                _report_stuck(stored.task, dispatch, now)
         if not isinstance(decision, Commit):
             return decision
         run, reason = decision.effects.run, decision.effects.reason
@@ -212,44 +220,40 @@ class Executor:
                     break  # the run does not start, so nothing else is asked
         return claim
 
-    def _decide_on(self, task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Commit:
-        if self._holder is not None:
-            runs_here = self._in_progress.is_shared(dispatch)
-            orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
-            if orphaned is not None:
-                return orphaned
-            if runs_here and (left := self._left_of_lapsed(task, dispatch, now)) > timedelta(0):
-                return Hop(now + left, "its handler runs here, and has time left: the clock was set forward")
-        decision = on_dispatch(task, dispatch, now, token_hash, holder=self._holder)
-        if isinstance(decision, Commit):
-            _report_stuck(task, dispatch, now)
-        return decision
-
-    def _left_of_lapsed(self, task: Task, dispatch: Dispatch, now: datetime) -> timedelta:
-        """Return how long an attempt that runs here still has, though its lease has lapsed by the clock."""
+    def _decide_in_process(
+        self, task: Task, dispatch: Dispatch, now: datetime, here: WorkInProgress
+    ) -> Commit | Hop | None:
+        """Return what follows if only this process executes the store's tasks, None if it makes no difference."""
         run = task.find_run(dispatch.execution_id)
-        if run is None or run.lease is None or run.lease.holder != self._holder or run.lease.until > now:
-            return timedelta(0)
-        return self._in_progress.time_left(dispatch, run.lease)
+        if self._holder is None or run is None or run.lease is None:
+            return None
+        runs_here = here.is_shared(dispatch)
+        orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
+        if orphaned is not None or not runs_here or run.lease.holder != self._holder or run.lease.until > now:
+            return orphaned
+        left = here.time_left(dispatch, run.lease)  # though its lease has lapsed by the clock
+        why = "its handler runs here, and has time left: the clock was set forward"
+        return Hop(now + left, why) if left > timedelta(0) else None
 
     # ── Call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, attempt: Attempt) -> bool:
         """Dispatch what may run concurrently, and make the context. Return False if the lease has already expired."""
         task, run = attempt.begun_task, attempt.run
-        with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
-            attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
+        if attempt.task.overlap is Overlap.ALLOW or len(attempt.task.runs) > 1:  # else its open run holds all back
+            with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
+                attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
         # guard: late start
         if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
             expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
             self._engine.sender.send(task, [expiry], now)
             return False
+        attempt.handler = self._engine.registry.find(task.handler)
         durable_run = self._durable.create_durable_run(attempt)
-        attempt.log = found = self._engine.logs.begin(run, self._engine.clock)
-        if found is not None:
-            found.is_muted = lambda: durable_run.is_replaying
-        attempt.context = Context(task, run, self._engine.clock, attempt.renew, durable_run)
+        clock, level = self._engine.clock, self._engine.logs.level
+        attempt.log = AttemptLog(task, run, clock, level, lambda: durable_run.is_replaying)
+        attempt.context = Context(task, run, clock, attempt.renew, durable_run)
         return True
 
     def invoke(self, attempt: Attempt) -> AttemptReport:
@@ -261,9 +265,10 @@ class Executor:
         task, run = attempt.begun_task, attempt.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
-        lines = attempt.log
-        with span, AttemptLines(task, run.execution_id, run.attempt, lines if isinstance(lines, AttemptLog) else None):
-            return (yield from call_handler(self._engine.registry, attempt.context, attempt.task.handler))
+        assert attempt.log is not None  # noqa: S101 - `start` has made it
+        with span, attempt.log:
+            registry, today = self._engine.registry, attempt.task.handler
+            return (yield from call_handler(registry, attempt.handler, attempt.context, today))
 
     # ── Decide and commit ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -293,11 +298,12 @@ class Executor:
 
     def _decide_end(self, end: AttemptEnd, task: Task, base: VersionedTask) -> Commit | None:
         """Return what to commit, or None if the lease is no longer held. It is called again after a conflict."""
-        report, run, now = end.report, task.find_run(end.run.execution_id), self._engine.clock.now()
-        if run is None or end.run.lease is None:
+        report, run, now = end.report, end.run, self._engine.clock.now()
+        if end.run.lease is None:
             return None
-        suspends = isinstance(report.outcome, Suspend) and run.call_finished_while_running
-        calls = self._find_calls_in_progress(task, run, report) if suspends else ()
+        calls: Collection[int] = ()
+        if isinstance(report.outcome, Suspend):
+            calls = self._find_calls_in_progress(task, run.execution_id, report.outcome)
         commit = on_outcome(
             task,
             run.execution_id,
@@ -318,12 +324,12 @@ class Executor:
         end.is_repeat = True  # if it is called again
         return commit
 
-    def _find_calls_in_progress(self, task: Task, run: Run, report: AttemptReport) -> Collection[int]:
+    def _find_calls_in_progress(self, task: Task, execution_id: str, outcome: Suspend) -> Collection[int]:
         """Return which awaited calls are known to be in progress, if one ended while the handler ran."""
-        outcome = report.outcome
-        if isinstance(outcome, Suspend) and outcome.calls:
+        run = task.find_run(execution_id)
+        if outcome.calls and run is not None and run.call_finished_while_running:
             with suppress(StoreUnavailable):
-                return self.child_tasks.calls_in_progress(task.id, run.execution_id, outcome.calls)
+                return self.child_tasks.calls_in_progress(task.id, execution_id, outcome.calls)
         return ()
 
     # ── Dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────────

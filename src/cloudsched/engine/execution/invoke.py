@@ -54,14 +54,16 @@ MAX_TRACEBACK = 4_000
 """The most bytes of an error's traceback that are stored."""
 
 
-def call_handler(registry: Registry, context: Context, handler_of_today: str | None = None) -> Procedure[AttemptReport]:
+def call_handler(
+    registry: Registry, handler: Handler | None, context: Context, handler_of_today: str | None = None
+) -> Procedure[AttemptReport]:
     """Call the handler of the context's task, and return a report of how the attempt ended.
 
     An error for a handler that is gone names `handler_of_today`, too: which one the task runs since it was edited.
     """
     task = context.task
     try:
-        handler = registry.find(task.handler) or _refuse_missing(registry, task.handler, handler_of_today)
+        handler = handler or _refuse_missing(registry, task.handler, handler_of_today)
         payload = handler.parse_payload(task.payload)
         context.event_types = handler.events
     except UnknownHandler as error:
@@ -76,8 +78,12 @@ def call_handler(registry: Registry, context: Context, handler_of_today: str | N
             result = yield from Dependencies(handler.name, handler.dependencies, context, overrides).provide(call)
         else:
             result = yield from call({})
-        outcome, result_error = _normalize_result(result, context.durable_run.clock_now)
-        if result_error is None:
+        refused: Exception | None = None
+        try:
+            outcome = to_outcome(result, context.durable_run.clock_now)
+        except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
+            outcome, refused = Fail(_error_text(error)), error
+        if refused is None:
             context.durable_run.check_complete()
     except Suspended as suspended:
         return _report_suspended(context, suspended)
@@ -89,7 +95,7 @@ def call_handler(registry: Registry, context: Context, handler_of_today: str | N
         reason = _error_text(error)
         may_help = handler.is_retryable(error) and not _is_mistake(error)
         return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
-    return _report(context, outcome) if result_error is None else _report_failure(context, outcome, result_error)
+    return _report(context, outcome) if refused is None else _report_failure(context, outcome, refused)
 
 
 def _is_mistake(error: BaseException) -> bool:
@@ -115,13 +121,6 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
     if isinstance(result, CallHandle):
         result = result.result()
     return (yield UserCall(partial(list, result))) if isinstance(result, Iterator) else result
-
-
-def _normalize_result(result: object, now: Callable[[], datetime]) -> tuple[Outcome, Exception | None]:
-    try:
-        return to_outcome(result, now), None
-    except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
-        return Fail(_error_text(error)), error
 
 
 def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:

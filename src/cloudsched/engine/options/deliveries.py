@@ -39,8 +39,10 @@ class Deliveries(Option):
         task, report = commit.base.task, end.report
         if task.delivery is not None:
             commit = commit.having(delivered=self._mark(task.delivery, end))
+        if not task.delivery_channels and task.on_completion is None:
+            return commit
         run = task.find_run(end.run.execution_id)
-        if run is None or not (task.delivery_channels or task.on_completion is not None):
+        if run is None:
             return commit
         statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
         planned = self._maker.make_all(task, run, report, now, next(statuses, None))

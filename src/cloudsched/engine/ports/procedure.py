@@ -44,13 +44,9 @@ class StoreCommit:
 class LongCall:
     """A call of code of the user, which may take long."""
 
-    function: Callable[[], Any]
+    make: Callable[[], Any]
     name: str = ""
     """The name of the code. Calls of one name take about the same time."""
-
-    def make(self) -> Any:  # noqa: ANN401 - whatever the function returns
-        """Call the function."""
-        return self.function()
 
 
 Procedure: TypeAlias = Generator[Any, Any, T]
@@ -66,12 +62,7 @@ def run_procedure(procedure: Procedure[T]) -> T:
         except StopIteration as stop:
             result: T = stop.value
             return result
-        advance = make_call(procedure, call)
-
-
-def make_call(procedure: Procedure[Any], call: Call) -> Callable[[], Any]:
-    """Make a call of a procedure in this thread, and return the function that continues the procedure."""
-    try:
-        return partial(procedure.send, call.make())
-    except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-        return partial(procedure.throw, error)
+        try:
+            advance = partial(procedure.send, call.make())
+        except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
+            advance = partial(procedure.throw, error)

@@ -146,7 +146,7 @@ class WorkerClaims:
         """Return the claim, with what its own worker has logged: others, who may only end it, add nothing to that."""
         attempt = Attempt(self._engine, stored, run)
         if run.lease is not None and run.lease.claimed_by == self._caller.subject:
-            attempt.log = self._engine.logs.accept(run, logged, self._engine.clock.now())
+            attempt.reported_log = self._engine.logs.accept(run, logged, self._engine.clock.now())
         return attempt
 
     def _load_claim(

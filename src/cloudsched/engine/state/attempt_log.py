@@ -97,63 +97,55 @@ _has_installed = False
 
 
 class AttemptLog:
-    """The lines of one attempt. Thread-safe."""
+    """Assigns the lines that are logged in the ``with`` block to an attempt, and collects them. Thread-safe.
 
-    def __init__(self, attempt: int, clock: Clock, level: int = logging.INFO) -> None:
-        self._attempt = attempt
-        self._clock = clock
-        self._level = level
-        self._lock = threading.Lock()
-        self._found = _NOTHING
-        self.is_muted: Callable[[], bool] = lambda: False
-        """Returns whether the lines logged now were logged before, and are only repeated."""
-
-    def note(self, record: logging.LogRecord) -> None:
-        """Keep a record's line, if it counts."""
-        if record.levelno < self._level or record.name.partition(".")[0] == _OWN or self.is_muted():
-            return
-        at = self._clock.now()
-        line = LogLine(
-            at=at, level=record.levelname, logger=record.name, text=_write_text(record), attempt=self._attempt
-        )
-        with self._lock:
-            self._found = self._found.add([line.cut()])
-
-    @property
-    def found(self) -> RunLog:
-        """The latest lines so far, and how many earlier ones there were."""
-        with self._lock:
-            return self._found
-
-
-class AttemptLines:
-    """Assigns the lines that are logged in the ``with`` block to an attempt, and collects them if it has a log.
-
-    Without a log nothing is collected, not even for an outer block.
+    Without a level nothing is collected, not even for an outer block. `is_muted` returns whether the lines logged now
+    were logged before, and are only repeated.
     """
 
-    __slots__ = ("_fields", "_fields_token", "_found", "_key", "_token")
+    __slots__ = ("_clock", "_fields", "_fields_token", "_is_muted", "_key", "_level", "_lock", "_token", "found")
 
-    def __init__(self, task: Task, execution_id: str, attempt: int, found: AttemptLog | None) -> None:
-        self._found, self._key = found, (task.id, execution_id, attempt)
-        self._fields = {
+    def __init__(
+        self, task: Task, run: Run, clock: Clock, level: int | None, is_muted: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._key = task.id, run.execution_id, run.attempt
+        self._fields: dict[str, object] = {
             "taskId": task.id,
-            "executionId": execution_id,
+            "executionId": run.execution_id,
             "handler": task.handler,
-            "attempt": attempt,
+            "attempt": run.attempt,
             "owner": task.owner,
         }
+        self._clock = clock
+        self._level = level
+        self._is_muted = is_muted
+        self._lock = threading.Lock()
+        self.found = _NOTHING
+        """The latest lines so far, and how many earlier ones there were."""
 
     def __enter__(self) -> None:
         _threads[self._key] = threading.current_thread().name
-        if self._found is not None and not _has_installed:
+        if self._level is not None and not _has_installed:
             _install()
-        self._fields_token, self._token = attempt_fields.set(self._fields), _current.set(self._found)
+        self._fields_token = attempt_fields.set(self._fields)
+        self._token = _current.set(None if self._level is None else self)
 
     def __exit__(self, *_error: object) -> None:
         _threads.pop(self._key, None)
         _current.reset(self._token)
         attempt_fields.reset(self._fields_token)
+
+    def note(self, record: logging.LogRecord) -> None:
+        """Keep a record's line, if it counts."""
+        is_kept = self._level is not None and record.levelno >= self._level and record.name.partition(".")[0] != _OWN
+        if not is_kept or self._is_muted():
+            return
+        at = self._clock.now()
+        line = LogLine(
+            at=at, level=record.levelname, logger=record.name, text=_write_text(record), attempt=self._key[-1]
+        )
+        with self._lock:
+            self.found = self.found.add([line.cut()])
 
 
 def find_thread(task_id: str, execution_id: str, attempt: int) -> str | None:
@@ -179,10 +171,6 @@ class LogKeeper:
     """The least level that is kept, or None to keep nothing."""
     make_seal: Callable[[], LogSeal]
     """Returns the seal that encrypts them. Called when there is something to keep, or to read."""
-
-    def begin(self, run: Run, clock: Clock) -> AttemptLog | None:
-        """Return the log of an attempt that begins, or None if none is kept."""
-        return None if self.level is None else AttemptLog(run.attempt, clock, self.level)
 
     def accept(self, run: Run, reported: RunLog | None, now: datetime) -> RunLog | None:
         """Return a worker's reported log as lines of this attempt, within the bounds, or None if nothing is kept.
@@ -261,7 +249,7 @@ def _install() -> None:
 
 _NO_FIELDS: Mapping[str, object] = {}
 attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fields", default=_NO_FIELDS)
-"""Set by `attempt_log.AttemptLines`."""
+"""Set by `AttemptLog`."""
 
 
 def current_log_fields() -> Mapping[str, object]:

@@ -96,6 +96,8 @@ class AttemptReport:
     step_tokens: int = 0
     entries: Sequence[JournalEntry] = ()
     """The entries of a durable handler that are not yet in the stored journal."""
+    journal: Sequence[JournalEntry] | None = None
+    """Its whole journal, if that is known."""
     calls_made: int = 0
     """Every call up to this number in its journal has its task."""
     failure_cause: FailureCause | None = None

@@ -34,9 +34,11 @@ class Recorded(NamedTuple):
     """The entries that are not committed yet."""
     calls_made: int
     """The entry number up to which all calls are known to have tasks."""
+    journal: tuple[JournalEntry, ...] | None
+    """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
 
 
-NOTHING_RECORDED: Final = Recorded(Usage(), (), 0)
+NOTHING_RECORDED: Final = Recorded(Usage(), (), 0, None)
 
 
 class DurableRun:
@@ -152,11 +154,6 @@ class DurableRun:
     def recorded(self) -> Recorded:
         """The journal's part of the report of an attempt."""
         return NOTHING_RECORDED
-
-    @property
-    def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
-        """The complete journal, or None if it was not loaded, or if it is uncertain what was committed."""
-        return None
 
 
 class NotAValue:

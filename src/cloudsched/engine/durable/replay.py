@@ -144,18 +144,16 @@ class Replay(DurableRun):
     def recorded(self) -> Recorded:
         cursor = self._opened
         if cursor is None:
-            return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made)
+            return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made, ())
         entries = tuple((cursor.entries or {}).values())
         usage = Usage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
-        return Recorded(usage, tuple(cursor.pending.values()) if cursor.is_durable else (), cursor.calls.made)
+        pending = tuple(cursor.pending.values()) if cursor.is_durable else ()
+        return Recorded(usage, pending, cursor.calls.made, _find_whole(cursor))
 
-    @property
-    def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
-        cursor = self._opened
-        if cursor is None:
-            return ()
-        if not cursor.is_complete:
-            return None
-        if not cursor.is_durable or cursor.entries is None:
-            return None if cursor.run.steps else ()
-        return tuple(cursor.entries[number] for number in sorted(cursor.entries))
+
+def _find_whole(cursor: JournalCursor) -> tuple[JournalEntry, ...] | None:
+    if not cursor.is_complete:
+        return None
+    if not cursor.is_durable or cursor.entries is None:
+        return None if cursor.run.steps else ()
+    return tuple(cursor.entries[number] for number in sorted(cursor.entries))

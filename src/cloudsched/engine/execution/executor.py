@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -52,7 +52,6 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -279,22 +278,19 @@ class Executor:
         and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
         the attempt is recorded as a failure.
         """
-        journal = attempt.context.durable_run.entries_or_none
         try:
             try:
-                return (yield from self.commit_report(attempt, report, journal))
+                return (yield from self.commit_report(attempt, report))
             except InvalidInput as error:
-                return (yield from self.commit_report(attempt, _to_failure(report, error, attempt), journal))
+                return (yield from self.commit_report(attempt, _to_failure(report, error, attempt)))
         except BlobsUnavailable as error:
             until = self._engine.clock.now() + OUTAGE_PAUSE
             later = replace(report, outcome=Suspend(str(error), until), error=None)
-            return (yield from self.commit_report(attempt, later, journal))
+            return (yield from self.commit_report(attempt, later))
 
-    def commit_report(
-        self, attempt: Attempt, report: AttemptReport, journal: Sequence[JournalEntry] | None = None
-    ) -> Procedure[Committed | None]:
+    def commit_report(self, attempt: Attempt, report: AttemptReport) -> Procedure[Committed | None]:
         """Commit a report as it is. Raises what `commit` makes a failure or a suspension of."""
-        return attempt.finish(partial(self._decide_end, AttemptEnd(attempt.run, report, journal)))
+        return attempt.finish(partial(self._decide_end, AttemptEnd(attempt.run, report)))
 
     def _decide_end(self, end: AttemptEnd, task: Task, base: VersionedTask) -> Commit | None:
         """Return what to commit, or None if the lease is no longer held. It is called again after a conflict."""
@@ -315,7 +311,7 @@ class Executor:
         )
         if commit is None:
             return None
-        journals = {} if end.journal is None else {run.execution_id: end.journal}
+        journals = {} if report.journal is None else {run.execution_id: report.journal}
         effects = Effects(reads=0, journals=journals, has_calls_in_progress=bool(calls))
         commit = commit.having(base=base, effects=effects)
         for concerns, add in self._options.on_outcome:

@@ -446,6 +446,7 @@ class Context(Calls):
             step_queries=inside.queries,
             step_tokens=inside.tokens,
             entries=recorded.entries,
+            journal=recorded.journal,
             calls_made=recorded.calls_made,
             failure_cause=cause,
             defined_by=self._author,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
-    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.claim import Drop, Hop
     from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
@@ -29,8 +28,6 @@ class AttemptEnd:
     run: Run
     """The run as it was claimed."""
     report: AttemptReport
-    journal: Sequence[JournalEntry] | None = None
-    """Its whole journal, if that is known."""
     is_repeat: bool = False
     """True if it was decided before, and that commit met a conflict."""
     notes: dict[type, Any] = field(default_factory=dict)

@@ -179,7 +179,7 @@ def test_the_extra_for_development_is_enough_for_everything_local() -> None:
 
 def test_the_client_and_workers_through_the_api_need_no_google_package() -> None:
     """Where nothing of Google and no web server is installed, they are imported all the same."""
-    neither = ["worker/store_source", "cli/apply", "cli/deployment"]
+    neither = ["worker/store_source", "cli/apply", "cli/operators"]
     modules = [module for module in MODULES if extra_of(module) == "worker" and module not in {*NOT_IMPORTED, *neither}]
     kept = (
         "packages([each for each in declared('worker') if each.name in "

@@ -14,7 +14,7 @@ from tests.harness import new_project
 from cloudsched.adapters.firestore import rpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.channel import open_channel
-from cloudsched.cli.deployment import shards
+from cloudsched.cli.operators import shards
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import InvalidInput, Misconfigured
 

@@ -13,7 +13,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.recurrence.parse import is_notation
+from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.responses.api_responses import DraftAnswer, DraftQuestion, MissingField
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.drafts.phrases import content_words, count_shared, find_category

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from typing import Final
 
-from cloudsched.domain.recurrence.parse import is_notation
+from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language.result import UNREAD, Alternative, Reading

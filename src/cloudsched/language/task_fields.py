@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.recurrence.parse import is_notation
+from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import try_each
 
 from cloudsched import Schedule
-from cloudsched.domain.recurrence.parse import is_notation, recognize
+from cloudsched.domain.recurrence.notations import is_notation, recognize
 from cloudsched.errors import InvalidSchedule
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)

@@ -121,7 +121,7 @@ def _read_rules(value: object) -> object:
 
 
 def _rule_hint(text: str) -> str:
-    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 -- only for errors
+    from cloudsched.domain.recurrence.notations import is_notation  # noqa: PLC0415 -- only for errors
 
     like = "write it like FREQ=WEEKLY;BYDAY=MO,WE"
     return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}" if is_notation(text) else like
@@ -293,7 +293,7 @@ class Schedule(BaseModel):
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
         """
-        from cloudsched.domain.recurrence.parse import parse_fields  # noqa: PLC0415 -- stored schedules are no text
+        from cloudsched.domain.recurrence.notations import parse_fields  # noqa: PLC0415 -- stored schedules are no text
 
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         if now is None or schedule.is_anchored or schedule.is_now:

@@ -241,7 +241,7 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
     """Return a schedule for a notation. Plain words are refused: they depend on the app's clock and settings."""
-    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 - most callers give an object
+    from cloudsched.domain.recurrence.notations import is_notation  # noqa: PLC0415 - most callers give an object
 
     try:
         zone: Any = "UTC"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.journal_cursor import JournalCursor
-    from cloudsched.engine.durable.suspend import Suspended
+    from cloudsched.engine.durable.suspension import Suspended
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.procedure import Procedure
 

@@ -30,7 +30,7 @@ from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
 from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, require_not_timed_out
-from cloudsched.engine.durable.suspend import OUTAGE_PAUSE, Surroundings, Suspended
+from cloudsched.engine.durable.suspension import OUTAGE_PAUSE, Surroundings, Suspended
 from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.engine.durable.journal_cursor import JournalCursor
-    from cloudsched.engine.durable.suspend import Surroundings, Suspended
+    from cloudsched.engine.durable.suspension import Surroundings, Suspended
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.procedure import Procedure
 

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.json_limits import escape_surrogates, exception
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.step_attempt import StepCall, Usage
-from cloudsched.engine.durable.suspend import is_handler_failure
+from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:

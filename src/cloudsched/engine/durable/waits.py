@@ -13,7 +13,7 @@ from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepKin
 from cloudsched.domain.transitions.suspend import MIN_POLL_INTERVAL, next_poll
 from cloudsched.engine.durable.arguments import deadline
 from cloudsched.engine.durable.step_attempt import require_not_timed_out
-from cloudsched.engine.durable.suspend import Suspended
+from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.errors import EventTimedOut, Unavailable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.engine.durable.event_loop import current_blocking, handlers_loop
-from cloudsched.engine.durable.suspend import Suspended
+from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.engine.handlers.async_context import AsyncContext
 
 if TYPE_CHECKING:

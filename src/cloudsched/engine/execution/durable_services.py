@@ -16,7 +16,7 @@ from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome
-from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
+from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:

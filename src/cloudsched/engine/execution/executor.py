@@ -35,7 +35,7 @@ from cloudsched.domain.transitions.commit import Commit, Committed, Effects, Ver
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, WakeUp, executor_wakeups
-from cloudsched.engine.durable.suspend import OUTAGE_PAUSE
+from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler, truncate_text

@@ -20,7 +20,7 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle
-from cloudsched.engine.durable.suspend import Suspended, is_handler_failure
+from cloudsched.engine.durable.suspension import Suspended, is_handler_failure
 from cloudsched.engine.durable.user_calls import SyncCall, UserCall
 from cloudsched.engine.handlers.context import MAX_TEXT, Context
 from cloudsched.engine.handlers.signature import Dependencies

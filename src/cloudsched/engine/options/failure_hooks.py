@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
-from cloudsched.engine.durable.suspend import is_handler_failure
+from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
 from cloudsched.engine.state.options import Option
 

@@ -43,6 +43,7 @@ _CALLING_MODULES = frozenset(
         "cloudsched.engine.durable.event_loop",
         "cloudsched.engine.durable.user_calls",
         "cloudsched.engine.ports.procedure",
+        "cloudsched.engine.handlers.registry",
         "cloudsched.engine.handlers.signature",
     }
 )

@@ -6,11 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Self
-
-from pydantic import Field, StringConstraints
-
-from cloudsched.domain.documents.document import WireModel
+from typing import Any, Final, Self
 
 ASSISTANT_HANDLER: Final = "assistant"
 """The name of the handler. It has no prefix: people name it themselves."""
@@ -20,19 +16,6 @@ ERASE_HANDLER: Final = "cloudsched.erase-person"
 EXPORT_HANDLER: Final = "cloudsched.export-person"
 FOLLOW_HANDLER: Final = "cloudsched.follow"
 """The name of the handler of the tasks that plan again what depends on a changed calendar, or on a person's zone."""
-MAX_TOOLS: Final = 20
-
-
-class AssistantPayload(WireModel):
-    """The tools of the assistant. Its instructions are the task's `purpose`."""
-
-    tools: Annotated[
-        tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...],
-        Field(max_length=MAX_TOOLS),
-    ] = ()
-    """The handlers that it may call, of those that the app opens to it."""
-
-
 REFRESH_HANDLER: Final = "cloudsched.calendar.refresh"
 """The name of the handler of the tasks that fetch calendars from their URLs."""
 

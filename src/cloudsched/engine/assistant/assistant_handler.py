@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import TypeAdapter
+from pydantic import Field, StringConstraints, TypeAdapter
 
 from cloudsched.domain.documents.authority import Requesters
+from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
-from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER, AssistantPayload
+from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail, Snooze
@@ -53,6 +54,15 @@ _ANSWER_TOKENS: Final = 400
 """A call of a tool, or a result of some paragraphs."""
 _RESULT_TOKENS: Final = 500
 """The tokens of a tool's answer."""
+
+
+class AssistantPayload(WireModel):
+    """The tools of the assistant. Its instructions are the task's `purpose`."""
+
+    tools: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...], Field(max_length=20)
+    ] = ()
+    """The handlers that it may call, of those that the app opens to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloudsched.app import App
+    from cloudsched.app import App, AsyncApp
     from cloudsched.config.settings import Settings
     from cloudsched.domain.app_like import AppLike, AsyncAppLike, TaskLike
     from cloudsched.domain.documents.authority import EventSender
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, NotAwaited, StepFailed
     from cloudsched.local.embedded_app import Embedded, embedded
     from cloudsched.local.embedded_page import Visitor
-    from cloudsched.web.async_app import AsyncApp
     from cloudsched.web.functions import asgi, wsgi
 
 __all__ = [
@@ -76,7 +75,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "app": ("App",),
+    "app": ("App", "AsyncApp"),
     "domain.app_like": ("AppLike", "AsyncAppLike", "TaskLike"),
     "config.settings": ("Settings",),
     "domain.transitions.task_draft": ("TaskDraft",),
@@ -94,7 +93,6 @@ _HOMES = {
     "engine.ports.search": ("TaskQuery",),
     "local.embedded_app": ("Embedded", "embedded"),
     "local.embedded_page": ("Visitor",),
-    "web.async_app": ("AsyncApp",),
     "web.functions": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "NotAwaited", "StepFailed"),
 }

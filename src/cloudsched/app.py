@@ -20,13 +20,13 @@ Creating an app, usually at import, opens nothing. The first call that needs the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Never, ParamSpec, Self, TypeVar, Unpack, cast
+from functools import partial, update_wrapper, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -726,6 +726,73 @@ class App:
     def sweep(self) -> Sweep:
         """Repair lost work. See `Sweeper.sweep`. Call it once a minute."""
         return self.container.shard_sweeps.sweep()
+
+
+class awaited(Generic[P, R]):  # noqa: N801 - used like a decorator
+    """A method of `App` that is awaited: it runs in a thread, and the loop goes on."""
+
+    def __init__(self, method: Callable[Concatenate[App, P], R]) -> None:
+        self._method = method
+        update_wrapper(cast("Any", self), method)
+
+    def __get__(self, app: AsyncApp | None, kind: type | None = None) -> Callable[P, Coroutine[Any, Any, R]]:
+        """Return the method of an app, or this object if there is none."""
+        if app is None:
+            return cast("Callable[P, Coroutine[Any, Any, R]]", self)
+        import asyncio  # noqa: PLC0415 - only code on an event loop needs it
+
+        method = getattr(app.app, self._method.__name__)
+
+        @wraps(self._method)
+        async def call(*arguments: P.args, **named: P.kwargs) -> R:
+            return cast("R", await asyncio.to_thread(method, *arguments, **named))
+
+        return call
+
+
+class AsyncApp:
+    """`App`'s methods, to be awaited: each runs in a thread of the event loop's, with the caller's context variables.
+
+    An await that is cancelled does not take back what the method does: with an `id` of your own, call it again.
+
+    Args:
+        app: The app.
+    """
+
+    def __init__(self, app: App) -> None:
+        self.app: Final = app
+
+    def acting_with(self, authority: Authority) -> Self:
+        """Return the app with the rights of a caller that is not its own code. See `App.acting_with`."""
+        return type(self)(self.app.acting_with(authority))
+
+    create = awaited(App.create)
+    run_now = awaited(App.run_now)
+    put = awaited(App.put)
+    put_content = awaited(App.put_content)
+    get = awaited(App.get)
+    tasks = awaited(App.tasks)
+    update = awaited(App.update)
+    patch = awaited(App.patch)
+    pause = awaited(App.pause)
+    resume = awaited(App.resume)
+    cancel = awaited(App.cancel)
+    delete = awaited(App.delete)
+    trigger = awaited(App.trigger)
+    snooze = awaited(App.snooze)
+    retry = awaited(App.retry)
+    backfill = awaited(App.backfill)
+    upcoming = awaited(App.upcoming)
+    executions = awaited(App.executions)
+    find_executions = awaited(App.find_executions)
+    execution = awaited(App.execution)
+    deliveries = awaited(App.deliveries)
+    put_person = awaited(App.put_person)
+    send_event = awaited(App.send_event)
+    tree = awaited(App.tree)
+    inbox = awaited(App.inbox)
+    draft = awaited(App.draft)
+    confirm = awaited(App.confirm)
 
 
 def _refuse_option(handler: str, option: str) -> Misconfigured:

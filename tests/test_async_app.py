@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cloudsched import App, AsyncApp
-from cloudsched.web.async_app import awaited
+from cloudsched.app import awaited
 
 METHODS = sorted(name for name, each in vars(AsyncApp).items() if isinstance(each, awaited))
 NOT_AWAITED = {

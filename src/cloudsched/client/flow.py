@@ -94,7 +94,6 @@ class FlowRunner(Protocol):
 
     def run_flow(self, flow: Flow[T]) -> T:
         """Return what a flow returns."""
-        ...
 
 
 class AsyncFlowRunner(Protocol):
@@ -102,7 +101,6 @@ class AsyncFlowRunner(Protocol):
 
     async def run_flow_async(self, flow: Flow[T]) -> T:
         """Return what a flow returns."""
-        ...
 
 
 class operation(Generic[P, T]):  # noqa: N801 - used as a decorator

@@ -20,27 +20,22 @@ class TaskLike(Protocol):
     @property
     def id(self) -> str:
         """Return its id."""
-        ...
 
     @property
     def owner(self) -> str:
         """Return its owner."""
-        ...
 
     @property
     def title(self) -> str:
         """Return its title."""
-        ...
 
     @property
     def handler(self) -> str:
         """Return the name of its handler."""
-        ...
 
     @property
     def status(self) -> TaskStatus:
         """Return its status."""
-        ...
 
 
 class AppLike(Protocol):
@@ -48,43 +43,33 @@ class AppLike(Protocol):
 
     def create(self, /, **fields: Any) -> TaskLike:
         """Create a task, or edit the one of the same id and owner. See `App.create`."""
-        ...
 
     def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> TaskLike:
         """Create a task that runs once, now. See `App.run_now`."""
-        ...
 
     def get(self, task_id: str, /) -> TaskLike:
         """Return a task. Raises NotFound."""
-        ...
 
     def update(self, /, task_id: str, **changes: Any) -> TaskLike:
         """Change some of a task's fields. See `App.update`."""
-        ...
 
     def pause(self, task_id: str, /) -> TaskLike:
         """Pause a task until it is resumed."""
-        ...
 
     def resume(self, task_id: str, /) -> TaskLike:
         """Resume a paused task from now."""
-        ...
 
     def cancel(self, task_id: str, /) -> TaskLike:
         """Cancel a task. It and its executions stay."""
-        ...
 
     def delete(self, task_id: str, /) -> None:
         """Remove a task and its executions."""
-        ...
 
     def trigger(self, task_id: str, payload: Any = None, /) -> TaskLike:  # noqa: ANN401 - as the handler takes it
         """Run a task once, now, without changing its plan."""
-        ...
 
     def snooze(self, task_id: str, duration: timedelta | str = ..., /) -> TaskLike:
         """Repeat a task's last run later."""
-        ...
 
 
 class AsyncAppLike(Protocol):
@@ -92,40 +77,30 @@ class AsyncAppLike(Protocol):
 
     def create(self, /, **fields: Any) -> Awaitable[TaskLike]:
         """Create a task. See `AppLike`, here and below."""
-        ...
 
     def run_now(self, handler: str, /, *payload: Any, **fields: Any) -> Awaitable[TaskLike]:
         """Create a task that runs once, now."""
-        ...
 
     def get(self, task_id: str, /) -> Awaitable[TaskLike]:
         """Return a task. Raises NotFound."""
-        ...
 
     def update(self, /, task_id: str, **changes: Any) -> Awaitable[TaskLike]:
         """Change some of a task's fields."""
-        ...
 
     def pause(self, task_id: str, /) -> Awaitable[TaskLike]:
         """Pause a task until it is resumed."""
-        ...
 
     def resume(self, task_id: str, /) -> Awaitable[TaskLike]:
         """Resume a paused task from now."""
-        ...
 
     def cancel(self, task_id: str, /) -> Awaitable[TaskLike]:
         """Cancel a task. It and its executions stay."""
-        ...
 
     def delete(self, task_id: str, /) -> Awaitable[None]:
         """Remove a task and its executions."""
-        ...
 
     def trigger(self, task_id: str, payload: Any = None, /) -> Awaitable[TaskLike]:  # noqa: ANN401 - as the handler takes it
         """Run a task once, now, without changing its plan."""
-        ...
 
     def snooze(self, task_id: str, duration: timedelta | str = ..., /) -> Awaitable[TaskLike]:
         """Repeat a task's last run later."""
-        ...

@@ -21,7 +21,6 @@ from cloudsched.errors import QueueUnavailable
 
 NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
 """In the past by the real clock, so due at once."""
-"""How many seconds a test waits for an expected event."""
 
 
 def envelope(name: str, at: datetime = NOW) -> QueueMessage:
@@ -359,6 +358,29 @@ def test_a_commit_does_not_wait_for_all_that_is_due() -> None:
         wait_until(lambda: dispatcher.pending == 0, "all are accepted")
     assert len(passed) == 1001
     assert passed_before[0] < 10
+
+
+def test_slow_handlers_are_called_before_all_are_committed() -> None:
+    """So they do not all end at once, and the leading thread has something to do while they wait."""
+    called: list[bytes] = []
+    called_before: list[int] = []
+
+    def commit(numbers: Sequence[Any]) -> list[Any]:
+        called_before.append(len(called))
+        return list(numbers)
+
+    def deliver(body: bytes, _token: str) -> Procedure[None]:
+        yield StoreCommit(None, int(body))  # type: ignore[arg-type]  # a store of numbers
+        called.append(body)
+        yield LongCall(lambda: None, "slow")
+
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=32, commit=commit)
+    dispatcher._slow["slow"] = float("inf"), 1.0  # noqa: SLF001 - as if one had taken long
+    for number in range(32):
+        dispatcher.create(envelope(str(number)))
+    with dispatcher:
+        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+    assert called_before == [0, 8, 16, 24]
 
 
 def test_closing_needs_a_thread_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:

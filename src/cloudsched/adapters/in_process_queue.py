@@ -50,6 +50,9 @@ QUICK_SECONDS = 0.002
 FIRST_PAUSE, MAX_PAUSE = 0.05, 5.0
 """For how many seconds other threads make the calls of a handler that took long, at first and at most. After that the
 leading thread tries one again."""
+MIN_GROUP_SIZE = 8
+"""The number of commits, or a quarter of the threads if that is more, for which the leader commits while a handler is
+slow. If all were committed at once, all calls would begin and end at once, and it would stand idle in between."""
 WATCHED_PAUSES = 5
 """The number of times that the thread which watches the leader looks in vain for a call before it sleeps."""
 
@@ -106,6 +109,7 @@ class InProcessDispatcher:
         self._deliver = deliver
         self._commit = commit
         self._limit = workers
+        self._group_size = max(MIN_GROUP_SIZE, workers // 4)
         self._lock = threading.Lock()
         self._has_work = threading.Condition(self._lock)
         """Wakes the leader."""
@@ -309,9 +313,9 @@ class InProcessDispatcher:
     def _lead(self, me: threading.Thread) -> None:
         try:
             while self._leader is me:
-                if self._away:
-                    time.sleep(0)  # those threads wait for Python's lock, which a busy one gives up only now and then
-                if self._steps:
+                if self._slow and len(self._commits) >= self._group_size:
+                    self._commit_together()
+                elif self._steps:
                     self._take_step(me, *self._steps.popleft())
                 elif self._fetch():
                     continue
@@ -455,9 +459,9 @@ class InProcessDispatcher:
                 raise RuntimeError(f"{len(waiting)} commits have {len(answers)} answers")  # noqa: TRY301 - as any error
         except BaseException as error:  # noqa: BLE001 - raised in each of them
             answers = [error] * len(waiting)
-        for (delivery, _), answer in zip(waiting, answers, strict=True):
+        for (delivery, _), answer in zip(reversed(waiting), reversed(answers), strict=True):
             send = delivery.steps.throw if isinstance(answer, BaseException) else delivery.steps.send
-            self._steps.append((delivery, partial(send, answer)))
+            self._steps.appendleft((delivery, partial(send, answer)))
 
 
 class FallbackDispatcher:

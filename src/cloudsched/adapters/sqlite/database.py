@@ -14,8 +14,8 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -223,7 +223,7 @@ class Database:
         self.has_failed_to_write = False
         """True if a write has failed since this was reset: the disk is full, or another process keeps the file locked.
         Reset it after a write that changes something. One that changes nothing succeeds on a full disk, too."""
-        with self._translate_errors():
+        try:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
             self._commits = GroupCommit(self._writer, self._write_lock)
@@ -232,6 +232,8 @@ class Database:
             except BaseException:
                 self._writer.close()
                 raise
+        except sqlite3.Error as error:
+            raise self._translate(error) from error
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside a transaction, and return its result once that is on disk.
@@ -344,13 +346,6 @@ class Database:
                 time.sleep(0.01)
             else:
                 return
-
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise self._translate(error) from error
 
     def _translate(self, error: sqlite3.Error) -> Exception:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -152,6 +154,21 @@ def test_a_returned_outcome_overrides_the_retry_policy(answer: object, status: s
     assert (execution.status, len(execution.attempts)) == (status, attempts)
     said = execution.error.message if execution.error else execution.message
     assert said == answer.reason  # type: ignore[attr-defined]
+
+
+def test_what_a_run_held_is_free_without_a_search_for_garbage() -> None:
+    """With thousands of runs a second, such searches would take a good part of the processor's time."""
+    held: list[weakref.ref[object]] = []
+
+    def handle(ctx: Context) -> None:
+        held.extend(map(weakref.ref, (ctx, ctx.durable_run)))
+
+    gc.disable()
+    try:
+        run_handler(handle)
+        assert [each() for each in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_a_retry_starts_after_the_delay_that_the_handler_returned() -> None:

@@ -149,7 +149,8 @@ class Executor:
         report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
         committed = yield from self.commit(attempt, report)
         self.dispatch(attempt, committed)
-        del attempt.context  # which refers to the attempt: they would stay until garbage is collected
+        attempt.log = None
+        del attempt.context  # like the log it refers to the attempt: all three would stay until garbage is collected
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)

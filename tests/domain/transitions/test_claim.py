@@ -16,7 +16,8 @@ from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import Drop, Hop, has_missed_grant, on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
-from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
+from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
+from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_for, executor_wakeups, lease_expiries

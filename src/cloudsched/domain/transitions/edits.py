@@ -134,7 +134,7 @@ def apply_edit(
 
     The plan changes only if the schedule, `until` or `max_runs` does. Due occurrences of the old plan that have not
     started and are not in the new one are recorded, as SKIPPED unless a policy had ruled them out. A task that has
-    ended starts again if it gets a new schedule. A draft without changes changes nothing, not even the revision.
+    ended starts again if any of the three changes. A draft without changes changes nothing, not even the revision.
     """
     spec = _spec_fields(draft)
     asked_at = _find_request_time(draft, now)

@@ -40,6 +40,7 @@ from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import decide_overlap, due_ranges, pass_over, stop_plan
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
+from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import (
     complete_if_idle,
     drop_unstarted,
@@ -198,16 +199,16 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **record_fields)
         case Snooze(until, reason):
             due_at = add_duration(now, until) if isinstance(until, timedelta) else until
-            waiting = _drop_lease(run, report.ended_by, due_at=max(due_at, now + MIN_SNOOZE))
+            waiting = drop_lease(run, report.ended_by, due_at=max(due_at, now + MIN_SNOOZE))
             return _wait_for_retry(task, waiting, now, message=reason, **record_fields)
         case Suspend() as suspend:
             if task.status in FINAL_STATUSES:
-                return _wait_for_retry(task, _drop_lease(run), now, **record_fields)
+                return _wait_for_retry(task, drop_lease(run), now, **record_fields)
             return Commit(
                 with_changes(
                     task,
                     now,
-                    runs=task.runs_with(on_suspend(task, _drop_lease(run), suspend, calls_in_progress, now)),
+                    runs=task.runs_with(on_suspend(task, drop_lease(run), suspend, calls_in_progress, now)),
                 )
             )
         case Fail(reason):
@@ -244,7 +245,7 @@ def on_release(
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of release
         return None
-    waiting = _drop_lease(run, released_by, progress=tuple(progress))
+    waiting = drop_lease(run, released_by, progress=tuple(progress))
     has_progress = waiting.attempts or waiting.steps or waiting.progress
     is_first = run.started_at == run.lease.started_at
     if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not has_progress:
@@ -287,30 +288,6 @@ def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, 
         losses += 1
     wait = timedelta(0) if losses == 1 else task.retry.delay(losses, random)
     return _retry_or_finish(task, lost, wait, now, ExecutionStatus.TIMED_OUT)
-
-
-def on_heartbeat(
-    task: Task, execution_id: str, token_hash: str, progress: Sequence[ProgressNote], now: datetime
-) -> Commit | None:
-    """Renew a lease from now and store the progress so far. Return None if the caller does not hold the lease.
-
-    A lapsed lease is not renewed, even if nobody has taken over the run yet: another run may hold the lock. A lease is
-    never shortened, even if the task's `expected_duration` was.
-    """
-    run = task.find_run(execution_id)
-    # guard: lease of heartbeat
-    if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
-        return None
-    lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
-    renewed = run.model_copy(update={"lease": lease, "progress": tuple(progress)})
-    return Commit(with_changes(task, now, runs=task.runs_with(renewed)))
-
-
-def _drop_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
-    """Return the run without its lease. Of a worker's lease, keep the claim, and the caller who released it."""
-    claim = run.lease.token_hash if run.lease and run.lease.worker else None
-    # guard: released lease
-    return run.model_copy(update={"lease": None, "released_claim": claim, "released_by": released_by, **changes})
 
 
 def _with_finished_attempt(

@@ -52,7 +52,8 @@ ALLOWED = complete_table(
         _S.EXPIRED: frozenset({_S.ACTIVE}),
     },
 )
-"""The statuses that may follow each. Only a new schedule or a retry leads from a final one back to ACTIVE."""
+"""The statuses that may follow each. From a final one, another plan (schedule, `until`, `max_runs`) or a retry leads back
+to ACTIVE, and nothing else."""
 
 MAX_ANSWERS = 20
 """The most answers that a task remembers, to recognise a second click."""

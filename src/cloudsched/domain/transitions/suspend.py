@@ -19,6 +19,7 @@ from cloudsched.domain.documents.json_limits import require_storable, stored_siz
 from cloudsched.domain.documents.task import Event, EventName, Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
+from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
@@ -84,18 +85,12 @@ def on_journal_append(
     task: Task, execution_id: str, token_hash: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
 ) -> Commit | None:
     """Record journal entries and renew the lease. Return None if the caller does not hold it, or it has lapsed."""
-    run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
+    run = renew_lease(task, execution_id, token_hash, now)
+    if run is None:
         return None
-    lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
     size = max((entry.number for entry in entries), default=0)
-    changed = run.model_copy(
-        update={
-            "lease": lease,
-            "steps": max(run.steps, size),
-            "calls_made": max(run.calls_made, calls_made),
-        }
-    )
+    sizes = {"steps": max(run.steps, size), "calls_made": max(run.calls_made, calls_made)}
+    changed = run.model_copy(update=sizes)
     updated = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
 

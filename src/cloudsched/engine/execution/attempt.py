@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import on_heartbeat, on_release
+from cloudsched.domain.transitions.finish import on_release
+from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES

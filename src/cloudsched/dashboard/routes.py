@@ -15,7 +15,6 @@ from cloudsched.dashboard import (
     execution_view,
     home_view,
     lists_view,
-    queues_view,
     task_form,
     task_view,
     usage_view,
@@ -84,8 +83,8 @@ _TASK, _EXECUTION = "/tasks/<task_id>", "/tasks/<task_id>/executions/<execution_
 VIEWS: Final = {
     "home": View("/", home_view.fetch, home_view.build, "home.html", "Home"),
     "calendar": View("/calendar", calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar"),
-    "queues": View("/queues", queues_view.fetch, queues_view.build, "queues.html", "Queues"),
-    "locks": View("/locks", queues_view.fetch_locks, queues_view.build_locks, "locks.html", "Locks"),
+    "queues": View("/queues", lists_view.fetch_queues, lists_view.build_queues, "queues.html", "Queues"),
+    "locks": View("/locks", lists_view.fetch_locks, lists_view.build_locks, "locks.html", "Locks"),
     "deliveries": View(
         "/deliveries",
         deliveries_view.fetch,

@@ -227,8 +227,7 @@ class Container:
 
     @lazy_property
     def _script_handler(self) -> ScriptHandler:
-        from cloudsched.engine.handlers.called_scripts import CalledScripts  # noqa: PLC0415 - imported only when used
-        from cloudsched.engine.handlers.run_script import ScriptHandler  # noqa: PLC0415 - the same
+        from cloudsched.engine.handlers.run_script import CalledScripts, ScriptHandler  # noqa: PLC0415 - only when used
 
         called = CalledScripts(lambda: self.store.records, self.clock)
         return ScriptHandler(self.registry, lambda: self.interpreter, self.settings.sandbox.calls, called)

@@ -14,7 +14,7 @@ from cloudsched import App, Execution, Schedule, Task
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.handlers import called_scripts
+from cloudsched.engine.handlers import run_script
 from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
@@ -123,7 +123,7 @@ def _descendants(scripts: ScriptStore, task_id: str) -> list[Any]:
 
 def test_the_calls_below_one_run_are_bounded_together(scripts: ScriptStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripts that each call several make a tree: it stops growing at the limit, and a later run has its own."""
-    monkeypatch.setattr(called_scripts, "MAX_TREE_CALLS", 20)
+    monkeypatch.setattr(run_script, "MAX_TREE_CALLS", 20)
     scripts.put("bomb", "await Promise.all([1, 2, 3].map(() => scripts.bomb({})))")
     task = scripts.create("bomb", schedule=Schedule.every(timedelta(days=30), start=START + timedelta(minutes=1)))
     scripts.sim.advance(timedelta(days=1))

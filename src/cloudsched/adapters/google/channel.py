@@ -6,10 +6,16 @@ minute and more, and take half a second to import. See `protobuf` for what is se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+import google.auth
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from google.auth.exceptions import DefaultCredentialsError
+from google.auth.transport.grpc import AuthMetadataPlugin
+from google.auth.transport.requests import Request
+
+from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.backoff import Backoff
@@ -51,7 +57,6 @@ def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
     """Return a channel. Nothing is sent yet. Raises Misconfigured if there are no credentials."""
     if emulator is not None:
         return grpc.insecure_channel(emulator, options=OPTIONS)
-    from cloudsched.adapters.google.credentials import make_channel_credentials  # noqa: PLC0415 - see there
 
     credentials = make_channel_credentials(service.host, service.scopes)
     return grpc.secure_channel(service.host, credentials, options=OPTIONS)
@@ -60,3 +65,14 @@ def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
 def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], backoff: Backoff) -> T:
     """Make a call, and retry it after certain codes, with exponential backoff and jitter, until the deadline."""
     return backoff.retry(call, lambda error: isinstance(error, grpc.RpcError) and error.code() in retryable)
+
+
+def make_channel_credentials(host: str, scopes: Sequence[str]) -> grpc.ChannelCredentials:
+    """Return what authenticates the calls on a channel. Nothing is sent yet."""
+    try:
+        credentials, _ = google.auth.default(default_scopes=scopes)
+    except DefaultCredentialsError as error:
+        hint = "run `gcloud auth application-default login`, or name an emulator"
+        raise Misconfigured(f"Google Cloud needs credentials, and there are none: {hint}.") from error
+    plugin = AuthMetadataPlugin(credentials, Request(), default_host=host)  # type: ignore[no-untyped-call]
+    return grpc.compute_engine_channel_credentials(grpc.metadata_call_credentials(plugin))

@@ -26,7 +26,7 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cloudsched.adapters.safe_http.addresses import is_public
+from cloudsched.adapters.safe_http.session import is_public
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -52,8 +52,7 @@ ALLOWED = complete_table(
         _S.EXPIRED: frozenset({_S.ACTIVE}),
     },
 )
-"""The statuses that may follow each. From a final one, another plan (schedule, `until`, `max_runs`) or a retry leads back
-to ACTIVE, and nothing else."""
+"""The statuses that may follow each. Only another plan (schedule, `until`, `max_runs`) or a retry ends a final one."""
 
 MAX_ANSWERS = 20
 """The most answers that a task remembers, to recognise a second click."""

@@ -12,26 +12,35 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
 from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER, require_exact
-from cloudsched.domain.documents.stored_script import is_script_name
+from cloudsched.domain.documents.stored_script import (
+    MAX_TREE_CALLS,
+    ScriptTree,
+    StoredScript,
+    is_script_name,
+    script_key,
+)
 from cloudsched.domain.documents.task import MAX_NAME, Task
 from cloudsched.engine.durable.calls import end_round, list_called_handlers, start_call, start_round, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
 from cloudsched.engine.durable.waits import sleep_until
-from cloudsched.engine.handlers.called_scripts import CALL_PREFIX, CalledScripts, find_tree
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput, ScriptRequest, ScriptResponse
+from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import RecordStore
 
 _MAX_COMPILED = 1024
 """The number of compiled scripts that are remembered."""
@@ -240,3 +249,49 @@ def _refusal_text(refusal: InvalidInput) -> str:
 
 def _failure(name: str, message: str, status: str) -> dict[str, str]:
     return {"name": name, "message": message, "status": status}
+
+
+CALL_PREFIX: Final = "scripts."
+"""The prefix of the names of calls of scripts in the journal, as in the script itself."""
+_COUNTED_FOR: Final = timedelta(days=400)
+
+
+class CalledScripts:
+    """Reads stored scripts for executions, and counts their calls of each other."""
+
+    def __init__(self, records: Callable[[], RecordStore], clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+
+    def find(self, owner: str, name: str) -> StoredScript | None:
+        """Return an owner's script as it is stored now. One document is read."""
+        stored = self._records().load(StoredScript, script_key(owner, name))
+        return None if stored is None or stored.record.owner != owner else stored.record
+
+    def load(self, owner: str, name: str) -> dict[str, Any]:
+        """Return what an execution records of a script, to run that to its end. Raises ScriptFailed."""
+        script = self.find(owner, name)
+        if script is None:
+            raise ScriptFailed(f"There is no stored script {name!r}.")
+        tools = None if script.tools is None else list(script.tools)
+        return {"version": script.version, "source": script.source, "tools": tools, "definedBy": script.defined_by}
+
+    def count_call(self, tree: str, owner: str) -> None:
+        """Count one more call of a script below the top execution: a read and a write. Raises LimitExceeded."""
+
+        def count(known: ScriptTree | None) -> ScriptTree:
+            now = self._clock.now()
+            calls = 1 if known is None else known.calls + 1
+            if calls > MAX_TREE_CALLS:
+                raise LimitExceeded(f"Scripts call each other more than {MAX_TREE_CALLS} times, the most for one run.")
+            return ScriptTree(
+                id=tree, owner=owner, created_at=now, updated_at=now, expire_at=now + _COUNTED_FOR, calls=calls
+            )
+
+        change_record(self._records(), ScriptTree, tree, count)
+
+
+def find_tree(task: Task, execution_id: str) -> str:
+    """Return the execution for which a task's calls of scripts are counted."""
+    above = None if task.parent is None else task.parent.script_tree
+    return above or f"{task.id}.{execution_id}"

@@ -313,7 +313,7 @@ class InProcessDispatcher:
     def _lead(self, me: threading.Thread) -> None:
         try:
             while self._leader is me:
-                if self._slow and len(self._commits) >= self._group_size:
+                if len(self._commits) >= self._group_size and self._has_slow_calls():
                     self._commit_together()
                 elif self._steps:
                     self._take_step(me, *self._steps.popleft())
@@ -424,6 +424,9 @@ class InProcessDispatcher:
             _, pause = self._slow.get(name, (0.0, FIRST_PAUSE / 2))
             pause = min(2 * pause, MAX_PAUSE)
             self._slow[name] = time.monotonic() + pause, pause
+
+    def _has_slow_calls(self) -> bool:
+        return any(until > time.monotonic() for until, _ in self._slow.values())
 
     def _is_for_leader(self, call: object) -> bool:
         """Return whether the leader makes a call itself: it is expected to be quick, and if not, another can lead."""

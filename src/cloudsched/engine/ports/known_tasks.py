@@ -103,11 +103,6 @@ class KnownTasks:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    @property
-    def size(self) -> int:
-        """The bytes of the kept tasks, as they are stored."""
-        return self._bytes
-
     def find(self, task_id: str, stamp: object) -> Task | None:
         """Return the task if it is known in this form. If it is not, the store parses it."""
         with self._lock:

@@ -11,8 +11,8 @@ from datetime import datetime, time, timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.domain.documents.document import to_words
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.responses.api_responses import Decision, DraftResult, DraftStep, MissingField, Occurrence

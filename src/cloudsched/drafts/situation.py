@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.category import Category
-from cloudsched.domain.documents.document import to_words
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence.notations import is_notation

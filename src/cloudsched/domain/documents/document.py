@@ -33,6 +33,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUndefined, core_schema
 
+from cloudsched.domain.brief_repr import list_given
 from cloudsched.domain.first_error import find_first_error
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
@@ -357,20 +358,3 @@ def _may_hold_instant(annotation: object) -> bool:
     if isinstance(annotation, type):
         return issubclass(annotation, WireModel) and bool(_fields_with_instants(annotation))
     return any(map(_may_hold_instant, get_args(annotation)))
-
-
-def list_given(model: BaseModel) -> list[tuple[str | None, Any]]:
-    """Return the fields of a model that differ from their defaults, with their values."""
-    defaults = (
-        (name, field.get_default(call_default_factory=True)) for name, field in type(model).model_fields.items()
-    )
-    return [(name, getattr(model, name)) for name, default in defaults if getattr(model, name) != default]
-
-
-def to_words(span: timedelta) -> str:
-    """Return a length of time in the largest unit of which it is a whole number."""
-    seconds = round(span.total_seconds())
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= length and seconds % length == 0:
-            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
-    return f"{seconds} second{'s' if seconds != 1 else ''}"

@@ -27,7 +27,7 @@ from cloudsched.domain.recurrence.time_zones import SECONDS_A_DAY, ChangeDay, Fo
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 
 if TYPE_CHECKING:
-    from cloudsched.domain.schedules.schedule_fields import ScheduleFields
+    from cloudsched.domain.schedules.describe import ScheduleFields
 
 _WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 _LAST_WEEK = 5

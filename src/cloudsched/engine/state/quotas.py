@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.document import to_words
+from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.policy import quota_lock_key
 from cloudsched.domain.transitions.commit import VersionedLock
 from cloudsched.domain.transitions.locks import Holder

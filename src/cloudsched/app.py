@@ -29,6 +29,7 @@ from functools import partial, update_wrapper, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.domain.transitions.planning import upcoming_occurrences
@@ -539,6 +540,8 @@ class App:
             InvalidInput: The duration is not understood, or too long.
             NotAllowed: The task has not run, is paused or cancelled, or has too many open runs.
         """
+        from cloudsched.domain.transitions.manual_verbs import snooze  # noqa: PLC0415 - dispatches need none
+
         now = self.container.clock.now()
         if isinstance(duration, str):
             from cloudsched.language.schedule_text import read_until  # noqa: PLC0415 - only text pays for the parsers
@@ -549,7 +552,7 @@ class App:
             until = read_until(duration, now=now, timezone=task.timezone, default_time=at)
         else:
             until = add_duration(now, duration)
-        return self._scheduler.manual_runs.snooze(task_id, until, self._authority, mark)
+        return self._scheduler.act(Verb.SNOOZE, task_id, partial(snooze, until=until), self._authority, mark)
 
     def retry(
         self,
@@ -565,7 +568,10 @@ class App:
 
     def backfill(self, task_id: str, start: datetime, end: datetime, *, mark: RequestMark | None = None) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
-        return self._scheduler.manual_runs.backfill(task_id, start, end, self._authority, mark)
+        from cloudsched.domain.transitions.manual_verbs import backfill  # noqa: PLC0415 - dispatches need none
+
+        decide = partial(backfill, start=start, end=end)
+        return self._scheduler.act(Verb.BACKFILL, task_id, decide, self._authority, mark)
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
@@ -604,7 +610,7 @@ class App:
     def send_event(
         self,
         task_id: str,
-        name: str,
+        event: str,
         payload: Any = None,  # noqa: ANN401 - any JSON
         *,
         execution_id: str | None = None,
@@ -619,7 +625,7 @@ class App:
 
         Args:
             task_id: The task.
-            name: The event's name.
+            event: The event's name.
             payload: Any JSON, or the type that the handler has declared for this event.
             execution_id: The execution that it is for. Needed only if several wait for it.
             early: Keep it if none waits for it yet: for the open execution, or for the next one if none is open.
@@ -632,7 +638,7 @@ class App:
             NotAllowed: Too many events are waiting for it.
         """
         by = self._authority if sender is None else replace(self._authority, sender=sender)
-        return self._scheduler.send_event(task_id, name, payload, execution_id, early=early, by=by, mark=mark)
+        return self._scheduler.send_event(task_id, event, payload, execution_id, early=early, by=by, mark=mark)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
@@ -754,9 +760,6 @@ class AsyncApp:
     """`App`'s methods, to be awaited: each runs in a thread of the event loop's, with the caller's context variables.
 
     An await that is cancelled does not take back what the method does: with an `id` of your own, call it again.
-
-    Args:
-        app: The app.
     """
 
     def __init__(self, app: App) -> None:

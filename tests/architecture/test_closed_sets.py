@@ -14,7 +14,7 @@ from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS, Deliver
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.web.auth.roles import Role
 
 ENUMS: dict[str, type[StrEnum]] = {

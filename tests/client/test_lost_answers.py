@@ -20,7 +20,8 @@ from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client
 from cloudsched.dashboard.application import act
 from cloudsched.dashboard.visit import Api
-from cloudsched.domain.documents.task import Action, TaskStatus
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import NotFound
 from cloudsched.testing import Simulation

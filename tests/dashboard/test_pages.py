@@ -132,22 +132,6 @@ def test_filters_stand_in_the_address_and_in_the_search(ui: str) -> None:
     assert get(f"{ui}/tasks", q='"unbalanced').status_code == 200
 
 
-def test_verbs_work_and_lead_back(stack: Stack, ui: str) -> None:
-    """Pause and resume change the task in the API; a stale ETag changes nothing and is said."""
-    task = f"{stack.url}/v1/tasks/weekday-report"
-    stale = get(task).headers["ETag"]
-    paused = post(f"{ui}/tasks/weekday-report/verbs/pause", {"etag": stale})
-    assert paused.status_code == 200
-    assert paused.url.endswith("/ui/tasks/weekday-report?done=pause")
-    assert get(task).json()["status"] == "PAUSED"
-    refused = post(f"{ui}/tasks/weekday-report/verbs/resume", {"etag": stale})
-    assert refused.status_code == 412
-    assert "Somebody has changed this task" in refused.text
-    assert get(task).json()["status"] == "PAUSED"
-    assert post(f"{ui}/tasks/weekday-report/verbs/resume", {}).status_code == 200
-    assert get(task).json()["status"] == "ACTIVE"
-
-
 @pytest.mark.parametrize("payload", ["{", "nul", '{"a": }'])
 def test_a_payload_that_is_not_json_is_refused(ui: str, payload: str) -> None:
     """Nothing is sent, and the page says what is wrong."""

@@ -10,7 +10,9 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from tests.doors.world import ACTORS, OWNED, Target
+from tests.verb_requests import REQUESTS
 
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.web.api.operations import OPERATIONS
 
 BY_NAME: Final = {each.name: each for each in OPERATIONS}
@@ -45,9 +47,8 @@ FROM_SERVERS_ALONE: Final[dict[str, dict[str, Any]]] = {
 """What the fields of a task may ask for, and users may not, or only as their own."""
 
 
-STARTS_AND_WORK: Final = frozenset(
-    {"resume", "trigger", "snooze", "retry", "backfill", "send_event", "heartbeat", "complete", "fail", "release"}
-)
+_WORK: Final = ("send_event", "heartbeat", "complete", "fail", "release")
+STARTS_AND_WORK: Final = {*_WORK, *(each.method for each in Verb if each.traits.starts)}
 """The operations for which it matters whether the owner could have written a task that a server wrote."""
 
 
@@ -191,21 +192,21 @@ EDITS: Final = (
     _edit("the handler", handler="open-fails"),
     *(_edit(name, **fields) for name, fields in FROM_SERVERS_ALONE.items()),
 )
+DONE_IN: Final = {Verb.RESUME: "paused", Verb.SNOOZE: "ran", Verb.RETRY: "failed"}
+"""The states in which a task has to be for a verb, unless that is active."""
 VERBS: Final = (
-    _verb("pause"),
-    _verb("resume", "paused"),
-    _verb("cancel"),
+    *(
+        _verb(each.method, DONE_IN.get(each, "active"), body)
+        for each, (_, body) in REQUESTS.items()
+        if each is not Verb.SEND_EVENT
+    ),
     _verb("delete_task"),
-    _verb("trigger"),
     _verb("trigger", body={"payload": {"text": "mine"}}, name="trigger with a payload"),
     _verb("trigger", "paused", name="trigger one that is paused"),
-    _verb("snooze", "ran"),
     _verb("snooze", "ran", {"duration": "2 hours"}, "snooze for two hours"),
     _verb("snooze", "failed", name="snooze one that has failed"),
     _verb("snooze", "paused", name="snooze one that is paused"),
-    _verb("retry", "failed"),
     _verb("retry", "ran", name="retry one that succeeded"),
-    _verb("backfill", body={"start": "2026-12-25T00:00:00Z", "end": "2026-12-27T00:00:00Z"}),
     _verb("send_event", "waiting", {"payload": 1}, "send an event of one's own", event="own"),
     _verb("send_event", "waiting", {"payload": 1}, "send an admin's event", event="approved"),
     _verb("send_event", "waiting", {"payload": 1}, "send an event that nobody awaits", event="x"),

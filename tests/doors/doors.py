@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from werkzeug.test import Client as Browser
 from cloudsched.cli.agent_tools import AgentTools
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.application import Dashboard
+from cloudsched.domain.documents.verbs import Command, Verb
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import CloudschedError
@@ -363,20 +365,21 @@ def _owner(act: Act, target: Target) -> list[str]:
     return ["--owner", target.owner] if act.names_owner else []
 
 
+def _type_verb(verb: Verb, about: Command, act: Act, target: Target) -> list[str]:
+    body = act.body or {}
+    typed = [body[name] for each in about.arguments if (name := each.removesuffix("...")) in body]
+    return ["tasks", verb.word, target.task_id, *typed, *(["--yes"] if verb.traits.question else []), "--json"]
+
+
 COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "create_task": _type_new,
     "update_task": _type_edit,
-    "pause": lambda _, t: ["tasks", "pause", t.task_id, "--json"],
-    "resume": lambda _, t: ["tasks", "resume", t.task_id, "--json"],
-    "cancel": lambda _, t: ["tasks", "cancel", t.task_id, "--json"],
-    "delete_task": lambda _, t: ["tasks", "delete", t.task_id, "--yes"],
+    **{each.method: partial(_type_verb, each, about) for each in Verb if (about := each.traits.command)},
+    "delete_task": partial(_type_verb, Verb.DELETE, Command("")),
     "trigger": lambda a, t: [
         *("tasks", "trigger", t.task_id, "--json"),
         *(["--payload", json.dumps(a.body["payload"])] if a.body else []),
     ],
-    "snooze": lambda a, t: ["tasks", "snooze", t.task_id, *([a.body["duration"]] if a.body else []), "--json"],
-    "retry": lambda _, t: ["tasks", "retry", t.task_id, "--json"],
-    "backfill": lambda a, t: ["tasks", "backfill", t.task_id, a.body["start"], a.body["end"], "--json"],  # type: ignore[index]
     "send_event": lambda a, t: ["tasks", "send", t.task_id, a.path["event"], "--payload", "1"],
     "get_task": lambda _, t: ["tasks", "get", t.task_id, "--json"],
     "tree": lambda _, t: ["tasks", "tree", t.task_id, "--json"],
@@ -457,12 +460,13 @@ def _fill_event(act: Act, target: Target) -> Form:
     return f"/tasks/{target.task_id}/verbs/send", {"event": act.path["event"], "payload": "1"}
 
 
+BUTTONS: Final = {each: button for each in Verb if (button := each.traits.button) is not None}
 FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
     "create_task": _fill_new,
     "update_task": _fill_edit,
     "trigger": _fill_trigger,
     "send_event": _fill_event,
-    **{name: _fill_verb(name) for name in ("pause", "resume", "cancel", "retry", "snooze")},
+    **{each.method: _fill_verb(each.word) for each in (Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.RETRY, *BUTTONS)},
     "delete_task": _fill_verb("delete"),
     "mark_message_read": lambda _, target: ("/deliveries", {"owner": target.owner, "message": target.message_id}),
     "batch_retry_executions": lambda a, _: ("/retry", (a.body or {})["filter"]),
@@ -504,8 +508,9 @@ class Pages(Door):
             return "a page has no such filter" if act.names_owner else None
         if act.operation not in FORMS:
             return "there is no button for it"
-        if act.operation == "snooze":
-            return "its button is for ten minutes" if act.body else None
+        for verb, button in BUTTONS.items():
+            if act.operation == verb.method and (act.body or {}) != button.body:
+                return "its button asks for something else"
         if not act.is_creation and act.operation != "update_task":
             return None
         fields = FIELDS | {"handler", "owner"} if act.is_creation else FIELDS

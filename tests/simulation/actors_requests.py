@@ -23,7 +23,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Done, Task
 from cloudsched.domain.documents.execution import Trigger
-from cloudsched.domain.documents.task import Action
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.web.functions import serve_api
 

@@ -11,7 +11,7 @@ import pytest
 from tests.zone_data import CAIRO, MEXICO, load_release
 
 from cloudsched import App, Schedule, Task
-from cloudsched.domain.documents.task import Action
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.zone_plans import name_occurrence
 from cloudsched.testing import Simulation

@@ -1,7 +1,8 @@
-"""The examples that the help of each command shows, by what is typed for it."""
+"""The examples that the help of each command shows, by what is typed for it. Some verbs have theirs in their table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -37,22 +38,15 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "serve": ("serve --data data --handlers handlers.py",),
     "shards grow": ("shards grow 8",),
     "shards show": ("shards show --json",),
-    "tasks backfill": ("tasks backfill ID 2027-01-01T00:00:00Z 2027-01-31T23:59:59Z",),
-    "tasks cancel": ("tasks cancel ID --json",),
     "tasks create": (
         "tasks create 'Weekday report' --handler report --schedule 'every weekday at 9' --tz Europe/Paris",
         'tasks create --handler greet --payload \'{"name": "Ada"}\' --dry-run --json',
     ),
-    "tasks delete": ("tasks delete ID --yes",),
     "tasks get": ("tasks get ID --json",),
     "tasks history": ("tasks history ID",),
     "tasks list": ("tasks list --owner ada --status active", "tasks list --soonest --limit 5 --json"),
     "tasks logs": ("tasks logs ID --follow",),
-    "tasks pause": ("tasks pause ID",),
-    "tasks resume": ("tasks resume ID --quiet",),
-    "tasks retry": ("tasks retry ID 20270104T080000Z", "tasks retry ID --from-step 3"),
     "tasks send": ('tasks send ID approved --payload \'{"by": "grace"}\'',),
-    "tasks snooze": ("tasks snooze ID 2 hours",),
     "tasks tree": ("tasks tree ID --execution 20270104T080000Z",),
     "tasks trigger": ("tasks trigger ID --key nightly-2027-01-04", "tasks trigger ID --dry-run --json"),
     "tasks upcoming": ("tasks upcoming ID -n 5 --tz UTC",),
@@ -63,11 +57,16 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
+def format_examples(lines: Iterable[str]) -> str:
+    """Return the end of a command's help."""
+    return "\n".join(["\b", "Examples:", *(f"  cloudsched {line}" for line in lines)])
+
+
 def add_examples(command: click.Command, *path: str) -> None:
     """Let a command and those below it show their examples at the end of their help."""
     lines = EXAMPLES.get(" ".join(path), ())
     if lines and command.epilog is None:
-        command.epilog = "\n".join(["\b", "Examples:", *(f"  cloudsched {line}" for line in lines)])
+        command.epilog = format_examples(lines)
     if isinstance(command, click.Group):
         for name, each in command.commands.items():
             add_examples(each, *path, name)

@@ -12,7 +12,9 @@ from datetime import UTC
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+from pydantic import AwareDatetime
 
+from cloudsched.cli.examples import format_examples
 from cloudsched.cli.options import (
     TASK_STATUS,
     ApiGroup,
@@ -25,6 +27,7 @@ from cloudsched.cli.options import (
     pass_client,
     yes_option,
 )
+from cloudsched.domain.documents.verbs import Command, Verb
 from cloudsched.errors import InvalidSchedule, NotFound, QuotaExceeded, Unavailable
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
@@ -154,18 +157,47 @@ def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, a
     _make_printer(as_json=as_json).print_task(task)
 
 
-def _add_change_command(name: str, about: str) -> None:
-    @tasks.command(name, help=about)
-    @_task_id_argument
-    @json_option
-    @pass_client
-    def command(client: Client, task_id: str, *, as_json: bool) -> None:
-        _make_printer(as_json=as_json).print_task(getattr(client, name)(task_id))
+def _add_verb(verb: Verb, about: Command) -> None:
+    """Add the command of a verb. What is typed are the arguments of the verb's method of the client."""
+    traits = verb.traits
+    fields = {} if traits.body is None else traits.body.model_fields
+    instants = [name for name, each in fields.items() if each.annotation is AwareDatetime]
+
+    def run(client: Client, task_id: str, *, as_json: bool, key: str | None = None, **typed: Any) -> None:
+        if traits.question:
+            confirm(traits.question.format(id=to_printable(task_id)), is_sure=typed.pop("is_sure"))
+        zone = typed.pop("timezone", None)
+        typed |= {name: " ".join(each) or None for name, each in typed.items() if isinstance(each, tuple)}
+        typed |= {name: parse_instant(typed[name], zone, name.upper()) for name in instants}
+        if fields:
+            typed["idempotency_key"] = key
+        changed = getattr(client, verb.method)(task_id, **typed)
+        if changed is not None:
+            _make_printer(as_json=as_json).print_task(changed)
+        else:
+            click.echo(to_json_line({"deleted": task_id}) if as_json else f"deleted {to_printable(task_id)}")
+
+    command = json_option(pass_client(run))
+    params: list[click.Parameter] = [click.Argument(["task_id"], metavar="ID")]
+    for each in about.arguments:
+        name, count = each.removesuffix("..."), -1 if each.endswith("...") else 1
+        params.append(click.Argument([name], nargs=count, required=fields[name].is_required()))
+    for name, text in about.numbers.items():
+        params.append(click.Option([f"--{name.replace('_', '-')}"], type=click.IntRange(1), help=text))
+    if instants:
+        text = f"The zone of {' and '.join(map(str.upper, instants))}, if they have no offset."
+        params.append(click.Option(["--timezone", "--tz"], metavar="ZONE", help=text))
+    if fields:
+        command = key_option(command)
+    if traits.question:
+        command = yes_option(command)
+    examples = format_examples(f"tasks {verb.word} {each}" for each in about.examples)
+    tasks.command(verb.word, help=about.help, params=params, epilog=examples)(command)
 
 
-_add_change_command("pause", "Pause a task until it is resumed.")
-_add_change_command("resume", "Resume a paused task from now on.")
-_add_change_command("cancel", "Cancel a task; its record stays.")
+for _verb in Verb:
+    if _verb.traits.command is not None:
+        _add_verb(_verb, _verb.traits.command)
 
 
 @tasks.command()
@@ -182,45 +214,6 @@ def trigger(
     given = None if payload is None else _parse_json("--payload", payload)
     task = client.trigger(task_id, given, idempotency_key=key, validate_only=dry_run)
     _make_printer(as_json=as_json).print_task(task)
-
-
-@tasks.command()
-@_task_id_argument
-@click.argument("duration", nargs=-1)
-@key_option
-@json_option
-@pass_client
-def snooze(client: Client, task_id: str, duration: tuple[str, ...], *, key: str | None, as_json: bool) -> None:
-    """Run the last execution again later: in ten minutes, or after DURATION (10 minutes, PT2H, tomorrow at 9:00)."""
-    task = client.snooze(task_id, " ".join(duration) or None, idempotency_key=key)
-    _make_printer(as_json=as_json).print_task(task)
-
-
-@tasks.command()
-@_task_id_argument
-@yes_option
-@json_option
-@pass_client
-def delete(client: Client, task_id: str, *, is_sure: bool, as_json: bool) -> None:
-    """Remove a task and its executions. `cancel` keeps them."""
-    confirm(f"Delete task {to_printable(task_id)} and its executions?", is_sure=is_sure)
-    client.delete(task_id)
-    click.echo(to_json_line({"deleted": task_id}) if as_json else f"deleted {to_printable(task_id)}")
-
-
-@tasks.command()
-@_task_id_argument
-@click.argument("execution_id", required=False)
-@click.option("--from-step", type=click.IntRange(1), help="Forget this step of a durable handler and all after it.")
-@key_option
-@json_option
-@pass_client
-def retry(
-    client: Client, task_id: str, execution_id: str | None, *, from_step: int | None, key: str | None, as_json: bool
-) -> None:
-    """Retry an execution once more, the latest one if none is named."""
-    retried = client.retry(task_id, execution_id, from_step=from_step, idempotency_key=key)
-    _make_printer(as_json=as_json).print_task(retried)
 
 
 @tasks.command()
@@ -246,26 +239,6 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
             raise
     if not shown and not as_json:
         click.echo("No executions yet.")
-
-
-@tasks.command()
-@_task_id_argument
-@click.argument("start")
-@click.argument("end")
-@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of START and END, if they have no offset.")
-@key_option
-@json_option
-@pass_client
-def backfill(
-    client: Client, task_id: str, start: str, end: str, *, timezone: str | None, key: str | None, as_json: bool
-) -> None:
-    """Run the past occurrences from START to END (both included), one after the other.
-
-    Both are instants, such as 2027-01-01T09:00:00Z.
-    """
-    first, last = parse_instant(start, timezone, "START"), parse_instant(end, timezone, "END")
-    task = client.backfill(task_id, first, last, idempotency_key=key)
-    _make_printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()

@@ -188,9 +188,7 @@ class TaskOperations:
         """
         content = None if payload is None else {"payload": to_json_value("payload", payload)}
         query = {"validateOnly": "true" if validate_only else None}
-        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        path = f"{_task_path(task_id)}/trigger"
-        return parse_task((yield ApiRequest("POST", path, content, query=query, headers=headers, is_idempotent=True)))
+        return _post_change(task_id, "trigger", content, key=idempotency_key, query=query)
 
     @operation
     def snooze(
@@ -494,9 +492,10 @@ def _post_change(
     *,
     etag: str | None = None,
     key: str | None = None,
+    query: dict[str, Any] | None = None,
 ) -> Flow[TaskView]:
     path, headers = f"{_task_path(task_id)}/{verb}", _write_conditions(etag, key)
-    return parse_task((yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)))
+    return parse_task((yield ApiRequest("POST", path, content, query, headers, is_idempotent=True)))
 
 
 def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:

@@ -8,7 +8,7 @@ import logging
 import mimetypes
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
+from pydantic.alias_generators import to_camel
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
@@ -28,7 +29,7 @@ from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS, View
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import Moment, find_zone, parse_instant, write_took
 from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, task_path, write_count
-from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -341,41 +342,35 @@ def _redirect(location: str) -> Response:
     return Response(status=303, headers={"Location": location})
 
 
-_PLAIN: Final = frozenset({Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.TRIGGER, Verb.SNOOZE})
-
-
-def act(api: Api, task_id: str, verb: str, form: Mapping[str, str]) -> None:
-    """Do one thing with one task. Raises NotFound if there is no such verb."""
-    path, etag = task_path(task_id), form.get("etag", "")
-    key = (
-        {} if etag else {"Idempotency-Key": str(uuid.uuid4())}
-    )  # the state names it, so that a second click is the same
-    execution = form.get("executionId")
-    if verb in _PLAIN:
-        api.post(f"{path}/{verb}", etag=etag, headers=key)
-    elif verb == "retry":
-        step = _read_step(form.get("fromStep", ""))
-        api.post(f"{path}/retry", {**({"executionId": execution} if execution else {}), **step}, headers=key)
-    elif verb == "send":
-        only = {"executionId": execution} if execution else {}
-        event = quote(form.get("event", ""), safe="")
-        api.post(f"{path}/events/{event}", {"payload": _read_json(form.get("payload", "null")), **only}, headers=key)
-    elif verb == "delete":
+def act(api: Api, task_id: str, word: str, form: Mapping[str, str]) -> None:
+    """Do a verb with one task. Raises NotFound if pages have no such verb."""
+    known = {each.word: each for each in Verb if each.traits.done and each is not Verb.EDIT}
+    if (verb := known.get(word)) is None:
+        raise NotFound("verb", word)
+    path, etag, traits = task_path(task_id), form.get("etag", ""), verb.traits
+    if verb is Verb.DELETE:
         api.delete(path)
-    else:
-        raise NotFound("verb", verb)
+        return
+    event = quote(form.get("event", ""), safe="")
+    body = {} if traits.button is None else traits.button.body
+    fields = {} if traits.body is None else traits.body.model_fields
+    typed = {name: _READERS.get(name, str)(form[name]) for name in map(to_camel, fields) if form.get(name)}
+    headers = {} if etag else {"Idempotency-Key": str(uuid.uuid4())}  # a state names the request, too
+    api.post(path + verb.path.format(event=event), body | typed if fields else None, etag=etag, headers=headers)
 
 
-def _read_step(text: str) -> dict[str, int]:
-    if not text:
-        return {}
+def _read_step(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 6):  # noqa: PLR2004 - no number of a step is longer
         raise InvalidInput("fromStep", "is not the number of a step", "Choose a step of the execution.")
-    return {"fromStep": int(text)}
+    return int(text)
 
 
 def _read_json(text: str) -> object:
     try:
-        return json.loads(text or "null")
+        return json.loads(text)
     except ValueError as error:
         raise InvalidInput("payload", f"is not JSON: {error}", 'Write JSON, such as {"by": "grace"}.') from error
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {"fromStep": _read_step, "payload": _read_json}
+"""How the fields of forms are read that are not texts."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, OPEN, shorten, show_status
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES, RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Impossible:
 def fetch_startable(api: Api, visit: Visit, task: Json) -> bool:
     """Ask the API whether the caller may ever start a task. The API is asked only if the task's verbs do not tell."""
     verbs = task.get("allowedVerbs", ())
-    if not verbs or visit.role != "user" or STARTING_VERBS & set(verbs):
+    if not verbs or visit.role != "user" or any(each.traits.starts for each in Verb if each in verbs):
         return bool(verbs)
     handlers = (api.find("/v1/handlers") or {}).get("handlers", ())
     return any(each["name"] == task["handler"] for each in handlers)
@@ -114,7 +114,7 @@ def list_impossible(task: Json, *, may_start: bool) -> list[Impossible]:
         return []
     found: dict[str, list[str]] = {}
     for verb, label in _LABELS.items():
-        if verb in verbs or (verb in STARTING_VERBS and not may_start):
+        if verb in verbs or (verb.traits.starts and not may_start):
             continue
         if reason := _find_reason(verb, TaskStatus(task["status"])):
             found.setdefault(reason, []).append(label)

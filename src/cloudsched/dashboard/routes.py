@@ -19,24 +19,16 @@ from cloudsched.dashboard import (
     task_view,
     usage_view,
 )
-from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.domain.documents.verbs import Verb
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.forms import Again, Done
     from cloudsched.dashboard.visit import Json, Visit
 
 DONE: Final = {
-    "pause": "Paused.",
-    "resume": "Resumed.",
-    "cancel": "Cancelled.",
-    "trigger": "It runs now.",
-    "snooze": "Snoozed for ten minutes.",
-    "retry": "It is retried.",
-    "send": "Sent.",
+    **{verb.word: verb.traits.done for verb in Verb},
     "read": "Marked as read.",
-    "delete": "Deleted.",
     "create": "Created.",
-    "edit": "Saved.",
     "same": "Nothing was changed.",
     "bulk": "Started. This task does it, and shows how far it is.",
     "retries": "Started. This task retries them, and shows how far it is. Cancel it to leave the rest.",

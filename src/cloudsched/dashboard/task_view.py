@@ -25,6 +25,7 @@ from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, task_path
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.errors import CloudschedError
 
@@ -239,6 +240,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "whyNoRetry": explain_retry(task, bad[0], may_start=answer["mayStart"]) if bad else "",
         "impossible": list_impossible(task, may_start=answer["mayStart"]),
         "question": make_question(task, due, visit),
+        "buttons": [each for each in Verb if each in task.get("allowedVerbs", ()) and each.traits.button],
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cases import try_each
 
 from cloudsched import Task, TaskDraft, TaskStatus
-from cloudsched.domain.transitions import lifecycle, manual_runs
+from cloudsched.domain.transitions import lifecycle, manual_verbs
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.lifecycle import ALLOWED, with_changes
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
@@ -22,7 +22,7 @@ VERBS = {
     "pause": lambda task: lifecycle.pause(task, START, paused_by=None),
     "resume": lambda task: lifecycle.resume(task, START),
     "cancel": lambda task: lifecycle.cancel(task, START),
-    "trigger": lambda task: manual_runs.trigger(task, START, author=None),
+    "trigger": lambda task: manual_verbs.trigger(task, START, author=None),
 }
 
 

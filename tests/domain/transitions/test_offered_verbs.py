@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import MakeTask
@@ -14,10 +13,11 @@ from tests.conftest import MakeTask
 from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
-from cloudsched.domain.transitions import lifecycle, manual_runs
-from cloudsched.domain.transitions.allowed_verbs import Verb, find_execution_verbs, find_task_verbs
+from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.domain.transitions.manual_verbs import find_execution_verbs
 from cloudsched.errors import InvalidInput, NotAllowed
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -67,33 +67,3 @@ def test_a_retry_is_offered_exactly_if_it_is_accepted(
     )
     offered = find_execution_verbs(task, execution, lambda: NOW, TRUSTED_CODE)
     assert (Verb.RETRY in offered) == changes(task, lambda each: lifecycle.retry(each, execution, NOW))
-
-
-_CHANGES: dict[Verb, Callable[[Task], Commit]] = {
-    Verb.PAUSE: lambda task: lifecycle.pause(task, NOW, paused_by=None),
-    Verb.CANCEL: lambda task: lifecycle.cancel(task, NOW),
-    Verb.TRIGGER: lambda task: manual_runs.trigger(task, NOW, author=None),
-}
-
-
-@pytest.mark.parametrize("verb", _CHANGES)
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-@given(state=_STATES)
-def test_a_task_s_verb_is_offered_exactly_if_it_is_accepted(
-    make_task: MakeTask, verb: Verb, state: dict[str, Any]
-) -> None:
-    """Of tasks that keep their bounds, as all stored ones do."""
-    sizes, room = [], MAX_SPEC_BYTES - 130_000
-    for size in state["runs"]:
-        fits = size is None or size + 100 <= room
-        sizes.append(size if fits else None)
-        room -= (size or 0) + 100 if fits else 0
-    runs = tuple(
-        Run(execution_id=f"r{number}", scheduled_for=NOW, due_at=NOW + timedelta(hours=1), payload=make_payload(size))
-        for number, size in enumerate(sizes)
-    )
-    task = make_task(**{**state, "runs": runs})
-    offered = find_task_verbs(task, lambda: NOW, TRUSTED_CODE)
-    assert (verb in offered) == changes(task, _CHANGES[verb])

@@ -10,8 +10,8 @@ import pytest
 
 from cloudsched import App, Context, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
-from cloudsched.domain.documents.task import Action
-from cloudsched.domain.transitions.allowed_verbs import Verb, find_task_verbs
+from cloudsched.domain.documents.verbs import Action, Verb
+from cloudsched.domain.transitions.manual_verbs import find_task_verbs
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.verb_requests import REQUESTS
 from tests.web.callers import RoleHarness, make_keys
 
 from cloudsched import App, Context, Schedule, Settings
@@ -20,7 +21,7 @@ from cloudsched.domain.documents.delivery_channels import DELIVERY_HANDLER
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.documents.task import Backfill, Event, Parent, Task, TaskStatus
-from cloudsched.domain.transitions.allowed_verbs import Verb
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.testing import START, Simulation
@@ -37,17 +38,13 @@ ROLES: dict[str, tuple[Role, str | None]] = {
 PAST = START - timedelta(days=3)
 HOURLY = Schedule.every(timedelta(hours=1), start=PAST)
 LATER = Schedule.every(timedelta(hours=1), start=START + timedelta(days=1))
-REQUESTS: dict[Verb, tuple[str, str, object]] = {
+CHANGES: dict[Verb, tuple[str, str, object]] = {
     Verb.EDIT: ("PATCH", "", {"title": "Another"}),
-    Verb.PAUSE: ("POST", "/pause", None),
-    Verb.RESUME: ("POST", "/resume", None),
-    Verb.CANCEL: ("POST", "/cancel", None),
     Verb.DELETE: ("DELETE", "", None),
-    Verb.TRIGGER: ("POST", "/trigger", None),
-    Verb.SNOOZE: ("POST", "/snooze", None),
+    **{verb: ("POST", path, body) for verb, (path, body) in REQUESTS.items() if verb is not Verb.RETRY},
     Verb.BACKFILL: ("POST", "/backfill", {"start": PAST.isoformat(), "end": START.isoformat()}),
-    Verb.SEND_EVENT: ("POST", "/events/approved", {"payload": None}),
 }
+"""How a task is changed. A retry is of an execution."""
 CALL = Parent(task_id="top", execution_id="e", step=1, depth=1)
 KINDS: dict[str, dict[str, Any]] = {
     "users'": {},
@@ -166,7 +163,7 @@ def test_verb_is_allowed_if_and_only_if_api_accepts_it(world: World, kind: str) 
         answer = world.ask(who, "GET", f"/v1/tasks/{task_id}")
         allowed = set(answer.get_json().get("allowedVerbs", ()))
         accepted = set()
-        for verb, (method, path, body) in REQUESTS.items():
+        for verb, (method, path, body) in CHANGES.items():
             stored = world.sim.app.container.store.load(task_id)
             assert stored is not None
             sent = world.ask(who, method, f"/v1/tasks/{task_id}{path}", body)

@@ -6,26 +6,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.verb_requests import REQUESTS
 from tests.web.callers import ApiWorld, run_path
 
 from cloudsched import App, Context, Fail, Settings
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.testing import START
 
 SECOND = timedelta(seconds=1)
 PULL_CHILD = {"handler": "work", "pull": "gpu"}
 CHANGES: dict[str, tuple[str, str, object]] = {
     "update_task": ("PATCH", "", {"payload": {"forged": True}}),
     "delete_task": ("DELETE", "", None),
-    "pause": ("POST", "/pause", None),
-    "resume": ("POST", "/resume", None),
-    "cancel": ("POST", "/cancel", None),
-    "trigger": ("POST", "/trigger", None),
-    "retry": ("POST", "/retry", None),
-    "snooze": ("POST", "/snooze", None),
-    "backfill": ("POST", "/backfill", {"start": START.isoformat(), "end": (START + SECOND).isoformat()}),
-    "send_event": ("POST", "/events/approved", {"payload": "forged"}),
+    **{verb.method: ("POST", path, body) for verb, (path, body) in REQUESTS.items()},
 }
 """A request for each operation that changes one task."""
 

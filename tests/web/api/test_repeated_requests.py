@@ -12,6 +12,7 @@ import pytest
 from tests.authorities import A_USER
 from tests.doors.world import WORLDS, World, headers_of
 from tests.instants import about
+from tests.verb_requests import REQUESTS
 from tests.web.conftest import Call
 from werkzeug.test import TestResponse
 
@@ -262,12 +263,8 @@ def test_other_requests_make_a_task_forget_no_creation(sim: Simulation, call: Ca
 
 
 VERBS: dict[str, tuple[str, dict[str, Any] | None]] = {
-    "pause": ("/pause", None),
-    "resume": ("/resume", None),
-    "cancel": ("/cancel", None),
+    **{verb.word: request for verb, request in REQUESTS.items()},
     "trigger": ("/trigger", {"payload": {"name": "Bo"}}),
-    "snooze": ("/snooze", {"duration": "10 minutes"}),
-    "retry": ("/retry", {}),
     "backfill": ("/backfill", {"start": "2027-01-01T01:00:00Z", "end": "2027-01-01T03:00:00Z"}),
     "send": ("/events/x", {"payload": 1, "early": True}),
 }

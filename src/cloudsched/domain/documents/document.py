@@ -29,6 +29,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     PlainSerializer,
     ValidationError,
+    WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUndefined, core_schema
@@ -153,6 +154,19 @@ def _reject_non_number(value: object) -> object:
     return value
 
 
+def _parse_rfc3339(value: object) -> object:
+    """Accept an instant only as text, never as a number of seconds."""
+    if not isinstance(value, str):
+        raise ValueError("is not an instant; give RFC 3339 with an offset")  # noqa: TRY004 - pydantic's way to report it
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("is not an instant; give RFC 3339 with an offset") from None
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise ValueError(f"is not from the years {FIRST_YEAR} to {LAST_YEAR}")
+    return at
+
+
 @lru_cache(maxsize=1000)  # a task has ten durations, mostly those of its policies, and each commit writes them
 def to_seconds(value: timedelta) -> int | float:
     """Return a duration as it is stored and sent: a number of seconds."""
@@ -162,6 +176,13 @@ def to_seconds(value: timedelta) -> int | float:
 
 Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(reject_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
+
+InputInstant = Annotated[
+    Instant,
+    BeforeValidator(_parse_rfc3339),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2027-01-01T09:00:00Z"]}),
+]
+"""RFC 3339 with an offset."""
 
 Duration = Annotated[timedelta, BeforeValidator(_reject_boolean), PlainSerializer(to_seconds)]
 """A length of time. JSON: a number of seconds, or an ISO 8601 duration (``PT5M``)."""

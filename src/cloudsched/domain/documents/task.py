@@ -33,6 +33,7 @@ from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Prio
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.usage import Usage
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.schedules.schedule import Schedule
 
@@ -93,24 +94,6 @@ class BudgetPause(WireModel):
     """The time from which the task's plan goes on afterwards: nothing that comes due meanwhile is lost."""
     is_alone: bool = True
     """True if nobody else has paused the task, too. Then it is resumed when there is a budget again."""
-
-
-class Action(StoredEnum):
-    """An action on a task."""
-
-    CREATED = "CREATED"
-    EDITED = "EDITED"
-    PAUSED = "PAUSED"
-    RESUMED = "RESUMED"
-    CANCELLED = "CANCELLED"
-    TRIGGERED = "TRIGGERED"
-    SNOOZED = "SNOOZED"
-    RETRIED = "RETRIED"
-    BACKFILLED = "BACKFILLED"
-    ENDED = "ENDED"
-    """An admin ended an attempt that another caller had claimed."""
-    MOVED = "MOVED"
-    """New time zone data, or another zone of its owner, moved its next occurrences."""
 
 
 class FieldChange(WireModel):

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.task import Action, HistoryEntry, Task, TaskStatus
+from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.explain import MISSED, explain_run, say_instant
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones

@@ -480,8 +480,7 @@ class Task(PublicTask):
     """Its schedule as it was understood, only in answers that create it or change its schedule. A request that has
     searched all that it may leaves it out."""
     allowed_verbs: tuple[str, ...] | None = None
-    """The actions that the caller may take on it now, out of ``edit``, ``pause``, ``resume``, ``cancel``, ``delete``,
-    ``trigger``, ``snooze``, ``backfill`` and ``sendEvent``. Each execution says whether it may be retried."""
+    """What the caller may do with it now. Each execution says whether it may be retried."""
 
 
 class Person(PersonSpec):

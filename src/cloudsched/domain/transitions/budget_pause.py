@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.task import Action, BudgetPause, Task, TaskStatus
+from cloudsched.domain.documents.task import BudgetPause, Task, TaskStatus
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry

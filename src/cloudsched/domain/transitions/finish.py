@@ -34,8 +34,9 @@ from cloudsched.domain.documents.execution import (
     Trigger,
 )
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import Action, Task, TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.backlog import decide_overlap, due_ranges, pass_over, stop_plan
 from cloudsched.domain.transitions.commit import Commit

@@ -34,7 +34,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import Action, DueRange, Task, TaskStatus, ZoneChange, ZonePlan
+from cloudsched.domain.documents.task import DueRange, Task, TaskStatus, ZoneChange, ZonePlan
+from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone

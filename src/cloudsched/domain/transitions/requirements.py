@@ -1,6 +1,6 @@
 """The requirements of changes that callers ask for. Each check raises NotAllowed or InvalidInput if a task lacks one.
 
-`allowed_verbs` asks the same checks, so exactly the verbs that would be accepted are offered.
+`manual_verbs` asks the same checks, so exactly the verbs that would be accepted are offered.
 """
 
 from __future__ import annotations
@@ -53,23 +53,6 @@ def require_cancellable(task: Task) -> None:
     require_status(task, "cancel", _S.ACTIVE, _S.PAUSED)
 
 
-def require_triggerable(task: Task) -> None:
-    """Check that a task may be run now."""
-    require_status(task, "trigger", _S.ACTIVE)
-    _require_free_run(task, "trigger")
-
-
-def require_snoozable(task: Task) -> None:
-    """Check that the last run may be repeated later."""
-    if task.parent is not None:
-        raise NotAllowed("snooze", "a call", "Its caller says when it runs; snooze the task at the top.")
-    require_status(task, "snooze", *RETRYABLE_STATUSES)
-    if task.last_execution_id is None and not any(run.started_at for run in task.runs):
-        raise NotAllowed("snooze", "yet to run", "There is nothing to snooze; give it a later schedule.")
-    if not any(run.is_waiting_snooze for run in task.runs):
-        _require_free_run(task, "snooze")
-
-
 def require_retryable(task: Task, execution: Execution) -> None:
     """Check that an execution that is not open may have one more attempt, with the payload that it had."""
     if execution.status is ExecutionStatus.SUCCEEDED:  # guard: succeeded run
@@ -78,15 +61,8 @@ def require_retryable(task: Task, execution: Execution) -> None:
         hint = f"Backfill from {execution.scheduled_for.isoformat()} to {execution.covers.until.isoformat()} instead."
         raise NotAllowed(RETRY_ACTION, "past several occurrences with that one record", hint)
     require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
-    _require_free_run(task, "retry")
+    require_free_run(task, "retry")
     require_payload_room(task, added=execution.payload)
-
-
-def require_backfillable(task: Task) -> None:
-    """Check that a range of past occurrences may be run."""
-    require_status(task, "backfill", _S.ACTIVE)
-    if task.backfill is not None:
-        raise NotAllowed("backfill", "already backfilling", "Wait until that has ended.")
 
 
 def open_run_error(run: Run) -> NotAllowed:
@@ -105,6 +81,7 @@ def missing_steps_error(reference: str) -> NotAllowed:
     return NotAllowed(RETRY_ACTION, "missing the steps of that execution", hint)
 
 
-def _require_free_run(task: Task, action: str) -> None:
+def require_free_run(task: Task, action: str) -> None:
+    """Check that the task has room for one more open run."""
     if len(task.runs) >= MAX_OPEN_RUNS:
         raise NotAllowed(action, f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")

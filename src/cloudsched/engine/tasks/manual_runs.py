@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.documents.json_limits import to_json_value
-from cloudsched.domain.documents.task import Action, Task
-from cloudsched.domain.transitions import lifecycle, manual_runs
+from cloudsched.domain.documents.verbs import Action
+from cloudsched.domain.transitions import lifecycle, manual_verbs
 from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
@@ -21,12 +21,15 @@ from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
 
-    Act = Callable[[str, Action, Callable[[Task, datetime], Commit], Authority, str | None, RequestMark | None], Task]
+    Decide = Callable[[Task, datetime], Commit]
+    """Decides how a task changes."""
+    Act = Callable[[str, Action, Decide, Authority, str | None, RequestMark | None], Task]
     """Changes a task as a decision says, once for a mark, and notes who did what, with a reason if there is one."""
 
 
@@ -76,18 +79,10 @@ class ManualRuns:
         def decide(task: Task, now: datetime) -> Commit:
             if given is not None:
                 self._validate(edit_draft(task, {}).model_copy(update={"payload": given}), by, ("payload",))
-            return manual_runs.trigger(task, now, given, author=by.author)
+            return manual_verbs.trigger(task, now, given, author=by.author)
 
         reason = None if given is None else OWN_PAYLOAD
         return self.start(task_id, Action.TRIGGERED, decide, by, reason, mark or make_mark())
-
-    def snooze(self, task_id: str, until: datetime, by: Authority, mark: RequestMark | None = None) -> Task:
-        """Run a task's latest run again at an instant, once for each mark, without changing its schedule."""
-
-        def decide(task: Task, now: datetime) -> Commit:
-            return manual_runs.snooze(task, now, until)
-
-        return self.start(task_id, Action.SNOOZED, decide, by, mark=mark or make_mark())
 
     def retry(
         self,
@@ -142,21 +137,11 @@ class ManualRuns:
             if step.number >= from_step and step.kind is StepKind.CALL and step.child is not None:
                 self._child_tasks.cancel_call(step.child, "Its caller was retried from an earlier step.")
 
-    def backfill(
-        self, task_id: str, start: datetime, end: datetime, by: Authority, mark: RequestMark | None = None
-    ) -> Task:
-        """Run the task's occurrences of a past range, one after another, once for each mark."""
-
-        def decide(task: Task, now: datetime) -> Commit:
-            return manual_runs.backfill(task, start, end, now)
-
-        return self.start(task_id, Action.BACKFILLED, decide, by, mark=mark or make_mark())
-
     def start(
         self,
         task_id: str,
         action: Action,
-        decide: Callable[[Task, datetime], Commit],
+        decide: Decide,
         by: Authority,
         reason: str | None = None,
         mark: RequestMark | None = None,

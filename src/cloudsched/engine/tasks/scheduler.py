@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
-from cloudsched.domain.documents.task import Action, Event, HistoryEntry, Task, TaskStatus
+from cloudsched.domain.documents.task import Event, HistoryEntry, Task, TaskStatus
+from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import describe_bound_runs
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.tasks.manual_runs import Decide
 
 log = logging.getLogger(__name__)
 
@@ -239,6 +241,13 @@ class Scheduler:
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
 
+    def act(self, verb: Verb, task_id: str, decide: Decide, by: Authority, mark: RequestMark | None) -> Task:
+        """Change a task by a verb, as a decision says, once for each mark."""
+        action = verb.traits.action
+        assert action is not None  # noqa: S101 - others are done otherwise
+        do = self.manual_runs.start if verb.traits.starts else self._act
+        return do(task_id, action, decide, by, mark=mark or make_mark())
+
     def pause(self, task_id: str, by: Authority, mark: RequestMark | None = None, *, is_gone: bool = False) -> Task:
         """Pause a task: it runs nothing until it is resumed. `is_gone` says that its declaration is gone."""
         decide = partial(budget_pause.pause, paused_by=by.author, is_gone=is_gone)
@@ -342,7 +351,7 @@ class Scheduler:
         self,
         task_id: str,
         action: Action,
-        decide: Callable[[Task, datetime], Commit],
+        decide: Decide,
         by: Authority,
         reason: str | None = None,
         mark: RequestMark | None = None,
@@ -361,7 +370,7 @@ class Scheduler:
 
         return self.change(task_id, once(mark, decide_and_note), by)
 
-    def change(self, task_id: str, decide: Callable[[Task, datetime], Commit], by: Authority) -> Task:
+    def change(self, task_id: str, decide: Decide, by: Authority) -> Task:
         """Change a task as a decision says, again after each conflict, and dispatch it. Raises QuotaExceeded."""
 
         def decide_on(stored: VersionedTask) -> Commit | VersionedTask:

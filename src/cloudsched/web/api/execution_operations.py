@@ -1,4 +1,4 @@
-"""The operations on executions, upcoming occurrences, events and delivered messages."""
+"""The operations on executions, upcoming occurrences and delivered messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.responses.api_responses import DeliveryList
-from cloudsched.domain.transitions.manual_runs import find_triggered
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.queries.execution_search import (
     FoundExecution,
@@ -24,140 +23,27 @@ from cloudsched.engine.queries.occurrences import OccurrenceQuery
 from cloudsched.engine.queries.occurrences import list_occurrences as list_coming
 from cloudsched.engine.queries.overview import count_days
 from cloudsched.engine.queries.overview import summarize_failures as sum_up_failures
-from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
-from cloudsched.web.api.parse import read_json_object, validate
 from cloudsched.web.api.responses import (
-    Json,
     json_response,
     make_occurrence,
     make_task_occurrence,
     page_response,
     task_response,
 )
-from cloudsched.web.api.task_operations import CHANGE, REVIVAL, mark_change, read_idempotency_key, validate_only
+from cloudsched.web.api.task_operations import read_idempotency_key
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
-    from cloudsched.app import App
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
 
 
 MAX_UNREAD = 1000
 """The largest number of unread messages that are counted."""
-
-
-@operation(
-    "POST",
-    "/v1/tasks/{taskId}/trigger",
-    "Executions",
-    query=bodies.ValidateQuery,
-    content=bodies.TriggerRequest,
-    body_is_optional=True,
-    response_schema="Task",
-    **CHANGE,
-)
-def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
-    """Run a task now.
-
-    The schedule does not change, and the run does not count towards `maxRuns`. With a `payload`, this run and its
-    retries have it in place of the task's. Callers who may not edit the task's payload may not give one. With an
-    `Idempotency-Key`, a repeated request starts nothing and names the same execution. A task remembers its latest 50
-    requests. `triggered` in the answer names the execution that was started.
-    """
-    body = validate(bodies.TriggerRequest, read_json_object(call.request, is_optional=True))
-    mark = mark_change(call, "trigger", body.payload) or make_mark()
-
-    def act(app: App) -> Task:
-        return app.trigger(call.task_id, body.payload, mark=mark)
-
-    def show(task: Task) -> Json:
-        return {"triggered": {"payload": task.payload if body.payload is None else body.payload}}
-
-    if query.is_only_validation:
-        return validate_only(call, act, show)
-    task = act(call.app)
-    shown = show(task)
-    shown["triggered"]["executionId"] = find_triggered(task, mark)
-    return task_response(call, task, more=shown)
-
-
-@operation(
-    "POST",
-    "/v1/tasks/{taskId}/snooze",
-    "Executions",
-    body=bodies.SnoozeRequest,
-    body_is_optional=True,
-    response_schema="Task",
-    **REVIVAL,
-)
-def snooze(call: ApiCall, body: bodies.SnoozeRequest) -> Response:
-    """Run a task's last run again, later.
-
-    The schedule does not change, and its occurrences run meanwhile, too. A task has at most one pending snooze, which
-    `snoozedUntil` shows. Another request moves it, and one for the same minute changes nothing, so a second click does
-    no harm. A task that has ended is active until that run is over. A paused or cancelled one is not snoozed.
-    """
-    mark = mark_change(call, "snooze", body.duration)
-    return task_response(call, call.app.snooze(call.task_id, body.duration, mark=mark))
-
-
-@operation(
-    "POST",
-    "/v1/tasks/{taskId}/retry",
-    "Executions",
-    body=bodies.RetryRequest,
-    body_is_optional=True,
-    response_schema="Task",
-    **REVIVAL,
-)
-def retry(call: ApiCall, body: bodies.RetryRequest) -> Response:
-    """Give an execution one more attempt.
-
-    Without an `executionId`, the last execution is retried. A durable handler continues from its failure, or from
-    `fromStep`. Earlier steps keep their results, and the calls of later ones that are under way are cancelled.
-    """
-    mark = mark_change(call, "retry", [body.execution_id, body.from_step])
-    retried = call.app.retry(call.task_id, body.execution_id, from_step=body.from_step, mark=mark)
-    return task_response(call, retried)
-
-
-@operation(
-    "POST", "/v1/tasks/{taskId}/backfill", "Executions", body=bodies.BackfillRequest, response_schema="Task", **CHANGE
-)
-def backfill(call: ApiCall, body: bodies.BackfillRequest) -> Response:
-    """Run the occurrences of a past range again.
-
-    They run one after the other. Both ends of the range are included.
-    """
-    mark = mark_change(call, "backfill", [body.start.isoformat(), body.end.isoformat()])
-    return task_response(call, call.app.backfill(call.task_id, body.start, body.end, mark=mark))
-
-
-@operation(
-    "POST",
-    "/v1/tasks/{taskId}/events/{event}",
-    "Events",
-    body=bodies.SendEventRequest,
-    body_is_optional=True,
-    response_schema="Task",
-    **CHANGE,
-)
-def send_event(call: ApiCall, body: bodies.SendEventRequest) -> Response:
-    """Send an event to the execution of a task that waits for it.
-
-    The event belongs to that execution, and ends with it. The same event again, as by a second click, changes nothing.
-    If no execution waits for it, or several do and none is named, it is refused (`not-awaited`). `awaited` lists all.
-    """
-    name, only = call.path["event"], body.execution_id
-    mark = mark_change(call, "send", [name, body.payload, only, *([True] if body.early else [])])
-    task = call.app.send_event(call.task_id, name, body.payload, execution_id=only, early=body.early, mark=mark)
-    return task_response(call, task)
 
 
 @operation("GET", "/v1/tasks/{taskId}/upcoming", "Executions", query=bodies.Count, response_schema="OccurrenceList")

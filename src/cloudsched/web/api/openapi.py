@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
 from cloudsched.web.api.operation import TAGS, Operation
@@ -42,7 +43,8 @@ def build_request_examples() -> dict[str, dict[str, Json]]:
         "work": {"summary": "Work for a pool of workers", "value": _load()["tasks"]["work"]},
     }
     batch = {"summary": "Several tasks", "value": {"tasks": [each["value"] for each in tasks.values()]}}
-    return {**_load()["requests"], "create_task": tasks, "batch_create_tasks": {"batch": batch}}
+    verbs = {each.method: {"example": each.traits.example} for each in Verb if each.traits.example is not None}
+    return {**_load()["requests"], **verbs, "create_task": tasks, "batch_create_tasks": {"batch": batch}}
 
 
 def response_example(schema: str) -> Json:

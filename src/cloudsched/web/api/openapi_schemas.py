@@ -24,12 +24,12 @@ from cloudsched.config.settings import LogLevel
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.pull import Pull, QueueName
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.responses.api_responses import Execution, Person, Task
-from cloudsched.domain.transitions.allowed_verbs import Verb
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS
 from cloudsched.web.auth.roles import Role
 

@@ -12,12 +12,14 @@ from cloudsched.web.api import (
     record_operations,
     service_operations,
     task_operations,
+    verb_operations,
     worker_operations,
 )
 from cloudsched.web.api.operation import find_operations
 
 OPERATIONS: Final = (
     *find_operations(task_operations),
+    *verb_operations.VERB_OPERATIONS,
     *find_operations(draft_operations),
     *find_operations(execution_operations),
     *find_operations(worker_operations),

@@ -9,19 +9,17 @@ import datetime as dt
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, TaskFilter
 from cloudsched.domain.documents.calendar import HolidaySource
 from cloudsched.domain.documents.category import Category, Label, Labels
-from cloudsched.domain.documents.document import Duration, Instant, Integer, WireModel
+from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.log_lines import MAX_LINES
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Text, Trouble
-from cloudsched.domain.recurrence.days import LAST_YEAR
-from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR
 from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
@@ -52,31 +50,12 @@ def _validate_digits(value: object) -> object:
     return value
 
 
-def _parse_rfc3339(value: object) -> object:
-    """Accept an instant only as text, never as a number of seconds."""
-    if not isinstance(value, str):
-        raise ValueError("is not an instant; give RFC 3339 with an offset")  # noqa: TRY004 - pydantic's way to report it
-    try:
-        at = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError("is not an instant; give RFC 3339 with an offset") from None
-    if not FIRST_YEAR <= at.year <= LAST_YEAR:
-        raise ValueError(f"is not from the years {FIRST_YEAR} to {LAST_YEAR}")
-    return at
-
-
 def _cap_page(size: int) -> int:
     """Return a page's size, or the largest possible one."""
     return min(size, MAX_PAGE)
 
 
 Digits = BeforeValidator(_validate_digits)
-InputInstant = Annotated[
-    Instant,
-    BeforeValidator(_parse_rfc3339),
-    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2027-01-01T09:00:00Z"]}),
-]
-"""RFC 3339 with an offset."""
 
 
 class NoParameters(WireModel):
@@ -297,48 +276,6 @@ class ExportQuery(WireModel):
 
     page_token: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}$")] | None = None
     """The ``nextPageToken`` of the previous page."""
-
-
-class TriggerRequest(WireModel):
-    """The payload of a run."""
-
-    payload: dict[str, Any] | None = None
-    """The payload for this run and its retries, in place of the task's. The task's own does not change."""
-
-
-class SnoozeRequest(WireModel):
-    """The duration of a snooze."""
-
-    duration: Annotated[str, StringConstraints(min_length=1, max_length=200)] = "PT10M"
-    """An ISO 8601 duration, or words such as ``10 minutes`` or ``tomorrow at 9:00`` in the task's time zone. At most 30
-    days."""
-
-
-class RetryRequest(WireModel):
-    """The execution to retry, and the step from which to do so."""
-
-    execution_id: str | None = None
-    """The execution to retry. The last one if omitted."""
-    from_step: Integer | None = Field(default=None, ge=1)
-    """The number of a durable handler's step. This step and all later ones are forgotten, and done again."""
-
-
-class SendEventRequest(WireModel):
-    """An event for a durable handler."""
-
-    payload: Any = None
-    """Any JSON. The fields of an object become attributes of the handler's event."""
-    execution_id: str | None = None
-    """The execution that gets the event. Needed only if several wait for it."""
-    early: bool = False
-    """True to keep the event if no execution waits for it yet: for the open execution, or else for the next one."""
-
-
-class BackfillRequest(WireModel):
-    """The range of past occurrences to run again. Both ends are included."""
-
-    start: InputInstant
-    end: InputInstant
 
 
 class PreviewRequest(Count):

@@ -244,33 +244,6 @@ def delete_task(call: ApiCall) -> Response:
     return Response(status=204)
 
 
-@operation("POST", "/v1/tasks/{taskId}/pause", "Tasks", response_schema="Task", **CHANGE)
-def pause(call: ApiCall) -> Response:
-    """Pause a task.
-
-    None of its runs starts until it is resumed.
-    """
-    return task_response(call, call.app.pause(call.task_id, mark=mark_change(call, "pause")))
-
-
-@operation("POST", "/v1/tasks/{taskId}/resume", "Tasks", response_schema="Task", **CHANGE)
-def resume(call: ApiCall) -> Response:
-    """Resume a paused task.
-
-    It continues with its first occurrence from now.
-    """
-    return task_response(call, call.app.resume(call.task_id, mark=mark_change(call, "resume")))
-
-
-@operation("POST", "/v1/tasks/{taskId}/cancel", "Tasks", response_schema="Task", **CHANGE)
-def cancel(call: ApiCall) -> Response:
-    """Cancel a task.
-
-    None of its runs starts any more. Its record is kept.
-    """
-    return task_response(call, call.app.cancel(call.task_id, mark=mark_change(call, "cancel")))
-
-
 @operation("GET", "/v1/tasks/{taskId}/tree", "Tasks", query=bodies.TreeFilter, response_schema="Tree")
 def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
     """Get a task with the calls below it.

@@ -17,8 +17,9 @@ from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.allowed_verbs import STARTING_VERBS, Verb, find_execution_verbs, find_task_verbs
+from cloudsched.domain.transitions.manual_verbs import find_execution_verbs, find_task_verbs
 from cloudsched.domain.transitions.task_draft import edit_draft
 from cloudsched.engine.handlers.user_access import require_user_edit, require_user_start
 from cloudsched.engine.ports.known_tasks import count_parsed
@@ -146,7 +147,7 @@ class AllowedVerbs:
         try:
             require_user_start(task, self._app.container.engine.registry)
         except (Forbidden, NotAllowed):
-            return tuple(verb for verb in found if verb not in STARTING_VERBS)
+            return tuple(verb for verb in found if not verb.traits.starts)
         return found
 
     def _may_edit(self, task: Task) -> bool:

@@ -20,7 +20,7 @@ def test_the_types_are_those_of_the_api() -> None:
 
 def test_the_verbs_are_those_of_the_python_client() -> None:
     """Each public method of the Python client has its like; nothing of it but connections is left out."""
-    source = (FOLDER / "src/client.ts").read_text("utf-8")
+    source = (FOLDER / "src/client.ts").read_text("utf-8") + GENERATED.read_text("utf-8")
     verbs = set(re.findall(r"^  (?:async )?\*?([a-z]\w+)(?:<[^(]*>)?\(", source, re.MULTILINE)) - {"constructor"}
     python = {to_camel(name) for name in dir(Client) if not name.startswith("_")}
     assert python - verbs == {"close", "runFlow"}

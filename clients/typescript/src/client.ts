@@ -1,7 +1,8 @@
+import { TaskVerbs } from "./api.js";
 import { CloudschedError, NotFound, QuotaExceeded, TimedOut, toError, Unavailable } from "./errors.js";
 import { pause, Transport } from "./transport.js";
 import type { ClientOptions, Query, RequestOptions } from "./transport.js";
-import type * as api from "./types.js";
+import type * as api from "./api.js";
 
 /** Payloads by handlers' names; `cloudsched schema --typescript` prints yours. */
 export type AnyPayloads = Record<string, Record<string, unknown>>;
@@ -65,13 +66,14 @@ export class Listing<T> implements AsyncIterable<T> {
 const BATCH = 50;
 
 /** A client of the HTTP API, with the verbs of the Python client. */
-export class Client<P extends object = AnyPayloads> {
+export class Client<P extends object = AnyPayloads> extends TaskVerbs {
   readonly #transport: Transport;
 
   constructor(url: string, options?: ClientOptions);
   /** @internal */
   constructor(transport: Transport);
   constructor(where: string | Transport, options: ClientOptions = {}) {
+    super();
     this.#transport = typeof where === "string" ? new Transport(where, options) : where;
   }
 
@@ -132,46 +134,6 @@ export class Client<P extends object = AnyPayloads> {
 
   async delete(taskId: string, options: ChangeOptions = {}): Promise<void> {
     await this.#send("DELETE", task_(taskId), undefined, withKey(options));
-  }
-
-  pause(taskId: string, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.#change(taskId, "pause", undefined, options);
-  }
-
-  resume(taskId: string, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.#change(taskId, "resume", undefined, options);
-  }
-
-  cancel(taskId: string, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.#change(taskId, "cancel", undefined, options);
-  }
-
-  /** Run a task now; `triggered` of the answer names the execution. */
-  trigger(taskId: string, payload?: Record<string, unknown>, options: ChangeOptions & { validateOnly?: boolean } = {}): Promise<api.Task> {
-    const { validateOnly, ...more } = options;
-    return this.#change(taskId, "trigger", payload && { payload }, more, validateOnly ? { validateOnly: "true" } : undefined);
-  }
-
-  /** Run the last execution again later: after `PT10M`, `10 minutes` or `tomorrow at 9:00`. */
-  snooze(taskId: string, duration?: string, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.#change(taskId, "snooze", duration === undefined ? undefined : { duration }, options);
-  }
-
-  /** Give an execution one more attempt, the last one if none is named. */
-  retry(taskId: string, body: api.RetryRequest = {}, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.#change(taskId, "retry", body, options);
-  }
-
-  /** Run the occurrences of a past range again, both ends included. */
-  backfill(taskId: string, start: Date | string, end: Date | string, options: ChangeOptions = {}): Promise<api.Task> {
-    return this.#change(taskId, "backfill", { start: instant(start), end: instant(end) }, options);
-  }
-
-  /** Send an event to a task's durable handler. */
-  sendEvent(taskId: string, event: string, payload?: unknown, options: ChangeOptions & { executionId?: string; early?: boolean } = {}): Promise<api.Task> {
-    const { executionId, early, ...more } = options;
-    const addressed = { ...(executionId === undefined ? {} : { executionId }), ...(early ? { early } : {}) };
-    return this.#change(taskId, `events/${encode(event)}`, { payload: payload ?? null, ...addressed }, more);
   }
 
   tree(taskId: string, query: api.TreeQuery = {}, options?: RequestOptions): Promise<api.Tree> {
@@ -499,8 +461,9 @@ export class Client<P extends object = AnyPayloads> {
     return this.#post(`${run(claim.task.id, claim.executionId)}/${verb}`, { ...body, leaseToken: claim.leaseToken }, options, undefined, true);
   }
 
-  #change(taskId: string, verb: string, body: unknown, options: ChangeOptions, query?: Query): Promise<api.Task> {
-    return this.#post(`${task_(taskId)}/${verb}`, body, withKey(options), query, true);
+  /** @internal */
+  protected override _change(path: string, body?: object, options: ChangeOptions = {}, query?: Query): Promise<api.Task> {
+    return this.#post(path, body, withKey(options), query, true);
   }
 
   #get<T>(path: string, query?: Query, options?: RequestOptions): Promise<T> {

@@ -1,4 +1,4 @@
-import type { AwaitedEvent, FieldError, Problem, ScheduleReading } from "./types.js";
+import type { AwaitedEvent, FieldError, Problem, ScheduleReading } from "./api.js";
 
 /** What any request can fail with. Its message says what is wrong, `hint` what to do. */
 export class CloudschedError extends Error {

@@ -1,4 +1,4 @@
-import type { Message } from "./types.js";
+import type { Message } from "./api.js";
 
 /** What is used of a user of `firebase/auth`. */
 export interface FirebaseUser {

@@ -25,4 +25,4 @@ export {
 export { firebaseToken, liveInbox } from "./firebase.js";
 export type { FirebaseUser, FirestoreModule, LiveInboxOptions } from "./firebase.js";
 export type { ClientOptions, RequestOptions, Token } from "./transport.js";
-export type * from "./types.js";
+export type * from "./api.js";

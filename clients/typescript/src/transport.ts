@@ -1,5 +1,5 @@
 import { CloudschedError, NotFound, TimedOut, toError, Unavailable } from "./errors.js";
-import type { Problem } from "./types.js";
+import type { Problem } from "./api.js";
 
 /** A credential, or a function that returns one; it is asked again, with `true`, after the API has refused the last one. */
 export type Token = string | ((refresh: boolean) => string | undefined | Promise<string | undefined>);

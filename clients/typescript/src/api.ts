@@ -1,5 +1,6 @@
-// The API's schemas, generated from its OpenAPI document: python -m tests.clients.typescript_types
+// The API's schemas and verbs, generated from its OpenAPI document: python -m tests.clients.typescript_types
 // Instants are texts of RFC 3339, durations numbers of seconds.
+import type { ChangeOptions } from "./client.js";
 
 /** An action on a task. */
 export type Action =
@@ -849,7 +850,7 @@ export interface FailedTask {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
-  /** The actions that the caller may take on it now, out of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Each execution says whether it may be retried. */
+  /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
   /** The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours. */
   failedExecution?: Execution;
@@ -1714,7 +1715,7 @@ export interface ReportedTask {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
-  /** The actions that the caller may take on it now, out of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Each execution says whether it may be retried. */
+  /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }
 
@@ -2161,7 +2162,7 @@ export interface Task {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
-  /** The actions that the caller may take on it now, out of `edit`, `pause`, `resume`, `cancel`, `delete`, `trigger`, `snooze`, `backfill` and `sendEvent`. Each execution says whether it may be retried. */
+  /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }
 
@@ -2756,4 +2757,50 @@ export interface DeleteScriptQuery {
 export interface ListScriptsQuery {
   /** The owner. The caller if omitted. */
   owner?: string;
+}
+
+/** The verbs on one task, with the arguments of the Python client. */
+export abstract class TaskVerbs {
+  /** @internal */
+  protected abstract _change(path: string, body?: object, options?: ChangeOptions, query?: object): Promise<Task>;
+
+  /** Pause a task. */
+  pause(taskId: string, options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/pause`, undefined, options);
+  }
+
+  /** Resume a paused task. */
+  resume(taskId: string, options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/resume`, undefined, options);
+  }
+
+  /** Cancel a task. */
+  cancel(taskId: string, options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/cancel`, undefined, options);
+  }
+
+  /** Run a task now. */
+  trigger(taskId: string, payload?: TriggerRequest["payload"], { validateOnly, ...options }: ChangeOptions & { validateOnly?: boolean } = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/trigger`, { payload }, options, { validateOnly: validateOnly ? "true" : undefined });
+  }
+
+  /** Run a task's last run again, later. */
+  snooze(taskId: string, duration?: SnoozeRequest["duration"], options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/snooze`, { duration }, options);
+  }
+
+  /** Run the occurrences of a past range again. */
+  backfill(taskId: string, start: Date | string, end: Date | string, options: ChangeOptions = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/backfill`, { start, end }, options);
+  }
+
+  /** Send an event to the execution of a task that waits for it. */
+  sendEvent(taskId: string, event: string, payload?: SendEventRequest["payload"], { executionId, early, ...options }: ChangeOptions & { executionId?: SendEventRequest["executionId"] } & { early?: SendEventRequest["early"] } = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/events/${encodeURIComponent(event)}`, { payload, executionId, early }, options);
+  }
+
+  /** Give an execution one more attempt. */
+  retry(taskId: string, executionId?: RetryRequest["executionId"], { fromStep, ...options }: ChangeOptions & { fromStep?: RetryRequest["fromStep"] } = {}): Promise<Task> {
+    return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/retry`, { executionId, fromStep }, options);
+  }
 }

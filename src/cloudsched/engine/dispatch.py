@@ -1,4 +1,4 @@
-"""Send a task's dispatches to the queue, each signed (`engine.signing_keys`)."""
+"""Send a task's dispatches to the queue, each signed (`engine.dispatch_tokens`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cloudsched.engine.ports.tracing import trace_for
 if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.signing_keys import SigningKeys
+    from cloudsched.engine.dispatch_tokens import SigningKeys
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.recurrence.zone_names import SHARED
+from cloudsched.domain.recurrence.time_zones import SHARED
 from cloudsched.language.lexicon import MARK, PATH, WORD, Token
 
 _NAMED = {

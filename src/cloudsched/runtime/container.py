@@ -16,12 +16,12 @@ from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.dispatch import DispatchSender
+from cloudsched.engine.dispatch_tokens import SigningKeys
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.procedure import LongCall, Procedure
-from cloudsched.engine.signing_keys import SigningKeys
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.state.quotas import QuotaLimits, Quotas

@@ -16,12 +16,12 @@ from tests.simulation.schedules import list_due
 from cloudsched import Execution, ExecutionStatus, TaskDraft, TaskStatus
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.backlog import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
 from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
+from cloudsched.domain.transitions.overlap_and_catch_up import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
 from cloudsched.domain.transitions.task_draft import to_editable_fields
 from cloudsched.domain.transitions.wakeups import dispatch_for, executor_wakeups
 from cloudsched.domain.transitions.zone_plans import occurrence_id

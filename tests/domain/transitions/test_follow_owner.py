@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from cloudsched import Schedule, Task
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.domain.transitions.backlog import due_ranges
 from cloudsched.domain.transitions.edits import NO_LEAD, new_task
 from cloudsched.domain.transitions.lifecycle import cancel, delete, pause, resume
+from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges
 from cloudsched.domain.transitions.planning import occurrence_from, start_time
 from cloudsched.domain.transitions.replan import follow_owner
 from cloudsched.domain.transitions.task_draft import TaskDraft

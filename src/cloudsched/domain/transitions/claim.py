@@ -26,12 +26,17 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
-from cloudsched.domain.transitions.backlog import BacklogDecision, decide_backlog, note_left_out, record_missed
 from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
+from cloudsched.domain.transitions.overlap_and_catch_up import (
+    BacklogDecision,
+    decide_backlog,
+    note_left_out,
+    record_missed,
+)
 from cloudsched.domain.transitions.planning import occurrence_after, start_time
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
 from cloudsched.domain.transitions.zone_plans import occurrence_id

@@ -16,7 +16,6 @@ from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
 from cloudsched.domain.documents.usage import add_usage
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.backlog import end_plan, shorten_backlog
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import bind_open_runs
 from cloudsched.domain.transitions.growth import require_payload_room
@@ -27,6 +26,7 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
+from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog
 from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_after
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule

@@ -38,7 +38,6 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.backlog import decide_overlap, due_ranges, pass_over, stop_plan
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lease import drop_lease
@@ -50,6 +49,7 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
+from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap, due_ranges, pass_over, stop_plan
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.run_records import (

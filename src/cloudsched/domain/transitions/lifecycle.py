@@ -14,11 +14,11 @@ from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.backlog import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused, restore_definition
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
+from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.planning import find_budget_pause, occurrence_after, requested_id, start_time
 from cloudsched.domain.transitions.requirements import (
     RETRY_ACTION,

@@ -40,10 +40,10 @@ from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, utc_seconds
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
-from cloudsched.domain.transitions.backlog import due_ranges, end_plan, note_left_out
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
+from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, note_left_out
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, occurrence_from
 from cloudsched.domain.transitions.zone_plans import can_replan, plan_distance
 

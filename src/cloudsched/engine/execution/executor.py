@@ -54,10 +54,10 @@ from cloudsched.errors import (
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
+    from cloudsched.engine.dispatch_tokens import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Loaded
     from cloudsched.engine.ports.tracing import Tracer
-    from cloudsched.engine.signing_keys import SigningKeys
 
 log = logging.getLogger(__name__)
 

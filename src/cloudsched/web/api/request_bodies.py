@@ -296,7 +296,7 @@ class BatchCreateRequest(WireModel):
     """Each is a ``NewTask``. An invalid one gets a problem in its result, and the others are created."""
 
 
-class NewTask(TaskDraft):
+class NewTask(TaskDraft):  # it describes the body: `TaskDraft.from_wire` reads it, and refuses what it does not know
     """A task to create, or to replace the one with the same id."""
 
     draft_token: Annotated[str, StringConstraints(max_length=MAX_LENGTH)] | None = None

@@ -4,6 +4,8 @@ A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID
 both, the key is used: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that
 `Access` does not list are refused. A server that may act for users names one in ``X-On-Behalf-Of``. Where no
 credentials are configured, `Access.open` admits requests from the same machine, and each request is checked.
+
+What the queue delivers carries no caller: the executor checks its token (`engine.dispatch_tokens`).
 """
 
 from __future__ import annotations

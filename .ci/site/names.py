@@ -48,6 +48,8 @@ def _list_members(kind: type) -> Iterator[str]:
         home = next(base for base in kind.__mro__ if member in vars(base))
         value = inspect.unwrap(getattr(vars(home)[member], "__func__", vars(home)[member]))
         is_member = inspect.isfunction(value) or isinstance(value, property)
+        if inspect.isfunction(value) and not value.__qualname__.startswith(f"{home.__name__}."):
+            continue  # another class's, which documents it
         is_ours = home.__module__.startswith("cloudsched.") and not getattr(value, "__module__", "").startswith(
             "pydantic"
         )

@@ -757,8 +757,10 @@ class awaited(Generic[P, R]):  # noqa: N801 - used like a decorator
 
 
 class AsyncApp:
-    """`App`'s methods, to be awaited: each runs in a thread of the event loop's, with the caller's context variables.
+    """`App`'s methods on tasks, executions, people, messages and drafts, by the same names, to be awaited.
 
+    Each runs in a thread of the event loop's, with the caller's context variables. What sets an app up, such as
+    `handler`, and what a function calls, such as `deliver` and `sweep`, is not among them.
     An await that is cancelled does not take back what the method does: with an `id` of your own, call it again.
     """
 

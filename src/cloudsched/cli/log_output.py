@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import click
 
-from cloudsched.engine.state.attempt_log import AttemptFields
 from cloudsched.local.untrusted_text import to_printable
 
 _OWN_LOGGER = "cloudsched"
@@ -53,6 +52,8 @@ def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[l
     A handler of the root logger that prints on the terminal, as `logging.basicConfig` adds one, is replaced: each line
     is printed once, and with its task.
     """
+    from cloudsched.engine.ports.tracing import AttemptFields  # noqa: PLC0415 - not needed for --help
+
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter(prefix, is_coloured=_has_colours()))
     handler.addFilter(AttemptFields())

@@ -17,8 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
-from cloudsched.engine.ports.tracing import Tracer, current_trace
-from cloudsched.engine.state.attempt_log import AttemptFields
+from cloudsched.engine.ports.tracing import AttemptFields, Tracer, current_trace
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings

@@ -6,13 +6,17 @@ continues it. A trace ends with the occurrence, and the next occurrence starts a
 years would be a single trace.
 
 Without OpenTelemetry there are no spans, but each log line still names its trace. An occurrence that continues no trace
-gets one that is derived from its ids: so the lines of all its attempts, also those of workers, share it.
+gets one that is derived from its ids: so the lines of all its attempts, also those of workers, share it. While a
+handler runs, the lines have the ids of its attempt, too. Python does not pass context variables on to threads: in a
+thread that a handler starts, run the function with ``contextvars.copy_context().run``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -114,3 +118,26 @@ class Tracer:
     @staticmethod
     def _activate(trace: Trace | None, execution_id: str) -> AbstractContextManager[None]:
         return _Position(trace, "", execution_id)
+
+
+_NO_FIELDS: Mapping[str, object] = {}
+attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fields", default=_NO_FIELDS)
+"""Set by `AttemptLog`."""
+
+
+def current_log_fields() -> Mapping[str, object]:
+    """Return ``taskId``, ``executionId``, ``handler``, ``attempt`` and ``owner`` while a handler runs, else none."""
+    return attempt_fields.get()
+
+
+class AttemptFields(logging.Filter):
+    """Adds the ids of the running attempt to each record, as attributes. The fields of the log call win.
+
+    Put it on a `logging.Handler` of your own: ``handler.addFilter(AttemptFields())``.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the fields. Every record passes."""
+        for name, value in current_log_fields().items():
+            record.__dict__.setdefault(name, value)
+        return True

@@ -22,7 +22,7 @@ import sys
 import threading
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
+from cloudsched.engine.ports.tracing import attempt_fields
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
@@ -245,26 +246,3 @@ def _install() -> None:
                     found.note(logging.makeLogRecord(fields))
 
         builtins.print = print_and_note
-
-
-_NO_FIELDS: Mapping[str, object] = {}
-attempt_fields: ContextVar[Mapping[str, object]] = ContextVar("cloudsched_log_fields", default=_NO_FIELDS)
-"""Set by `AttemptLog`."""
-
-
-def current_log_fields() -> Mapping[str, object]:
-    """Return ``taskId``, ``executionId``, ``handler``, ``attempt`` and ``owner`` while a handler runs, else none."""
-    return attempt_fields.get()
-
-
-class AttemptFields(logging.Filter):
-    """Adds the ids of the running attempt to each record, as attributes. The fields of the log call win.
-
-    Put it on a `logging.Handler` of your own: ``handler.addFilter(AttemptFields())``.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Add the fields. Every record passes."""
-        for name, value in current_log_fields().items():
-            record.__dict__.setdefault(name, value)
-        return True

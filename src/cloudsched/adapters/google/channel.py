@@ -1,7 +1,7 @@
 """Call Google's services: a channel to the service or to its emulator, deadlines, and retries.
 
 The adapters do not use Google's clients: those add a fifth to the time of a call on the local machine, retry for a
-minute and more, and take half a second to import. See `protobuf` for what is sent, and `credentials` for who sends it.
+minute and more, and take half a second to import. See `protobuf` for what is sent.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-import google.auth
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from google.auth.exceptions import DefaultCredentialsError
-from google.auth.transport.grpc import AuthMetadataPlugin
-from google.auth.transport.requests import Request
 
 from cloudsched.errors import Misconfigured
 
@@ -57,7 +53,6 @@ def open_channel(service: Service, emulator: str | None) -> grpc.Channel:
     """Return a channel. Nothing is sent yet. Raises Misconfigured if there are no credentials."""
     if emulator is not None:
         return grpc.insecure_channel(emulator, options=OPTIONS)
-
     credentials = make_channel_credentials(service.host, service.scopes)
     return grpc.secure_channel(service.host, credentials, options=OPTIONS)
 
@@ -68,7 +63,17 @@ def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], ba
 
 
 def make_channel_credentials(host: str, scopes: Sequence[str]) -> grpc.ChannelCredentials:
-    """Return what authenticates the calls on a channel. Nothing is sent yet."""
+    """Return what authenticates the calls on a channel, as Google's libraries find it. Nothing is sent yet.
+
+    These libraries take longer to import than everything else that a channel needs. The credentials have the same parts
+    as in Google's clients: the scopes of the service, self-signed tokens for a service account's key, the project that
+    pays, and the channel credentials that work on Google's machines as well as elsewhere.
+    """
+    import google.auth  # noqa: PLC0415 - only for a channel to the service itself
+    from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415 - the same
+    from google.auth.transport.grpc import AuthMetadataPlugin  # noqa: PLC0415 - the same
+    from google.auth.transport.requests import Request  # noqa: PLC0415 - the same
+
     try:
         credentials, _ = google.auth.default(default_scopes=scopes)
     except DefaultCredentialsError as error:

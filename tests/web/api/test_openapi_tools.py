@@ -163,8 +163,8 @@ def test_typescript_generators_take_every_example(tmp_path: Path) -> None:
         }.items()
     ]
     assert len(uses) > 3 * 20
-    shutil.copy(GENERATED, tmp_path / "own.ts")  # of our TypeScript client, by a generator of our own
-    imports += ['import type { components } from "./schema";', 'import type * as own from "./own";']
+    shutil.copytree(GENERATED.parent, tmp_path / "own")  # our TypeScript client, with types by a generator of our own
+    imports += ['import type { components } from "./schema";', 'import type * as own from "./own/api";']
     for name in document["components"]["schemas"]:
         theirs = f"components['schemas']['{name}']"
         uses.append(f"export const o{name} = (given: {theirs}): own.{name} => given;")

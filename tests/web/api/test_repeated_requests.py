@@ -21,8 +21,8 @@ from cloudsched import (
     Context,
 )
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.request_marks import MAX_REQUESTS, RequestMark
+from cloudsched.domain.documents.task import MAX_REQUESTS, TaskStatus
+from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation

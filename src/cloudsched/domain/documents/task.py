@@ -79,12 +79,17 @@ class RecentRequest(WireModel):
     """A request that a task remembers, so that a repetition of it changes nothing."""
 
     key: str
-    """A hash of the request's name and its sender, or of the creation that it is. See `transitions.request_marks`."""
+    """A hash of the request's name and its sender, or what it creates or answers. See `transitions.request_marks`."""
     content: str = ""
     """A hash of the request's content."""
     at: Instant | None = None
     """The time of the request. It is unique among the task's requests, since the ids of the runs that they ask for are
-    derived from it. None for the one that created the task."""
+    derived from it. None for the one that created the task, and for events."""
+
+    @property
+    def is_creation(self) -> bool:
+        """Return whether it created the task: it is remembered as long as the task exists."""
+        return self.key in {"id", "key"}  # no other key is so short
 
 
 class BudgetPause(WireModel):
@@ -123,6 +128,8 @@ class HistoryEntry(WireModel):
 
 MAX_RETENTION = timedelta(days=36_525)
 """The longest retention, expiration and the like: a hundred years."""
+MAX_REQUESTS = 50
+"""The number of its latest requests that a task remembers: about 5 KB."""
 MAX_OPEN_RUNS = 20
 """The most runs of one task that may be open at once: at their largest they fit Firestore's 1 MiB."""
 
@@ -423,8 +430,8 @@ class Task(PublicTask):
     left_out_from: Instant | None = None
     """The time from which occurrences that its calendars leave out have no record yet, or None without calendars."""
     recent_requests: tuple[RecentRequest, ...] = ()
-    """The latest requests that must be known when they come again, the earliest first. `transitions.request_marks`
-    bounds them."""
+    """The latest requests that must be known when they come again, the earliest first. Events are among them, each
+    with the execution that it was for. `requests_with` bounds them."""
     defined_by: Requesters | None = None
     """USERS if a user wrote or edited it, which limits what its script may call. None if only servers did."""
     paused_by: Requesters | None = None
@@ -440,8 +447,6 @@ class Task(PublicTask):
     """True if any of its executions has made calls. Only then can it have child tasks."""
     events: tuple[Event, ...] = ()
     """The events that its durable handler has not taken yet, the earliest first."""
-    recent_answers: tuple[str, ...] = ()
-    """Marks of the latest events, each with the execution that it was for, to recognise a second click."""
     history: tuple[HistoryEntry, ...] = ()
     """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
     omitted_history: int = 0
@@ -545,6 +550,14 @@ class Task(PublicTask):
     def runs_without(self, execution_id: str) -> tuple[Run, ...]:
         """Return the open runs without this one."""
         return tuple(run for run in self.runs if run.execution_id != execution_id)
+
+    def requests_with(self, *requests: RecentRequest) -> tuple[RecentRequest, ...]:
+        """Return the requests that it remembers, with these as the latest. The earliest fall off, but no creation."""
+        keys = {each.key for each in requests}
+        known = [*(each for each in self.recent_requests if each.key not in keys), *requests]
+        while len(known) > MAX_REQUESTS:
+            known.remove(next(each for each in known if not each.is_creation))
+        return tuple(known)
 
 
 def _find_position(task: Task, run: Run) -> tuple[ExecutionStatus, datetime] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.task import RecentRequest, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused, restore_definition
 from cloudsched.domain.transitions.growth import require_payload_room
@@ -54,9 +54,6 @@ ALLOWED = complete_table(
 )
 """The statuses that may follow each. Only another plan (schedule, `until`, `max_runs`) or a retry ends a final one."""
 
-MAX_ANSWERS = 20
-"""The most answers that a task remembers, to recognise a second click."""
-
 
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
@@ -94,9 +91,9 @@ def _bind_events(task: Task) -> dict[str, Any]:
     if not task.runs or all(each.execution_id for each in kept):
         return {"events": kept}
     first = task.runs[0].execution_id
-    marks = tuple(each.mark(first) for each in kept if each.execution_id is None)
+    marks = (RecentRequest(key=each.mark(first)) for each in kept if each.execution_id is None)
     bound = tuple(each if each.execution_id else each.model_copy(update={"execution_id": first}) for each in kept)
-    return {"events": bound, "recent_answers": (*task.recent_answers, *marks)[-MAX_ANSWERS:]}
+    return {"events": bound, "recent_requests": task.requests_with(*marks)}
 
 
 def complete_if_idle(task: Task, now: datetime) -> Task:
@@ -293,7 +290,7 @@ def retry(
         message=message,
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
-        recent_answers=tuple(each for each in task.recent_answers if not each.startswith(f"{run.execution_id} ")),
+        recent_requests=tuple(each for each in task.recent_requests if not each.key.startswith(f"{run.execution_id} ")),
     )
     return Commit(active, executions=(record,), entries=entries)
 

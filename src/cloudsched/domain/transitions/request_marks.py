@@ -11,6 +11,7 @@ nothing, and gets the task as it is now.
 * A creation with a key makes its task's id from that. It never edits a task.
 * A request without a name that must be done once, such as a trigger, gets its name from the code that decides it, since
   a commit whose answer was lost is decided again.
+* An event is also known by its content, its sender and the execution that it was for (`Event.mark`).
 
 The ring keeps the marks of creations as long as the task exists, and otherwise the latest.
 """
@@ -30,12 +31,8 @@ from cloudsched.domain.documents.task import RecentRequest, Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import KeyReused
 
-MAX_REQUESTS: Final = 50
-"""The number of its latest requests that a task remembers: about 5 KB."""
 _BY_ID: Final = "id"
 _BY_KEY: Final = "key"
-_OF_CREATIONS: Final = {_BY_ID, _BY_KEY}
-"""The keys of creations. No hash is so short."""
 _WRITE_MODEL: Final = operator.methodcaller("model_dump", mode="json", by_alias=True, exclude_defaults=True)
 _BYTES: Final = 9
 """The length of a hash, which is 12 characters as text."""
@@ -94,12 +91,10 @@ class RequestMark:
 
     def fields(self, task: Task | None, now: datetime) -> dict[str, Any]:
         """Return the fields in which a task remembers this request once it has created or changed it."""
-        kept = [] if task is None else [each for each in task.recent_requests if each.key != self.key]
-        if len(kept) >= MAX_REQUESTS:
-            kept.remove(next(each for each in kept if each.key not in _OF_CREATIONS))
-        at = None if self.key in _OF_CREATIONS else choose_instant(task, now)
-        request = RecentRequest(key=self.key, content=self.content, at=at)
-        return {"recent_requests": (*kept, request)}
+        request = RecentRequest(key=self.key, content=self.content)
+        if not request.is_creation:
+            request = request.model_copy(update={"at": choose_instant(task, now)})
+        return {"recent_requests": (request,) if task is None else task.requests_with(request)}
 
 
 def choose_instant(task: Task | None, now: datetime) -> datetime:
@@ -125,7 +120,7 @@ def once(mark: RequestMark | None, decide: Callable[[Task, datetime], Commit]) -
         decided = decide(task, now)
         if decided.task is task and not mark.depends_on_time:
             return decided
-        return replace(decided, task=decided.task.model_copy(update=mark.fields(task, now)))
+        return replace(decided, task=decided.task.model_copy(update=mark.fields(decided.task, now)))
 
     return decide_once
 

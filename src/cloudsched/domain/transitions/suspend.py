@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
-from cloudsched.domain.documents.task import Event, EventName, Task
+from cloudsched.domain.documents.task import Event, EventName, RecentRequest, Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
 from cloudsched.domain.transitions.lease import renew_lease
@@ -166,8 +166,9 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     runs = task.runs
     if run is not None and is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
-    answers = (*task.recent_answers, *([event.mark(run.execution_id)] if run is not None else []))[-MAX_EVENTS:]
-    return Commit(with_changes(task, now, runs=runs, events=(*task.events, bound), recent_answers=answers))
+    marks = [] if run is None else [RecentRequest(key=event.mark(run.execution_id))]
+    changes = {"events": (*task.events, bound), "recent_requests": task.requests_with(*marks)}
+    return Commit(with_changes(task, now, runs=runs, **changes))
 
 
 class Repeated:
@@ -241,7 +242,7 @@ def _has_event(task: Task, run: Run, name: str) -> bool:
 
 def _is_repeated(task: Task, event: Event) -> bool:
     """Return whether the same event was sent to an open execution, or if none is open, to the latest one."""
-    answered = {mark.partition(" ")[0] for mark in task.recent_answers if mark.endswith(event.mark(""))}
+    answered = {each.key.partition(" ")[0] for each in task.recent_requests if each.key.endswith(event.mark(""))}
     if event.execution_id is not None:
         return event.execution_id in answered
     if not task.runs:

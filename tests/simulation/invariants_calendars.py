@@ -2,7 +2,7 @@
 
 C1  What is started by the schedule is an occurrence of it, with the days that the task had when it was started.
 C2  What is recorded as left out is SKIPPED, and an occurrence of a schedule of the task without its calendars.
-C3  When left-out occurrences have passed, each is recorded.
+C3  When left-out occurrences have passed, each is recorded, once.
 C4  In the end no change is left to follow, and each task that may still run has its calendars' days.
 """
 
@@ -34,14 +34,22 @@ class CalendarInvariants:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._begun: dict[tuple[str, datetime], datetime] = {}
+        """Since when each task has the plan that it has."""
+        self._recorded: set[tuple[str, datetime, str]] = set()
 
     def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
-        if before is None or before.created_at != after.created_at or not before.schedule.calendars:
+        key = after.id, after.created_at
+        if before is None or before.created_at != after.created_at:
+            self._begun[key] = after.created_at
             return
-        self._check_started(before, after)
-        self._check_left_out(before, executions)
-        if before.status is TaskStatus.ACTIVE and after.deleted_at is None:
-            self._check_recorded(before, after, executions)
+        if before.schedule.calendars:
+            self._check_started(before, after)
+            self._check_left_out(before, executions)
+            if before.status is TaskStatus.ACTIVE and after.deleted_at is None:
+                self._check_recorded(before, after, executions)
+        if before.schedule != after.schedule or before.status is not after.status:
+            self._begun[key] = after.updated_at
 
     def _check_started(self, before: Task, after: Task) -> None:
         if self._world.rules.current_verb() == "retry":
@@ -61,12 +69,22 @@ class CalendarInvariants:
                 fail(f"C2: {record.id} was left out, and is {record.status}")
             if not plan.occurs(record.scheduled_for):
                 fail(f"C2: {record.id} was left out, and never was an occurrence")
+            name = before.id, before.created_at, record.id
+            if name in self._recorded:
+                fail(f"C3: {record.id} was left out, and is recorded a second time")
+            self._recorded.add(name)
 
     def _check_recorded(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
-        if before.left_out_from is None or after.left_out_from is None or after.schedule.rules != before.schedule.rules:
+        since = self._begun[before.id, before.created_at] + _TICK
+        until = after.planned_to
+        if after.status is TaskStatus.PAUSED or after.status is TaskStatus.CANCELLED:
+            until = after.updated_at
+        if until is None or before.schedule != after.schedule:
             return
+        if before.planned_to is not None:
+            since = max(since, before.planned_to + _TICK)
         recorded = {each.id for each in executions} | {run.execution_id for run in after.runs}
-        for occurrence in _left_out(before.schedule, before.left_out_from, after.left_out_from):
+        for occurrence in _left_out(before.schedule, since, until):
             is_covered = any(covers(each, occurrence) for each in executions)
             if occurrence_id(before, occurrence) not in recorded and not is_covered:
                 fail(f"C3: {after.id}'s left out occurrence {occurrence} has no record")

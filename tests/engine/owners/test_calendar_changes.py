@@ -276,6 +276,24 @@ def test_a_change_is_followed_after_many_failures(sim: Simulation, monkeypatch: 
     assert holiday not in upcoming_days(sim)
 
 
+@pytest.mark.parametrize("is_left_out", [False, True])
+def test_an_occurrence_that_waits_for_its_jitter_outlives_a_change(sim: Simulation, *, is_left_out: bool) -> None:
+    """Its time has passed, and it has not started: it runs once, unless its day is now a holiday."""
+    put(sim)
+    noon = sim.now.replace(hour=12, minute=0, second=0, microsecond=0)
+    make_task(sim, jitter=timedelta(hours=6))
+    sim.advance(noon - sim.now + timedelta(seconds=1))
+    assert not list_records(sim), "it has started: nothing would be tested"
+    other = [noon.date() + timedelta(days=3)]
+    put(sim, *other, *([noon.date()] if is_left_out else []))
+    sim.advance(timedelta(hours=12))
+    assert noon.date() not in upcoming_days(sim)
+    assert not {*other} & upcoming_days(sim)
+    sim.advance(timedelta(days=1, hours=6))
+    status = ExecutionStatus.SKIPPED if is_left_out else ExecutionStatus.SUCCEEDED
+    assert [each for each in list_records(sim) if each[0] == noon.date()] == [(noon.date(), status)]
+
+
 def test_a_backfill_runs_what_the_calendars_leave(sim: Simulation) -> None:
     """Days that are left out stay so, and moved occurrences run where they were moved."""
     start = sim.now.date()

@@ -424,11 +424,10 @@ class Task(PublicTask):
     """Occurrences that came due before a pause and are still to run, the earliest first. Of an ACTIVE task only those
     from `next_execution_time` on count."""
     plan_from: Instant | None = None
-    """The time from which the plan goes on after its backlog. Earlier occurrences were not due, or have a record."""
+    """The time from which the plan goes on after its backlog, or began if the schedule has calendars. Earlier
+    occurrences were not due, or have a record."""
     zone_change: ZoneChange | None = None
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
-    left_out_from: Instant | None = None
-    """The time from which occurrences that its calendars leave out have no record yet, or None without calendars."""
     recent_requests: tuple[RecentRequest, ...] = ()
     """The latest requests that must be known when they come again, the earliest first. Events are among them, each
     with the execution that it was for. `requests_with` bounds them."""

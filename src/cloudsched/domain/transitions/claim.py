@@ -213,21 +213,22 @@ def _claim_occurrence(
     task: Task, name: str, start: datetime, now: datetime, claimant: Claimant, *, is_after_lock: bool
 ) -> Commit:
     """Claim the task's next occurrence, which has this name and start, or what its policies run instead of it."""
-    noted, records = (task, ()) if task.left_out_from is None else note_left_out(task, now)
     at = task.next_execution_time
     assert at is not None  # noqa: S101 - it has come
-    following, lost = _find_following(noted, at)
+    noted = task
+    following, lost = _find_following(task, at)
     chosen: datetime | None = at
     last = at
     missed: tuple[Execution, ...] = ()
-    is_alone = _is_alone(noted, start, following, now)  # guard: due now
+    is_alone = _is_alone(task, start, following, now)  # guard: due now
     if not is_alone:
-        decision = _decide_due(noted, now)
-        noted, missed = record_missed(noted, decision.decided, now)
+        decision = _decide_due(task, now)
+        noted, missed = record_missed(task, decision.decided, now)
         chosen = decision.kept[0].next_at if decision.kept else None
         last = decision.decided[-1].until if chosen is None else chosen
         following, lost = _find_following(noted, last)
-    records, run_count = (*records, *missed), task.run_count + (chosen is not None)
+    noted, left_out = note_left_out(noted, last, now)
+    records, run_count = (*left_out, *missed), task.run_count + (chosen is not None)
     is_last = task.max_runs is not None and run_count >= task.max_runs
     changes: dict[str, Any] = {
         "run_count": run_count,

@@ -26,7 +26,7 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
-from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog
+from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog, start_plan
 from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_after
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -96,13 +96,12 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
         updated_at=now,
         status_changed_at=now,
         first_at=find_past_start(schedule, now),
-        left_out_from=now if schedule.calendars else None,
         message="Created.",
         usage=add_usage((), spec["handler"], now, {"writes": 1}),
         **spec,
         **state,
     )
-    return with_changes(task, now, next_execution_time=_first_occurrence(task, now, asked_at, lead))
+    return with_changes(start_plan(task, _first_occurrence(task, now, asked_at, lead), now), now)
 
 
 JUST_NOW = timedelta(seconds=10)
@@ -160,8 +159,6 @@ def apply_edit(
         _require_room_after(changed, changed.next_execution_time)
     if not replanned:
         return Commit(with_changes(changed, now))
-    if schedule != task.schedule or not task.is_active:
-        changed = changed.model_copy(update={"left_out_from": now if schedule.calendars else None})
     if schedule != task.schedule:
         changed = changed.model_copy(update={"first_at": find_past_start(schedule, now)})
         if changed.budget_pause is not None:
@@ -180,7 +177,8 @@ def apply_edit(
     first = _first_occurrence_after_edit(task, changed, now, _find_edit_time(task, changed, now, asked_at), lead)
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
-    active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
+    planned = start_plan(changed, first, now + timedelta(microseconds=1))
+    active = with_changes(planned, now, status=TaskStatus.ACTIVE, message="Rescheduled.")
     return Commit(active, executions=records)
 
 

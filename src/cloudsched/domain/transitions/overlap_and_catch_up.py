@@ -6,7 +6,8 @@ exactly one record:
 * Those that a policy rules out end at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by ``expiration``.
 * Those that the policies would run wait for the end of a pause (`Task.backlog`). The policies judge them again in their
   turn. A cancel records them as CANCELLED, a new plan without them as SKIPPED.
-* Those that a calendar has left out up to then are SKIPPED, too, with the holiday's name.
+* Those that a calendar has left out up to then are SKIPPED, too, with the holiday's name. Those before the
+  latest occurrence that was processed have a record, and those before `plan_from` have one or were not of the plan.
 
 Any number of occurrences may have come due, so those in a row that end for one reason have one record, with their
 number. Finding the ends of such a range takes a search, not a walk over its occurrences, and a steady rule is counted
@@ -125,15 +126,16 @@ def decide_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
 
 
 def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the decided occurrences, and their records."""
+    """Return the task past the decided occurrences, and their records, with those of what calendars left out before."""
     decided = tuple(decided)
     if not decided:
         return task, ()
     last = decided[-1]
     planned_to = last.until if task.planned_to is None else max(last.until, task.planned_to)
-    passed, records = record_missed(task, decided, now)
+    noted, left_out = note_left_out(task, last.until, now)
+    passed, records = record_missed(noted, decided, now)
     outcome = {"outcome": last.status, "outcome_execution_id": records[-1].id} if task.is_one_time else {}
-    return passed.model_copy(update={"planned_to": planned_to, **outcome}), records
+    return passed.model_copy(update={"planned_to": planned_to, **outcome}), (*left_out, *records)
 
 
 def record_missed(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:
@@ -199,28 +201,41 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     Those that must still run are in its backlog.
     """
     decision = decide_backlog(task, now)
-    noted, left_out = note_left_out(task, now)
-    passed, records = pass_over(noted, decision.decided, now)
-    stopped = passed.model_copy(update={"next_execution_time": None, "backlog": decision.kept})
-    return stopped, (*left_out, *records)
+    passed, records = pass_over(task, decision.decided, now)
+    noted, left_out = note_left_out(passed, now, now)
+    stopped = noted.model_copy(update={"next_execution_time": None, "backlog": decision.kept})
+    return _begin_plan(stopped, now + _TICK), (*records, *left_out)
 
 
 def resume_plan(task: Task, now: datetime) -> Task:
     """Return a PAUSED task with the plan that it resumes: first its backlog, then the occurrences from now on."""
     plan_from = now if task.plan_from is None else max(now, task.plan_from)
-    left_out_from = max(now, task.left_out_from or now) if task.schedule.calendars else None  # after a pause's records
     first_at = task.first_at or find_past_start(task.schedule, now)
-    resumed = task.model_copy(update={"plan_from": plan_from, "left_out_from": left_out_from, "first_at": first_at})
+    resumed = task.model_copy(update={"plan_from": plan_from, "first_at": first_at})
     first = task.backlog[0].next_at if task.backlog else plan_from
     return resumed.model_copy(update={"next_execution_time": occurrence_after(resumed, first - _TICK)})
 
 
-def end_plan(task: Task, now: datetime, status: ExecutionStatus, message: str) -> tuple[Task, tuple[Execution, ...]]:
+def end_plan(
+    task: Task, now: datetime, status: ExecutionStatus, message: str, *, left_out_until: datetime | None = None
+) -> tuple[Task, tuple[Execution, ...]]:
     """Return the task without its plan, and the records of the occurrences that were still to run, with this status."""
-    noted, left_out = note_left_out(task, now)
-    ended, records = pass_over(noted, decide_backlog(task, now).end(status, message), now)
+    passed, records = pass_over(task, decide_backlog(task, now).end(status, message), now)
+    ended, left_out = note_left_out(passed, left_out_until or now, now)
     past = {"planned_to": _find_last_recorded(ended), "plan_from": None}
-    return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past}), (*left_out, *records)
+    return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past}), (*records, *left_out)
+
+
+def start_plan(task: Task, first: datetime | None, since: datetime) -> Task:
+    """Return the task with a plan that begins at an instant, or with its first occurrence if that came due before."""
+    planned = task.model_copy(update={"next_execution_time": first})
+    return planned if first is None else _begin_plan(planned, min(since, first))
+
+
+def _begin_plan(task: Task, at: datetime) -> Task:
+    if not task.schedule.calendars:
+        return task
+    return task.model_copy(update={"plan_from": at if task.plan_from is None else max(at, task.plan_from)})
 
 
 def _find_last_recorded(task: Task) -> datetime | None:
@@ -257,8 +272,9 @@ def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> t
         return passed.model_copy(update={"backlog": ()}), records
     past = decided[-1].until + _TICK  # the plan continues from here, once those before it have run
     plan_from = past if shorter.plan_from is None else max(past, shorter.plan_from)
-    noted, records = record_missed(shorter, decided, now)
-    return noted.model_copy(update={"backlog": tuple(kept), "plan_from": plan_from}), records
+    noted, left_out = note_left_out(shorter, plan_from, now)
+    noted, records = record_missed(noted, decided, now)
+    return noted.model_copy(update={"backlog": tuple(kept), "plan_from": plan_from}), (*left_out, *records)
 
 
 def forget_backlog(task: Task) -> dict[str, Any]:
@@ -267,33 +283,42 @@ def forget_backlog(task: Task) -> dict[str, Any]:
     if following is None or not (task.backlog or task.plan_from) or task.status is not TaskStatus.ACTIVE:
         return {}
     backlog = tuple(each for each in task.backlog if each.until >= following)
-    if backlog or (task.plan_from is not None and task.plan_from > following):
+    if backlog or (task.plan_from is not None and (task.plan_from > following or _bounds_left_out(task))):
         return {"backlog": backlog}
     return {"backlog": (), "plan_from": None, "planned_to": _find_last_recorded(task)}
 
 
-def note_left_out(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task past the occurrences that calendars have left out until now, and their record, if there are any.
+def note_left_out(task: Task, until: datetime, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task and the record of the occurrences up to an instant that calendars left out, if there are any.
 
-    So its history shows these occurrences, with the holidays' names. They are recorded once they have passed, in the
-    commit that claims the task's next run, pauses it, ends it or gives it another plan. Nothing comes due of a task
-    that is paused or has ended, so nothing of that time is left out either.
+    So a task's history shows these occurrences, with the holidays' names. They are recorded once they have passed, in
+    the commit that claims the next occurrence, pauses the task, ends it or gives it another plan. Nothing comes due of
+    a task that is paused or has ended, so nothing of that time is left out either.
     """
-    if task.left_out_from is None or not task.schedule.calendars:
+    if not task.schedule.calendars or task.status is not TaskStatus.ACTIVE:
         return task, ()
-    until = now if task.is_active else min(now, task.status_changed_at)
     search = partial(task.schedule.find_skipped, until=until)
-    first = search(task.left_out_from - _TICK)
-    noted = task.model_copy(update={"left_out_from": max(now + _TICK, task.left_out_from)})
+    first = search(_left_out_from(task) - _TICK)
     if first is None:
-        return noted, ()
+        return task, ()
     others, is_at_least = _list_after(search, first, until)
     covers = None
     if others:
         last = until if is_at_least else others[-1]
         covers = OccurrenceRange(until=last, count=1 + len(others), is_at_least=is_at_least)
     record = _make_record(task, first, _S.SKIPPED, now, _name_reasons(task, [first, *others]), covers)
-    return _note_outcomes(noted, (record,)), (record,)
+    return _note_outcomes(task, (record,)), (record,)
+
+
+def _left_out_from(task: Task) -> datetime:
+    """Return the time from which occurrences that calendars left out have no record yet."""
+    processed = task.created_at if task.planned_to is None else task.planned_to + _TICK
+    return processed if task.plan_from is None else max(processed, task.plan_from)
+
+
+def _bounds_left_out(task: Task) -> bool:
+    """Return whether what its calendars left out has no record from the plan's beginning on."""
+    return bool(task.schedule.calendars) and _left_out_from(task) == task.plan_from
 
 
 def _name_reasons(task: Task, left_out: Sequence[datetime]) -> str:

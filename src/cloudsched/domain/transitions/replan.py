@@ -43,7 +43,7 @@ from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
-from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, note_left_out
+from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, note_left_out, start_plan
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, occurrence_from
 from cloudsched.domain.transitions.zone_plans import can_replan, plan_distance
 
@@ -211,16 +211,20 @@ def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:
     """
     new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
-        noted, left_out = note_left_out(task, now)
-        return Commit(with_changes(noted.model_copy(update=new_schedule), now), executions=left_out)
+        return Commit(with_changes(task.model_copy(update=new_schedule), now))
     due = due_ranges(task, now)
     is_kept = all(_is_same(task.schedule, schedule, each) for each in due)
-    left, records = note_left_out(task, now) if is_kept else end_plan(task, now, ExecutionStatus.SKIPPED, why)
+    following = occurrence_after(task, due[-1].until) if due and not is_kept else task.next_execution_time
+    since = min(now + _TICK, following or now + _TICK)  # one may be past and not due: it waits for its jitter
+    before = since - _TICK
+    if is_kept:
+        left, records = note_left_out(task, before, now)
+    else:
+        left, records = end_plan(task, now, ExecutionStatus.SKIPPED, why, left_out_until=before)
     changed = left.model_copy(update={**new_schedule, "revision": task.revision + 1})
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
-    first_due = due[0].next_at if due and is_kept else now
-    planned = changed.model_copy(update={"next_execution_time": occurrence_from(changed, first_due)})
+    planned = start_plan(changed, occurrence_from(changed, min(since, now)), since)
     return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
 
 
@@ -250,14 +254,13 @@ def follow_owner(task: Task, zone: str, now: datetime) -> Commit:
         replanned = replan(task, moved, now, _ZONE_CHANGED)
         return replace(replanned, task=_with_move(task, replanned.task, now))
     has_ended = task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
-    noted, records = note_left_out(task, now)
-    changed = noted.model_copy(update=_move_marks(noted, moved, now))
+    changed = task.model_copy(update=_move_marks(task, moved, now))
     if has_ended:
-        return Commit(with_changes(changed, now), executions=records)
+        return Commit(with_changes(changed, now))
     changed = _with_move(task, changed.model_copy(update={"revision": task.revision + 1}), now)
     if task.status is TaskStatus.PAUSED:
-        return Commit(with_changes(changed, now), executions=records)
-    return Commit(complete_if_idle(start_next_backfill(changed, now), now), executions=records)
+        return Commit(with_changes(changed, now))
+    return Commit(complete_if_idle(start_next_backfill(changed, now), now))
 
 
 def _with_move(before: Task, moved: Task, now: datetime) -> Task:
@@ -281,7 +284,6 @@ def _move_marks(task: Task, moved: Schedule, now: datetime) -> dict[str, Any]:
         "planned_to": move(task.planned_to),
         "earlier_planned_to": move(task.earlier_planned_to),
         "plan_from": move(task.plan_from),
-        "left_out_from": move(task.left_out_from),
         "backlog": move_all(task.backlog),
         "backfill": None if task.backfill is None else move_all((task.backfill,))[0],
         "first_at": task.first_at and find_past_start(moved, now),

@@ -18,6 +18,7 @@ from cloudsched.domain.explanation.explain import MISSED, explain_run, say_insta
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import InvalidSchedule
 
@@ -330,7 +331,7 @@ def _explain_occurrence(question: _Question, occurrence: datetime) -> Iterator[F
     elif occurrence > now:
         yield Finding(reason=Reason.SCHEDULED, sentence=f"{due}, which is to come.", at=occurrence)
     elif task.next_execution_time is not None and occurrence >= task.next_execution_time:
-        if task.holds_back_schedule and task.overlap in MISSED:
+        if waits_for_open_run(task):
             sentence = f"{due}. It came due while another execution was open; when that has ended, "
             sentence += f"of those that came due meanwhile {MISSED[task.overlap]} (overlap)."
             yield Finding(reason=Reason.OVERLAP, sentence=sentence, at=occurrence)

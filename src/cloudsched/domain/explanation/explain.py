@@ -21,7 +21,7 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.deliveries import is_undelivered
-from cloudsched.domain.transitions.planning import start_time
+from cloudsched.domain.transitions.planning import start_time, waits_for_open_run
 from cloudsched.errors import UnknownHandler
 
 _Found = tuple[Reason, str, "datetime | None"]
@@ -275,7 +275,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
     task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
     if occurrence is not None:
         start = start_time(task, occurrence)
-        if task.holds_back_schedule and task.overlap is not Overlap.ALLOW:
+        if waits_for_open_run(task):
             yield Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
         elif start > now:
             since = task.zone_change.due_since(occurrence) if task.zone_change else occurrence

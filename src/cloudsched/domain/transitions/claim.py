@@ -24,7 +24,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
-from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
@@ -34,10 +33,11 @@ from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
     decide_backlog,
+    longest_delay,
     note_left_out,
     record_missed,
 )
-from cloudsched.domain.transitions.planning import occurrence_after, start_time
+from cloudsched.domain.transitions.planning import occurrence_after, start_time, waits_for_open_run
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidSchedule
@@ -194,7 +194,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
     start = start_time(task, occurrence)
     if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
-    if task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule:  # guard: open run
+    if waits_for_open_run(task):  # guard: open run
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
@@ -266,9 +266,7 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     """Return whether a due occurrence is the only one, and in time. Nearly all are."""
     if task.backlog or (following is not None and start_time(task, following) <= now):
         return False
-    tolerance = task.catch_up.tolerance()
-    latest = tolerance if task.expiration is None else min(tolerance, task.expiration)
-    return now - start <= latest
+    return now - start <= longest_delay(task)
 
 
 def _decide_due(task: Task, now: datetime) -> BacklogDecision:

@@ -33,7 +33,6 @@ from cloudsched.domain.documents.execution import (
     Run,
     Trigger,
 )
-from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.documents.verbs import Action
@@ -49,8 +48,8 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
-from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap, due_ranges, pass_over, stop_plan
-from cloudsched.domain.transitions.planning import occurrence_after
+from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap, pass_over, stop_plan
+from cloudsched.domain.transitions.planning import occurrence_after, waits_for_open_run
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.run_records import (
     derive_message_id,
@@ -359,13 +358,12 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the task past the occurrences that its policy skips while the run was open, and their records."""
-    if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or (task.runs and task.holds_back_schedule):
+    if run.trigger is not Trigger.SCHEDULE or waits_for_open_run(task):
         return task, ()
     started_at = run.started_at or now
     if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
         return task, ()  # nothing came due meanwhile, or a backlog from before the run: catchUp decides
-    ranges = due_ranges(task, now)
-    decided = decide_overlap(task, run, ranges).decided if ranges else ()
+    decided = decide_overlap(task, run, now).decided
     if not decided:
         return task, ()
     past, records = pass_over(task, decided, now)  # guard: overlap record

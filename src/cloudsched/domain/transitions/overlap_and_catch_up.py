@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
@@ -94,35 +94,70 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     ranges = due_ranges(task, now)
     if not ranges or task.status is TaskStatus.PAUSED:
         return BacklogDecision(kept=ranges)
-    overlapping = _find_overlapping_run(task, now)
-    if overlapping is not None:
-        return decide_overlap(task, overlapping, ranges)
-    decided = list[Missed]()
-    if task.expiration is not None:
-        late, ranges = _split(task, ranges, now - task.expiration)
-        decided += _decide(late, _S.EXPIRED, f"It had not started within {task.expiration}.")
+    run = _find_overlapping_run(task, now)
+    if run is not None:
+        return _apply_overlap(task, run, ranges)
+    decided = tuple[Missed, ...]()
+    for policy in _POLICIES:
+        judged = policy(task, ranges, now)
+        decided, ranges = (*decided, *judged.decided), judged.kept
+    return BacklogDecision(decided, ranges)
+
+
+def decide_overlap(task: Task, run: Run, now: datetime) -> BacklogDecision:
+    """Decide about the occurrences that came due while a run was open, which has ended."""
+    return _apply_overlap(task, run, due_ranges(task, now))
+
+
+def longest_delay(task: Task) -> timedelta:
+    """Return how late an occurrence may start, by its task's policies."""
     tolerance = task.catch_up.tolerance()
+    return tolerance if task.expiration is None else min(tolerance, task.expiration)
+
+
+def _apply_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> BacklogDecision:
+    """Keep what came due while a run was open with ALLOW, the newest with BUFFER, and nothing with SKIP."""
+    match task.overlap:
+        case Overlap.ALLOW:
+            return BacklogDecision(kept=ranges)
+        case Overlap.BUFFER:
+            others, newest = _drop_newest(task, ranges)
+        case Overlap.SKIP:
+            others, newest = ranges, ()
+        case unknown:
+            assert_never(unknown)
+    why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
+    return BacklogDecision(_decide(others, _S.SKIPPED, why), newest)
+
+
+def _apply_expiration(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> BacklogDecision:
+    if task.expiration is None:
+        return BacklogDecision(kept=ranges)
+    late, rest = _split(task, ranges, now - task.expiration)
+    return BacklogDecision(_decide(late, _S.EXPIRED, f"It had not started within {task.expiration}."), rest)
+
+
+def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> BacklogDecision:
+    decided, tolerance = tuple[Missed, ...](), task.catch_up.tolerance()
     if tolerance < now - _DISTANT_PAST:
         late, ranges = _split(task, ranges, now - tolerance)
-        decided += _decide(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")
-    if task.catch_up.mode is not CatchUpMode.ALL:
-        ranges, newest = _drop_newest(task, ranges)
-        if newest:
-            why = f"{occurrence_id(task, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
-            decided += _decide(ranges, _S.SKIPPED, why)
-            ranges = newest
-    excess = max(0, len(ranges) - MAX_BACKLOG_RANGES)
-    decided += _decide(ranges[:excess], _S.SKIPPED, f"Its task was paused {excess + MAX_BACKLOG_RANGES} times since.")
-    return BacklogDecision(tuple(decided), ranges[excess:])
-
-
-def decide_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> BacklogDecision:
-    """Decide about occurrences that came due while a run was open. BUFFER keeps the newest."""
-    why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
-    if task.overlap is not Overlap.BUFFER:
-        return BacklogDecision(_decide(ranges, _S.SKIPPED, why))
+        decided = _decide(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")
+    if task.catch_up.mode is CatchUpMode.ALL or not ranges:
+        return BacklogDecision(decided, ranges)
     others, newest = _drop_newest(task, ranges)
-    return BacklogDecision(_decide(others, _S.SKIPPED, why), newest)
+    why = f"{occurrence_id(task, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
+    return BacklogDecision((*decided, *_decide(others, _S.SKIPPED, why)), newest)
+
+
+def _bound_pauses(_task: Task, ranges: tuple[DueRange, ...], _now: datetime) -> BacklogDecision:
+    excess = max(0, len(ranges) - MAX_BACKLOG_RANGES)
+    why = f"Its task was paused {excess + MAX_BACKLOG_RANGES} times since."
+    return BacklogDecision(_decide(ranges[:excess], _S.SKIPPED, why), ranges[excess:])
+
+
+_POLICIES: Final = (_apply_expiration, _apply_catch_up, _bound_pauses)
+"""The policies about occurrences that came due, in their order. Each judges what those before it have kept. ``overlap``
+alone decides about those that came due while a run was open."""
 
 
 def pass_over(task: Task, decided: Iterable[Missed], now: datetime) -> tuple[Task, tuple[Execution, ...]]:

@@ -87,10 +87,14 @@ def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
     return upcoming if task.max_runs is None else upcoming[: max(0, task.max_runs - task.run_count)]
 
 
+def waits_for_open_run(task: Task) -> bool:
+    """Return whether ``overlap`` lets the next occurrence start only once an open run of its task has ended."""
+    return bool(task.runs) and task.overlap is not Overlap.ALLOW and task.holds_back_schedule
+
+
 def is_held_back(task: Task) -> bool:
     """Return whether the next occurrence, even if it is due, starts only once an open run of its task has ended."""
-    is_overlap = task.runs and task.overlap is not Overlap.ALLOW and task.holds_back_schedule
-    return bool(is_overlap) or len(task.runs) >= MAX_OPEN_RUNS
+    return waits_for_open_run(task) or len(task.runs) >= MAX_OPEN_RUNS
 
 
 def find_budget_pause(task: Task) -> BudgetPause | None:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import Lease, lease_fingerprint
-from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
     Drop,
@@ -34,6 +33,7 @@ from cloudsched.domain.transitions.claim import (
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
+from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, WakeUp, executor_wakeups
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt
@@ -240,7 +240,7 @@ class Executor:
     def start(self, attempt: Attempt) -> bool:
         """Dispatch what may run concurrently, and make the context. Return False if the lease has already expired."""
         task, run = attempt.begun_task, attempt.run
-        if attempt.task.overlap is Overlap.ALLOW or len(attempt.task.runs) > 1:  # else its open run holds all back
+        if not waits_for_open_run(attempt.task) or len(attempt.task.runs) > 1:  # else there is nothing to send
             with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()

@@ -26,7 +26,7 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
-from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog, start_plan
+from cloudsched.domain.transitions.overlap_and_catch_up import begin_plan, end_plan, shorten_backlog
 from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_after
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -101,7 +101,8 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
         **spec,
         **state,
     )
-    return with_changes(start_plan(task, _first_occurrence(task, now, asked_at, lead), now), now)
+    first = _first_occurrence(task, now, asked_at, lead)
+    return with_changes(task, now, next_execution_time=first, **begin_plan(task, now, first))
 
 
 JUST_NOW = timedelta(seconds=10)
@@ -177,8 +178,8 @@ def apply_edit(
     first = _first_occurrence_after_edit(task, changed, now, _find_edit_time(task, changed, now, asked_at), lead)
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
-    planned = start_plan(changed, first, now + timedelta(microseconds=1))
-    active = with_changes(planned, now, status=TaskStatus.ACTIVE, message="Rescheduled.")
+    begun = {"next_execution_time": first, **begin_plan(changed, now + timedelta(microseconds=1), first)}
+    active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", **begun)
     return Commit(active, executions=records)
 
 

@@ -239,7 +239,7 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     passed, records = pass_over(task, decision.decided, now)
     noted, left_out = note_left_out(passed, now, now)
     stopped = noted.model_copy(update={"next_execution_time": None, "backlog": decision.kept})
-    return _begin_plan(stopped, now + _TICK), (*records, *left_out)
+    return stopped.model_copy(update=begin_plan(stopped, now + _TICK)), (*records, *left_out)
 
 
 def resume_plan(task: Task, now: datetime) -> Task:
@@ -261,16 +261,15 @@ def end_plan(
     return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past}), (*records, *left_out)
 
 
-def start_plan(task: Task, first: datetime | None, since: datetime) -> Task:
-    """Return the task with a plan that begins at an instant, or with its first occurrence if that came due before."""
-    planned = task.model_copy(update={"next_execution_time": first})
-    return planned if first is None else _begin_plan(planned, min(since, first))
+def begin_plan(task: Task, since: datetime, first: datetime | None = None) -> dict[str, Any]:
+    """Return the changes with which a plan begins at an instant, or with its first occurrence if that came before.
 
-
-def _begin_plan(task: Task, at: datetime) -> Task:
+    Only calendars need them: what they left out before was not of the plan, and gets no record.
+    """
     if not task.schedule.calendars:
-        return task
-    return task.model_copy(update={"plan_from": at if task.plan_from is None else max(at, task.plan_from)})
+        return {}
+    at = since if first is None else min(since, first)
+    return {"plan_from": at if task.plan_from is None else max(at, task.plan_from)}
 
 
 def _find_last_recorded(task: Task) -> datetime | None:

@@ -43,7 +43,7 @@ from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
-from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, note_left_out, start_plan
+from cloudsched.domain.transitions.overlap_and_catch_up import begin_plan, due_ranges, end_plan, note_left_out
 from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, occurrence_from
 from cloudsched.domain.transitions.zone_plans import can_replan, plan_distance
 
@@ -224,7 +224,8 @@ def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:
     changed = left.model_copy(update={**new_schedule, "revision": task.revision + 1})
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
-    planned = start_plan(changed, occurrence_from(changed, min(since, now)), since)
+    first = occurrence_from(changed, min(since, now))
+    planned = changed.model_copy(update={"next_execution_time": first, **begin_plan(changed, since, first)})
     return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,11 +24,12 @@ from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import retry
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.options.journals import Journals
+from cloudsched.engine.options.table import TABLE
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.options import Options
 
+JOURNALS = "cloudsched.engine.options.journals:Journals"
 ERROR = StepError(type="ValueError", message="x" * 1000)
 
 
@@ -60,7 +62,7 @@ def load_record(store: Store, task_id: str) -> Execution:
 
 
 def make_committer(store: Store, archive: JournalArchive) -> Committer:
-    return Committer(store, Options([Journals(archive)]))
+    return Committer(store, Options({JOURNALS: TABLE[JOURNALS]}, SimpleNamespace(archive=archive)))
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ class EngineSettings(Protocol):
     @property
     def minimum_lead(self) -> timedelta: ...  # noqa: D102
     @property
+    def secret(self) -> str: ...  # noqa: D102
+    @property
     def retention(self) -> timedelta | None: ...  # noqa: D102
     @property
     def time_limit(self) -> timedelta: ...  # noqa: D102

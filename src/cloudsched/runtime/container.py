@@ -222,7 +222,7 @@ class Container:
             budgets=lambda: self.many_tasks.budgets,
             logs=make_log_keeper(self.settings),
         )
-        engine.committer.options = make_options(engine, ChildTasks(engine), self.settings.secret)
+        engine.committer.options = make_options(engine)
         return engine
 
     @lazy_property

@@ -4,12 +4,16 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from cloudsched.engine.options.table import TABLE
+from cloudsched.engine.state.options import Option
+
 ROOT = Path(__file__).parents[3]
-TABLE = "src/cloudsched/engine/options/table.py"
+FILE = "src/cloudsched/engine/options/table.py"
 CORE = [f"tests/engine/execution/test_{name}.py" for name in ("handler_outcomes", "early_deliveries", "lease_expiry")]
 
 
@@ -19,13 +23,21 @@ def test_an_option_can_be_taken_out(option: str, tmp_path: Path) -> None:
     for folder in ("src", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / TABLE).with_name(f"{option}.py").unlink()
-    table = (tmp_path / TABLE).read_text("utf-8")
-    (name,) = re.findall(rf"^from cloudsched\.engine\.options\.{option} import (\w+)\n", table, re.MULTILINE)
-    lines = rf"^(from cloudsched\.engine\.options\.{option} import|  +{name}\().*\n"
-    without = re.sub(lines, "", table, flags=re.MULTILINE)
-    (tmp_path / TABLE).write_text(without, "utf-8")
+    (tmp_path / FILE).with_name(f"{option}.py").unlink()
+    table = (tmp_path / FILE).read_text("utf-8")
+    row = rf'^    "cloudsched\.engine\.options\.{option}:.*\n'
+    without, count = re.subn(row, "", table, flags=re.MULTILINE)
+    assert count == 1
+    (tmp_path / FILE).write_text(without, "utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CORE]
     environment = {"PYTHONPATH": f"{tmp_path}/src:{tmp_path}", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - pytest
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.parametrize("place", TABLE)
+def test_each_hook_of_an_option_is_called(place: str) -> None:
+    """A hook that the table does not have would never be called, and nobody would be told."""
+    module, _, name = place.partition(":")
+    defined = vars(getattr(import_module(module), name))
+    assert {each for each in vars(Option) if each in defined and not each.startswith("_")} == {*TABLE[place]}

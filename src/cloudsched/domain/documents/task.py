@@ -514,6 +514,16 @@ class Task(PublicTask):
             return None
         return scoped_lock_key(self.lock_key, self.lock_scope or LockScope.GLOBAL, self.owner)
 
+    @property
+    def has_lock(self) -> bool:
+        """Return whether its runs take a lock, or one of them holds one: it may have been edited meanwhile."""
+        return self.lock_key is not None or any(run.lock_key is not None for run in self.runs)
+
+    @property
+    def has_deliveries(self) -> bool:
+        """Return whether the end of a run is delivered to somebody, or is the end of a delivery."""
+        return self.delivery is not None or bool(self.delivery_channels) or self.on_completion is not None
+
     def as_begun(self, run: Run) -> Task:
         """Return the task with the definition that one of its open runs began with, whatever was edited."""
         if run.definition is None:

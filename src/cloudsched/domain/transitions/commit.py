@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from cloudsched.domain.documents.execution import FAILURE_STATUSES
 from cloudsched.domain.transitions.offers import offer_entry
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.locks import Lock, Waiter
+    from cloudsched.domain.transitions.task_draft import TaskDraft
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +178,22 @@ class Commit(TaskWrite):
     """Further tasks, each under the same condition as the first. No two of them have the same id."""
     delivered: DeliveryMark | None = None
     """A record of another task of which one field is set, or tasks that have to be as they were read."""
+    drafts: Sequence[TaskDraft] = ()
+    """The follow-ups of a success. They become `others`."""
     effects: Effects = NO_EFFECTS
     """What follows from it, apart from what is written."""
+
+    @property
+    def has_failures(self) -> bool:
+        """Return whether it ends executions as failed."""
+        return any(each.status in FAILURE_STATUSES for each in self.executions)
+
+    @property
+    def ends_journals(self) -> bool:
+        """Return whether it may end runs that have a journal."""
+        if not self.executions or self.base is None:
+            return False
+        return bool(self.entries or self.effects.journals) or any(run.steps for run in self.base.task.runs)
 
     def having(self, **changes: Any) -> Self:
         """Return the commit with some fields changed, in an eighth of the time that `dataclasses.replace` takes."""

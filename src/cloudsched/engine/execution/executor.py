@@ -176,9 +176,9 @@ class Executor:
             if stored is None:
                 return Drop("there is no such task")
             with limit_search(DISPATCH_STEPS):
-                for concerns, prepare in self._options.before_decision:
+                for concerns, option in self._options.before_decision:
                     if concerns(stored):
-                        stored = prepare(stored)
+                        stored = option.before_decision(stored)
                 return self._decide(stored, dispatch, now, token_hash)
 
         what, read = f"task {dispatch.task_id}", partial(self._load, dispatch.task_id)
@@ -212,12 +212,13 @@ class Executor:
         run, reason = decision.effects.run, decision.effects.reason
         deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
         effects = Effects(run, reason, deliveries if run is None else deliveries + run.steps, deliveries)
-        claim: Commit | Drop | Hop = decision.having(base=stored, effects=effects)
-        for concerns, adapt in self._options.before_claim:
+        claim = decision.having(base=stored, effects=effects)
+        for concerns, option in self._options.before_claim:
             if concerns(claim):
-                claim = adapt(claim, dispatch, now)
-                if not isinstance(claim, Commit) or (run is not None and claim.effects.run is None):
-                    break  # the run does not start, so nothing else is asked
+                adapted = option.before_claim(claim, dispatch, now)
+                if not isinstance(adapted, Commit) or (run is not None and adapted.effects.run is None):
+                    return adapted  # the run does not start, so nothing else is asked
+                claim = adapted
         return claim
 
     def _decide_in_process(
@@ -314,10 +315,11 @@ class Executor:
             return None
         journals = {} if report.journal is None else {run.execution_id: report.journal}
         effects = Effects(reads=0, journals=journals, has_calls_in_progress=bool(calls))
-        commit = commit.having(base=base, effects=effects)
-        for concerns, add in self._options.on_outcome:
+        drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
+        commit = commit.having(base=base, drafts=drafts, effects=effects)
+        for concerns, option in self._options.on_outcome:
             if concerns(commit):
-                commit = add(commit, end, now)
+                commit = option.on_outcome(commit, end, now)
         end.is_repeat = True  # if it is called again
         return commit
 
@@ -336,8 +338,8 @@ class Executor:
         if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(attempt.task)
-            for _, complete in self._options.on_lost:
-                complete(attempt.task, attempt.run)
+            for _, option in self._options.on_lost:
+                option.on_lost(attempt.task, attempt.run)
             self.child_tasks.notify_family(attempt.task)
             return
         task = committed.stored.task
@@ -348,9 +350,9 @@ class Executor:
         self.child_tasks.notify_family(task)
 
     def _dispatch_options(self, committed: Committed) -> None:
-        for concerns, send in self._options.on_dispatch:
-            if concerns(committed.commit):
-                send(committed)
+        for concerns, option in self._options.on_dispatch:
+            if concerns(committed):
+                option.on_dispatch(committed)
 
     def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> tuple[WakeUp, ...]:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
@@ -390,8 +392,8 @@ class Executor:
         return DeliveryResult(DeliveryAction.RECORDED, committed.commit.effects.reason)
 
     def _drop_options(self, dispatch: Dispatch, task: Task | None) -> None:
-        for _, complete in self._options.on_drop:
-            complete(dispatch, task)
+        for _, option in self._options.on_drop:
+            option.on_drop(dispatch, task)
 
 
 def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.claim import Drop, Hop
@@ -21,8 +20,6 @@ RETRY_DELAY = timedelta(minutes=5)
 
 class OwnerBudget(Option):
     """Pauses a task in place of a start: what is due is kept, and goes on when its owner has a budget again."""
-
-    concerns = attrgetter("task.has_budget")
 
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine

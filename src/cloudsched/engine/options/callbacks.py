@@ -6,30 +6,25 @@ an execution has no result, and only its callback is created. `Deliveries` creat
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import COMPLETION
-from cloudsched.engine.options.deliveries import write_new
+from cloudsched.engine.options.deliveries import make_deliveries, write_new
 from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
-    from cloudsched.domain.transitions.deliveries import DeliveryMaker
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.engine_context import EngineContext
 
 
 class Callbacks(Option):
     """Creates the callbacks of the executions that a commit ends, besides those that it creates already."""
 
-    concerns = attrgetter("task.on_completion")
-
-    def __init__(self, store: Store, clock: Clock, maker: DeliveryMaker) -> None:
-        self._store = store
-        self._clock = clock
-        self._maker = maker
+    def __init__(self, engine: EngineContext) -> None:
+        self._store = engine.store
+        self._clock = engine.clock
+        self._maker = make_deliveries(engine)
 
     def before_commit(self, commit: Commit, _before: Task) -> Commit:
         """Return the commit with the callbacks.

@@ -7,16 +7,18 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, Delivery
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite
+from cloudsched.domain.transitions.deliveries import DeliveryMaker
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.state.options import AttemptEnd, Option
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.deliveries import DeliveryMaker
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import Store
 
 _PURPOSE = b"cloudsched message v1\n"
@@ -25,9 +27,9 @@ _PURPOSE = b"cloudsched message v1\n"
 class Deliveries(Option):
     """Delivers the result of an attempt, and notes that all deliveries of an execution have arrived."""
 
-    def __init__(self, store: Store, maker: DeliveryMaker) -> None:
-        self._store = store
-        self._maker = maker
+    def __init__(self, engine: EngineContext) -> None:
+        self._store = engine.store
+        self._maker = make_deliveries(engine)
 
     def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
         """Return the commit with the deliveries that it creates, or with the mark that its own delivery has arrived.
@@ -65,6 +67,11 @@ class Deliveries(Option):
         if not unfinished and len(succeeded) < len(delivery.siblings):
             return None  # another one has failed or was suppressed: not all of them arrive
         return DeliveryMark(delivery.task_id, delivery.execution_id, unfinished)
+
+
+def make_deliveries(engine: EngineContext) -> DeliveryMaker:
+    """Return what makes deliveries, under names that the app's secret makes."""
+    return DeliveryMaker(partial(make_message_name, engine.settings.secret), engine.settings.retention)
 
 
 def write_new(store: Store, planned: Sequence[Task]) -> tuple[TaskWrite, ...]:

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
@@ -17,6 +16,7 @@ from cloudsched.engine.state.options import Option
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
+    from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.handlers.registry import Registry
 
@@ -29,10 +29,8 @@ _S = ExecutionStatus
 class FailureHooks(Option):
     """Calls the hooks of the executions that a commit ends as failed."""
 
-    concerns = attrgetter("executions")
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, engine: EngineContext) -> None:
+        self._registry = engine.registry
 
     def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[Callable[[], None]]:
         """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was."""

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
-from cloudsched.domain.transitions.outcome import Done
 from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.state.options import AttemptEnd, Option
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed
@@ -28,7 +28,6 @@ from cloudsched.errors import InvalidInput, NotAllowed
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 
 MAX_FOLLOW_UPS = 20
@@ -59,19 +58,15 @@ def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
 class FollowUps(Option):
     """Creates the follow-ups of a success in the commit that records it."""
 
-    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+    def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
-        self._child_tasks = child_tasks
 
     def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
         """Return the commit with the follow-ups. Raises InvalidInput if one of them is refused."""
-        outcome = end.report.outcome
-        if not isinstance(outcome, Done) or not outcome.then:
-            return commit
         assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
         task, planned = commit.base.task, end.notes.get(FollowUps)
         if planned is None:
-            planned = _plan(self._engine, self._child_tasks, task, end.run, outcome.then)
+            planned = _plan(self._engine, task, end.run, commit.drafts)
             end.notes[FollowUps] = planned
         elif end.is_repeat:
             planned.reload()
@@ -79,9 +74,7 @@ class FollowUps(Option):
         return changed.having(others=(*changed.others, *writes))
 
 
-def _plan(
-    engine: EngineContext, child_tasks: ChildTasks, task: Task, run: Run, drafts: Sequence[TaskDraft]
-) -> PlannedTasks:
+def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraft]) -> PlannedTasks:
     """Return an execution's follow-ups, checked like tasks that the app's own code creates. Raises InvalidInput."""
     from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - few successes have any
 
@@ -101,7 +94,7 @@ def _plan(
         if task_id in planned:
             raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")
         planned[task_id] = valid.model_copy(update={"id": task_id})
-    return PlannedTasks(tuple(planned.values()), engine, child_tasks)
+    return PlannedTasks(tuple(planned.values()), engine)
 
 
 class PlannedTasks:
@@ -110,10 +103,10 @@ class PlannedTasks:
     At first each is taken to be new, so that the usual case reads nothing. After a conflict they are read.
     """
 
-    def __init__(self, drafts: tuple[TaskDraft, ...], engine: EngineContext, child_tasks: ChildTasks) -> None:
+    def __init__(self, drafts: tuple[TaskDraft, ...], engine: EngineContext) -> None:
         self._drafts = drafts
         self._engine = engine
-        self._child_tasks = child_tasks
+        self._child_tasks = ChildTasks(engine)
         self._existing: dict[str, VersionedTask | None] = {}
 
     def reload(self) -> None:

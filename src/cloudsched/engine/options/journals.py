@@ -6,7 +6,6 @@ execution: neither when its handler ends, nor when its lease expires or its owne
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.commit import ArchivedJournal, Commit
@@ -14,16 +13,14 @@ from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.durable.archive import JournalArchive
+    from cloudsched.engine.engine_context import EngineContext
 
 
 class Journals(Option):
     """Moves the journals of the runs that end into their records. Large ones are stored as blobs."""
 
-    concerns = attrgetter("executions")
-
-    def __init__(self, archive: JournalArchive) -> None:
-        self._archive = archive
+    def __init__(self, engine: EngineContext) -> None:
+        self._archive = engine.archive
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:
         """Return the commit with the journals of the runs that end as a part of their records."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.state.options import Option
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Committed
-    from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 
 log = logging.getLogger(__name__)
@@ -22,11 +21,9 @@ log = logging.getLogger(__name__)
 class OtherTasks(Option):
     """Sends the dispatches of the other tasks of a commit. The sweep sends those that the queue does not take."""
 
-    concerns = attrgetter("others")
-
-    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+    def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
-        self._child_tasks = child_tasks
+        self._child_tasks = ChildTasks(engine)
 
     def after_commit(self, committed: Committed) -> None:
         """Send them."""

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.delivery_channels import PingEvent
-from cloudsched.domain.transitions.deliveries import DeliveryMaker, find_ping_event
-from cloudsched.engine.options.deliveries import write_new
+from cloudsched.domain.transitions.deliveries import find_ping_event
+from cloudsched.engine.options.deliveries import make_deliveries, write_new
 from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.engine_context import EngineContext
 
 
 class Pings(Option):
     """Creates the pings of the executions that begin and end with a commit, each once."""
 
-    concerns = attrgetter("task.ping")
-
-    def __init__(self, store: Store, clock: Clock, maker: DeliveryMaker) -> None:
-        self._store = store
-        self._clock = clock
-        self._maker = maker
+    def __init__(self, engine: EngineContext) -> None:
+        self._store = engine.store
+        self._clock = engine.clock
+        self._maker = make_deliveries(engine)
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:
         """Return the commit with the pings. Only a task with a ping costs reads, one for each."""

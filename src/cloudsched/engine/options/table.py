@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.transitions.deliveries import DeliveryMaker
-from cloudsched.engine.options.budget import OwnerBudget
-from cloudsched.engine.options.callbacks import Callbacks
-from cloudsched.engine.options.deliveries import Deliveries, make_message_name
-from cloudsched.engine.options.failure_hooks import FailureHooks
-from cloudsched.engine.options.follow_ups import FollowUps
-from cloudsched.engine.options.journals import Journals
-from cloudsched.engine.options.lock import HeldLock
-from cloudsched.engine.options.other_tasks import OtherTasks
-from cloudsched.engine.options.pings import Pings
-from cloudsched.engine.options.usage import Usage
-from cloudsched.engine.options.zone_plans import ZonePlans
 from cloudsched.engine.state.options import Options
 
 if TYPE_CHECKING:
-    from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 
+TABLE: Final = {
+    "cloudsched.engine.options.zone_plans:ZonePlans": {"before_decision": "task.zone_plan"},
+    # Before the lock is acquired.
+    "cloudsched.engine.options.budget:OwnerBudget": {"before_claim": "task.has_budget"},
+    "cloudsched.engine.options.follow_ups:FollowUps": {"on_outcome": "drafts"},
+    "cloudsched.engine.options.deliveries:Deliveries": {"on_outcome": "base.task.has_deliveries"},
+    # Read last, as near to the commit as can be.
+    "cloudsched.engine.options.lock:HeldLock": {
+        "before_claim": "base.task.has_lock",
+        "on_outcome": "base.task.has_lock",
+        "on_dispatch": "commit.effects.grants.key",
+        "on_lost": "id",  # always: the task may have been edited, and its run be over
+        "on_drop": "task_id",  # likewise
+    },
+    # Large ones are stored before any hook is called.
+    "cloudsched.engine.options.journals:Journals": {"before_commit": "ends_journals"},
+    "cloudsched.engine.options.callbacks:Callbacks": {"before_commit": "task.on_completion"},
+    "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
+    "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_before_commit": "has_failures"},
+    "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
+    # Counts all that the others have added.
+    "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},
+}
+"""By option, what each of its hooks concerns: a path from the hook's first argument to what such a task has."""
 
-def make_options(engine: EngineContext, child_tasks: ChildTasks, secret: str) -> Options:
+
+def make_options(engine: EngineContext) -> Options:
     """Return all options. Each hook is called in this order."""
-    store, clock = engine.store, engine.clock
-    maker = DeliveryMaker(partial(make_message_name, secret), engine.settings.retention)
-    return Options(
-        (
-            ZonePlans(engine),
-            OwnerBudget(engine),  # before the lock is acquired
-            FollowUps(engine, child_tasks),
-            Deliveries(store, maker),
-            HeldLock(engine),  # read last, as near to the commit as can be
-            Journals(engine.archive),  # large ones are stored before any hook is called
-            Callbacks(store, clock, maker),
-            Pings(store, clock, maker),
-            FailureHooks(engine.registry),
-            OtherTasks(engine, child_tasks),
-            Usage(),  # counts all that the others have added
-        )
-    )
+    return Options(TABLE, engine)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.zone_plans import can_replan
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
 class ZonePlans(Option):
     """Plans a task with the time zone data in use."""
-
-    concerns = attrgetter("task.zone_plan")
 
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine

@@ -28,7 +28,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 UNREAD: Any = object()
 
-NO_OPTIONS = Options()
+NO_OPTIONS = Options({})
 
 MAX_CONFLICTS = 50
 """The number of times that a change is tried before it fails. Each conflict means that another change took effect."""
@@ -123,11 +123,11 @@ class Committer:
             log_changes(commit, None)
             return created
         before, whole = commit.base.task, commit
-        for concerns, add in self.options.before_commit:
+        for concerns, option in self.options.before_commit:
             if concerns(whole):
-                whole = add(whole, before)
-        for concerns, find_calls in self.options.calls_before_commit:
-            for call in find_calls(commit, before) if concerns(commit) else ():
+                whole = option.before_commit(whole, before)
+        for concerns, option in self.options.calls_before_commit:
+            for call in option.calls_before_commit(commit, before) if concerns(commit) else ():
                 yield LongCall(call)
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)
@@ -135,9 +135,9 @@ class Committer:
         log_changes(whole, before)
         for other in whole.others:
             log_changes(other, None if other.base is None else other.base.task)
-        for concerns, follow in self.options.after_commit:
-            if concerns(whole):
-                follow(committed)
+        for concerns, option in self.options.after_commit:
+            if concerns(committed):
+                option.after_commit(committed)
         return committed.stored
 
     def try_to_change(self, stored: VersionedTask, now: datetime, **changes: Any) -> Task | None:

@@ -1,16 +1,18 @@
 """What a task may have beside the core: each option is an object with the hooks that it needs.
 
 The executor and the committer name no option. They call the hooks in the order of one table (`engine.options.table`).
-To take an option out is to delete its file and its row.
+To take an option out is to delete its file and its row. Its file is imported when a task is the first to need it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
+from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
@@ -35,10 +37,10 @@ class AttemptEnd:
 
 
 class Option:
-    """An option of a task. Of its hooks only those that it defines are called, and only if it is concerned."""
+    """An option of a task. Of its hooks those in the table are called, for the tasks that it concerns."""
 
-    concerns: ClassVar[attrgetter[Any]] = attrgetter("task")
-    """Finds in a stored task or a commit whether the option is concerned. Without a definition it always is."""
+    def __init__(self, _engine: object) -> None:
+        """Make it once, for an engine's context."""
 
     def before_decision(self, stored: VersionedTask, /) -> VersionedTask:
         """Return the task on which a dispatch is decided, after what has to be done to it first."""
@@ -77,13 +79,36 @@ class Option:
         raise NotImplementedError
 
 
-class Options:
-    """The options in their order, by the hooks that they define."""
+class _Unloaded:
+    """Stands for an option. Its file is imported, and its object made, when one of its hooks is first called."""
 
-    def __init__(self, table: Sequence[Option] = ()) -> None:
-        def find(hook: str) -> tuple[tuple[attrgetter[Any], Any], ...]:
-            defined = [each for each in table if getattr(type(each), hook) is not getattr(Option, hook)]
-            return tuple((each.concerns, getattr(each, hook)) for each in defined)
+    def __init__(self, place: str, engine: object) -> None:
+        self._place = place
+        self._engine = engine
+
+    @cached_property
+    def _option(self) -> Option:
+        module, _, name = self._place.partition(":")
+        return cast("Option", getattr(import_module(module), name)(self._engine))
+
+    def __getattr__(self, hook: str) -> object:
+        found: object = getattr(self._option, hook)
+        setattr(self, hook, found)  # from now on it is called directly
+        return found
+
+
+class Options:
+    """The options in their order, by hook: each with what finds whether it is concerned."""
+
+    def __init__(self, table: Mapping[str, Mapping[str, str]], engine: object = None) -> None:
+        """Take a table: by an option's place, ``module:class``, what concerns it, by the name of each of its hooks.
+
+        That is a path from the hook's first argument. The option is concerned if something is there.
+        """
+        options = [(cast("Option", _Unloaded(place, engine)), hooks) for place, hooks in table.items()]
+
+        def find(hook: str) -> tuple[tuple[attrgetter[Any], Option], ...]:
+            return tuple((attrgetter(hooks[hook]), option) for option, hooks in options if hook in hooks)
 
         self.before_decision = find("before_decision")
         self.before_claim = find("before_claim")

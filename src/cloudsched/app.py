@@ -39,13 +39,11 @@ from cloudsched.domain.transitions.task_draft import (
     to_draft_content,
     to_wire_fields,
 )
-from cloudsched.engine.child_tasks import Tree, load_tree
 from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import Page, check_page_size
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
 from cloudsched.runtime.container import Container
 
@@ -60,8 +58,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.draft_tokens import Requester
+    from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
+    from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.sweep.sweeper import Sweep
     from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
@@ -429,6 +429,8 @@ class App:
 
         Raises InvalidInput for an invalid page token.
         """
+        from cloudsched.engine.ports.search import TaskQuery  # noqa: PLC0415 - dispatches need none
+
         wanted, limit = query or TaskQuery(owner=None), check_page_size(limit)
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
@@ -590,7 +592,8 @@ class App:
 
         First come those that failed or timed out, then the open ones, then all others. Each part has the latest first.
         """
-        from cloudsched.engine.queries.execution_search import find_executions  # noqa: PLC0415 - dispatches need none
+        from cloudsched.engine.ports.search import ExecutionQuery  # noqa: PLC0415 - dispatches need none
+        from cloudsched.engine.queries.execution_search import find_executions  # noqa: PLC0415 - the same
 
         search = self.container.store.search
         return find_executions(search, query or ExecutionQuery(owner=None), check_page_size(limit), page_token)
@@ -645,6 +648,8 @@ class App:
 
         If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
+        from cloudsched.engine.child_tasks import load_tree  # noqa: PLC0415 - dispatches need none
+
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
     def put_person(self, owner: str, /, **fields: Any) -> Person:

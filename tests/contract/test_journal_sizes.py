@@ -62,7 +62,7 @@ def load_record(store: Store, task_id: str) -> Execution:
 
 
 def make_committer(store: Store, archive: JournalArchive) -> Committer:
-    return Committer(store, Options({JOURNALS: TABLE[JOURNALS]}, SimpleNamespace(archive=archive)))
+    return Committer(store, Options({JOURNALS: TABLE[JOURNALS]}, SimpleNamespace(archive=lambda: archive)))
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,13 @@ class ChildTasks:
                             f"The call cannot be made: a task of another origin has its id {task.id!r}."
                         ) from None
                     return stored.task
-                if quota is None or not self._engine.quotas.has_conflict(quota, task):
+                if quota is None or not self._engine.quotas().has_conflict(quota, task):
                     return task  # it existed, and is removed by now
                 raise
             return None
 
         def count() -> QuotaCheck | None:
-            return self._engine.quotas.check(task.owner) if is_limited else None
+            return self._engine.quotas().check(task.owner) if is_limited else None
 
         return compare_and_set(f"another task of {task.owner!r}", count, store)
 
@@ -240,7 +240,7 @@ class ChildTasks:
         now = self._engine.clock.now()  # before the calls are listed: one that is made after that is not among them
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
-        self._engine.locks.cancel_task(task, now)
+        self._engine.locks().cancel_task(task, now)
         if can_still_call(task, now) or holds_lock(task, now) or not are_all_cancelled:
             return False
         self._engine.store.purge(task.id)

@@ -56,19 +56,20 @@ class EngineContext:
     clock: Clock
     random: Random
     store: Store
-    blobs: Blobs
     sender: DispatchSender
-    archive: JournalArchive
-    """Loads journals, and moves those of finished executions into their records."""
     committer: Committer
     """Loads, decides, commits and logs, again after each conflict."""
-    locks: Locks
-    quotas: Quotas
-    usage: Callable[[], UsageLedger]
-    """Records the usage that tasks have counted. It is made when it is first needed, which is in few deliveries."""
-    budgets: Callable[[], Budgets]
-    """Says whether an owner's budget is used up. It is made when a task with a budget asks."""
     logs: LogKeeper
+    blobs: Callable[[], Blobs]
+    """Stores what is too large for a document. Like those below it is made when it is first needed."""
+    archive: Callable[[], JournalArchive]
+    """Loads journals, and moves those of finished executions into their records."""
+    locks: Callable[[], Locks]
+    quotas: Callable[[], Quotas]
+    usage: Callable[[], UsageLedger]
+    """Records the usage that tasks have counted."""
+    budgets: Callable[[], Budgets]
+    """Says whether an owner's budget is used up."""
 
     def replan(self, stored: VersionedTask) -> VersionedTask:
         """Plan a task with the time zone data in use, commit and dispatch it, unless that is done, and return it.

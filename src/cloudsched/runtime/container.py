@@ -14,17 +14,13 @@ from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
-from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.dispatch import DispatchSender
 from cloudsched.engine.dispatch_tokens import SigningKeys
-from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.state.commits import Committer
-from cloudsched.engine.state.locks import Locks
-from cloudsched.engine.state.quotas import QuotaLimits, Quotas
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.factories import (
     Circuits,
@@ -41,8 +37,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.drafts.draft_tokens import DraftTokens
     from cloudsched.drafts.service import Drafts
+    from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.delivery.delivery_handler import DeliveryHandler
     from cloudsched.engine.delivery.recipients import PeopleRecipients
+    from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
@@ -62,6 +60,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.presence import PresenceNotes
+    from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
     from cloudsched.engine.sweep.sweeper import Sweeper
     from cloudsched.engine.tasks.scheduler import Scheduler
@@ -131,6 +131,8 @@ class Container:
     @lazy_property
     def quotas(self) -> Quotas:
         """Limits what each user may have."""
+        from cloudsched.engine.state.quotas import QuotaLimits, Quotas  # noqa: PLC0415 - imported only when used
+
         access = self.settings.access
         limits = QuotaLimits(access.max_active_tasks, access.max_creations, access.least_interval)
         return Quotas(store=self.store, clock=self.clock, random=self._chance, limits=limits)
@@ -205,22 +207,21 @@ class Container:
     @lazy_property
     def engine(self) -> EngineContext:
         """Holds what the engine's parts below work with."""
-        archive = JournalArchive(self.store, self.blobs)
         engine = EngineContext(
             settings=self.settings,
             registry=self.handlers,
             clock=self.clock,
             random=self._chance,
             store=self.store,
-            blobs=self.blobs,
             sender=self._sender,
-            archive=archive,
             committer=Committer(self.store),
-            locks=Locks(self.store, self._sender),
-            quotas=self.quotas,
+            logs=make_log_keeper(self.settings),
+            blobs=lambda: self.blobs,
+            archive=lambda: self._archive,
+            locks=lambda: self.locks,
+            quotas=lambda: self.quotas,
             usage=lambda: self.many_tasks.ledger,
             budgets=lambda: self.many_tasks.budgets,
-            logs=make_log_keeper(self.settings),
         )
         engine.committer.options = make_options(engine)
         return engine
@@ -347,12 +348,22 @@ class Container:
     @lazy_property
     def child_tasks(self) -> ChildTasks:
         """Creates, cancels and removes the tasks that handlers call."""
+        from cloudsched.engine.child_tasks import ChildTasks  # noqa: PLC0415 - imported only when used
+
         return ChildTasks(self.engine)
 
-    @property
+    @lazy_property
     def locks(self) -> Locks:
         """Holds locks for runs, and keeps the wait lists."""
-        return self.engine.locks
+        from cloudsched.engine.state.locks import Locks  # noqa: PLC0415 - imported only when used
+
+        return Locks(self.store, self._sender)
+
+    @lazy_property
+    def _archive(self) -> JournalArchive:
+        from cloudsched.engine.durable.archive import JournalArchive  # noqa: PLC0415 - imported only when used
+
+        return JournalArchive(self.store, self.blobs)
 
     @lazy_property
     def executor(self) -> Executor:
@@ -360,14 +371,7 @@ class Container:
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
         seconds = self._monotonic or (None if isinstance(self.clock, ManualClock) else time.monotonic)
         in_progress = None if self._holder is None else WorkInProgress(self._holder, seconds)
-        return Executor(
-            self.engine,
-            self.child_tasks,
-            self._keys,
-            self.tracer,
-            checks_clock=checks_clock,
-            in_progress=in_progress,
-        )
+        return Executor(self.engine, self._keys, self.tracer, checks_clock=checks_clock, in_progress=in_progress)
 
     def plan_delivery(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
         """Return the steps that process a delivered dispatch. See `Executor.plan`."""

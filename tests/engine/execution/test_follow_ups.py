@@ -15,7 +15,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import ALLOWED
-from cloudsched.engine.options import follow_ups
+from cloudsched.engine.execution.invoke import MAX_FOLLOW_UPS
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
@@ -175,7 +175,7 @@ def test_two_follow_ups_cannot_have_one_id(app: App, notes: list[str]) -> None:
 
 def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
     """A commit has limits: the twenty-first follow-up, or a mebibyte of them, is refused."""
-    many = [draft() for _ in range(follow_ups.MAX_FOLLOW_UPS + 1)]
+    many = [draft() for _ in range(MAX_FOLLOW_UPS + 1)]
     large = [draft(payload={"text": "x" * 120_000}) for _ in range(9)]
     for drafts, message in ((many, "then: has more than 20 tasks"), (large, "then: has 108")):
         register_follow_ups(other := App(), *drafts)
@@ -188,7 +188,7 @@ def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
         _, record = run(sim)
         assert record.status is ExecutionStatus.SUCCEEDED
         sim.advance(5 * MINUTE)
-    assert len(notes) == follow_ups.MAX_FOLLOW_UPS
+    assert len(notes) == MAX_FOLLOW_UPS
 
 
 class Flaky(SqliteStore):

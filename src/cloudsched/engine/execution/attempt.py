@@ -67,7 +67,7 @@ class Attempt:
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
                 return None
-            lock = self._engine.locks.extend(task.id, run, run.wake_at)  # guard: extended lock
+            lock = self._engine.locks().extend(task.id, run, run.wake_at)  # guard: extended lock
             # guard: held lock
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.clock.now()):
                 return None  # another run had acquired the lock before it was read
@@ -98,7 +98,7 @@ class Attempt:
                 return None
             if event is not None:
                 transition = consume_event(transition, event, execution_id, now)
-            lock = self._engine.locks.extend(task.id, run, run.wake_at)
+            lock = self._engine.locks().extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
                 return None  # as in `renew`
             return transition.having(base=base, lock=lock, effects=NO_READS)
@@ -118,7 +118,7 @@ class Attempt:
         if committed is None or committed.stored.task.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.notify(committed.commit.effects.grants, self._engine.clock.now())
+            self._engine.locks().notify(committed.commit.effects.grants, self._engine.clock.now())
         return None
 
     def release(
@@ -132,7 +132,7 @@ class Attempt:
             transition = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
             if transition is None:
                 return None
-            lock, grants = self._engine.locks.release(task.id, self.run, now)
+            lock, grants = self._engine.locks().release(task.id, self.run, now)
             return transition.having(base=base, lock=lock, effects=Effects(reads=0, grants=grants))
 
         return run_procedure(self.finish(decide))
@@ -141,7 +141,7 @@ class Attempt:
         run, now = task.find_run(self.run.execution_id), self._engine.clock.now()
         if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
-        lock, grants = self._engine.locks.release(task.id, self.run, now)
+        lock, grants = self._engine.locks().release(task.id, self.run, now)
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
         return Commit(released, base, lock=lock, effects=Effects(reads=0, grants=grants))
 

@@ -1,4 +1,4 @@
-"""Create the durable run of each attempt, and connect it to the engine: archive, child tasks, settings, call drafts."""
+"""Connect the journal of an attempt to the engine: archive, child tasks, settings, call drafts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
-from cloudsched.engine.durable.durable_run import DurableRun
+from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
@@ -22,7 +22,7 @@ from cloudsched.errors import InvalidInput, UnknownHandler
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
-    from cloudsched.engine.child_tasks import ChildTasks
+    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt import Attempt
 
@@ -36,22 +36,16 @@ _NOT_ALLOWED_IN_CALLS = {
 
 
 class DurableServices:
-    """Creates the durable run of each attempt."""
+    """Creates the durable runs of attempts that may have a journal."""
 
-    def __init__(self, engine: EngineContext, child_tasks: ChildTasks) -> None:
+    def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
-        self._child_tasks = child_tasks
+        self._child_tasks = ChildTasks(engine)
         self._call_arguments: dict[tuple[str, str, datetime | None, int], str] = {}
 
     def create_durable_run(self, attempt: Attempt) -> DurableRun:
-        """Return the durable run of a run that has just been claimed. Its journal is opened when it is first needed.
-
-        A handler that does not get the context has no journal, unless the run has begun one before.
-        """
-        task, run, clock, handler = attempt.begun_task, attempt.run, self._engine.clock, attempt.handler
-        if handler is not None and not handler.may_be_durable and not run.steps:
-            return DurableRun(task.id, run.execution_id, clock)
-        return Replay(task.id, run, clock, partial(self._surround, attempt))
+        """Return the durable run of a run that has just been claimed. Its journal is opened when it is first needed."""
+        return Replay(attempt.begun_task.id, attempt.run, self._engine.clock, partial(self._surround, attempt))
 
     def _surround(self, attempt: Attempt) -> Surroundings:
         task, run = attempt.begun_task, attempt.run
@@ -60,9 +54,9 @@ class DurableServices:
             clock=self._engine.clock,
             function=self._function,
             name_of=self._engine.registry.name_of,
-            blobs=self._engine.blobs,
+            blobs=self._engine.blobs(),
             chance=self._engine.random,
-            load=partial(self._engine.archive.load, task.id, run),
+            load=partial(self._engine.archive().load, task.id, run),
             make_call=self._child_tasks.create,
             cancel_call=self._child_tasks.cancel_call,
             load_call_outcome=partial(load_call_outcome, self._engine.store),

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
@@ -35,9 +35,9 @@ from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, WakeUp, executor_wakeups
+from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt
-from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import load, load_checked
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.dispatch_tokens import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.execution.durable_services import DurableServices
     from cloudsched.engine.ports.clock import Loaded
     from cloudsched.engine.ports.tracing import Tracer
 
@@ -92,7 +93,6 @@ class Executor:
     def __init__(
         self,
         engine: EngineContext,
-        child_tasks: ChildTasks,
         keys: SigningKeys,
         tracer: Tracer,
         *,
@@ -101,13 +101,24 @@ class Executor:
     ) -> None:
         self._engine = engine
         self._options = engine.committer.options
-        self.child_tasks = child_tasks
-        self._durable = DurableServices(engine, child_tasks)
         self._keys = keys
         self._tracer = tracer
         self._load = partial(load_checked if checks_clock else load, engine.store, engine.clock)
         self._in_progress = in_progress
         self._holder = None if in_progress is None else in_progress.holder
+
+    @cached_property
+    def _durable(self) -> DurableServices:
+        from cloudsched.engine.execution.durable_services import DurableServices  # noqa: PLC0415 - many have no journal
+
+        return DurableServices(self._engine)
+
+    @cached_property
+    def child_tasks(self) -> ChildTasks:
+        """What links a task to its calls."""
+        from cloudsched.engine.child_tasks import ChildTasks  # noqa: PLC0415 - most tasks have none
+
+        return ChildTasks(self._engine)
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Process a delivered dispatch in this thread. See `plan`."""
@@ -250,9 +261,12 @@ class Executor:
             expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
             self._engine.sender.send(task, [expiry], now)
             return False
-        attempt.handler = self._engine.registry.find(task.handler)
-        durable_run = self._durable.create_durable_run(attempt)
         clock, level = self._engine.clock, self._engine.logs.level
+        handler = attempt.handler = self._engine.registry.find(task.handler)
+        if handler is None or handler.may_be_durable or run.steps:
+            durable_run = self._durable.create_durable_run(attempt)
+        else:  # it does not get the context, and has begun no journal before
+            durable_run = DurableRun(task.id, run.execution_id, clock)
         attempt.log = AttemptLog(task, run, clock, level, lambda: durable_run.is_replaying)
         attempt.context = Context(task, run, clock, attempt.renew, durable_run)
         return True
@@ -340,14 +354,18 @@ class Executor:
             self.dispatch_wakeups(attempt.task)
             for _, option in self._options.on_lost:
                 option.on_lost(attempt.task, attempt.run)
-            self.child_tasks.notify_family(attempt.task)
+            self._notify_family(attempt.task)
             return
         task = committed.stored.task
         if committed.commit.effects.has_calls_in_progress:
             self.child_tasks.recheck_awaited_calls(task, attempt.run.execution_id)
         self.dispatch_wakeups(task, already_sent=attempt.sent_wakeups)  # guard: next dispatch
         self._dispatch_options(committed)
-        self.child_tasks.notify_family(task)
+        self._notify_family(task)
+
+    def _notify_family(self, task: Task) -> None:
+        if task.parent is not None or task.deferred:
+            self.child_tasks.notify_family(task)
 
     def _dispatch_options(self, committed: Committed) -> None:
         for concerns, option in self._options.on_dispatch:
@@ -379,7 +397,7 @@ class Executor:
         if task is not None:  # complete what a crash after the last commit may have left undone
             if dispatch.revision == task.revision:  # guard: unsent dispatch
                 self.dispatch_wakeups(task)
-            self.child_tasks.notify_family(task)
+            self._notify_family(task)
         self._drop_options(dispatch, task)
         return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
 
@@ -387,7 +405,7 @@ class Executor:
         task = committed.stored.task
         self._dispatch_options(committed)
         self.dispatch_wakeups(task)
-        self.child_tasks.notify_family(task)
+        self._notify_family(task)
         self._drop_options(dispatch, task)
         return DeliveryResult(DeliveryAction.RECORDED, committed.commit.effects.reason)
 

@@ -18,13 +18,13 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
+from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.engine.durable.suspension import Suspended, is_handler_failure
 from cloudsched.engine.durable.user_calls import SyncCall, UserCall
 from cloudsched.engine.handlers.context import MAX_TEXT, Context
 from cloudsched.engine.handlers.signature import Dependencies
-from cloudsched.engine.options.follow_ups import parse_follow_ups
 from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ MAX_MESSAGE = 2_000
 """The most bytes of a message or reason that are stored."""
 MAX_TRACEBACK = 4_000
 """The most bytes of an error's traceback that are stored."""
+MAX_FOLLOW_UPS = 20
+"""The most tasks that follow one success."""
+MAX_FOLLOW_UP_BYTES = 1024 * 1024
+"""Their size together, as JSON, since a commit has a limit of its own."""
 
 
 def call_handler(
@@ -144,7 +148,26 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
             content, follow_ups = result, ()
     stored = to_json_value("content", content)
     require_content("content", stored)
-    return Done(stored, () if follow_ups == () else parse_follow_ups(follow_ups))
+    return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups))
+
+
+def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
+    """Return the follow-ups that a handler gave. Raises InvalidInput."""
+    hint = 'Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).'
+    if isinstance(then, TaskDraft | str | bytes | dict) or not hasattr(then, "__iter__"):
+        raise InvalidInput("then", f"is a {type(then).__name__}", hint)
+    drafts = tuple(then)
+    for number, draft in enumerate(drafts):
+        if not isinstance(draft, TaskDraft):
+            raise InvalidInput(f"then.{number}", f"is a {type(draft).__name__}", hint)
+        if number == MAX_FOLLOW_UPS:
+            more = "Create a task whose handler creates the rest, or run them as children."
+            raise InvalidInput("then", f"has more than {MAX_FOLLOW_UPS} tasks", more)
+    size = sum(len(draft.model_dump_json().encode()) for draft in drafts)
+    if size > MAX_FOLLOW_UP_BYTES:
+        more = f"At most {MAX_FOLLOW_UP_BYTES} are allowed; store large data elsewhere and pass a reference."
+        raise InvalidInput("then", f"has {size} bytes", more)
+    return drafts
 
 
 def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:

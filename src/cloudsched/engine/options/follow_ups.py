@@ -30,30 +30,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
 
-MAX_FOLLOW_UPS = 20
-"""The most follow-ups of one success."""
-MAX_FOLLOW_UP_BYTES = 1024 * 1024
-"""Their size together, as JSON, since a commit has a limit of its own."""
-
-
-def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
-    """Return the follow-ups that a handler gave. Raises InvalidInput."""
-    hint = 'Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).'
-    if isinstance(then, TaskDraft | str | bytes | dict) or not hasattr(then, "__iter__"):
-        raise InvalidInput("then", f"is a {type(then).__name__}", hint)
-    drafts = tuple(then)
-    for number, draft in enumerate(drafts):
-        if not isinstance(draft, TaskDraft):
-            raise InvalidInput(f"then.{number}", f"is a {type(draft).__name__}", hint)
-        if number == MAX_FOLLOW_UPS:
-            more = "Create a task whose handler creates the rest, or run them as children."
-            raise InvalidInput("then", f"has more than {MAX_FOLLOW_UPS} tasks", more)
-    size = sum(len(draft.model_dump_json().encode()) for draft in drafts)
-    if size > MAX_FOLLOW_UP_BYTES:
-        more = f"At most {MAX_FOLLOW_UP_BYTES} are allowed; store large data elsewhere and pass a reference."
-        raise InvalidInput("then", f"has {size} bytes", more)
-    return drafts
-
 
 class FollowUps(Option):
     """Creates the follow-ups of a success in the commit that records it."""

@@ -20,7 +20,7 @@ class Journals(Option):
     """Moves the journals of the runs that end into their records. Large ones are stored as blobs."""
 
     def __init__(self, engine: EngineContext) -> None:
-        self._archive = engine.archive
+        self._archive = engine.archive()
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:
         """Return the commit with the journals of the runs that end as a part of their records."""

@@ -24,7 +24,7 @@ class HeldLock(Option):
     """Acquires the lock with a claim, and releases it with the end of the attempt."""
 
     def __init__(self, engine: EngineContext) -> None:
-        self._locks = engine.locks
+        self._locks = engine.locks()
         self._clock = engine.clock
 
     def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime) -> Commit | Drop | Hop:

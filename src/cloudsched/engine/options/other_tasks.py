@@ -43,5 +43,5 @@ class OtherTasks(Option):
             base, had_grant = each.base.task, any(run.lock_grant_until for run in each.base.task.runs)
             with suppress(StoreUnavailable, QueueUnavailable):
                 if had_grant and base.revision != each.task.revision:
-                    engine.locks.cancel_task(base, engine.clock.now())  # as in `Scheduler`
+                    engine.locks().cancel_task(base, engine.clock.now())  # as in `Scheduler`
                 self._child_tasks.notify_family(each.task)

@@ -193,7 +193,7 @@ class WorkerClaims:
         with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
             self._executor.dispatch_wakeups(task)
             if run is None and task.scoped_lock_key is not None:  # it may have died before it notified the next run
-                self._engine.locks.cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
+                self._engine.locks().cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
             self._executor.child_tasks.notify_family(task)
         return task
 

@@ -237,7 +237,7 @@ class WorkQueue:
             # The sweep notifies those that the queue did not take. After a conflict each run asks for the lock alone.
             with suppress(QueueUnavailable, VersionConflict):
                 runs = [(task, run) for _, task, run in claimable]
-                waiting = self._engine.locks.enqueue_many(key, runs, now)
+                waiting = self._engine.locks().enqueue_many(key, runs, now)
         for stored, _, run in claimable:
             if self._monotonic() >= claim_attempt.deadline:
                 return
@@ -305,7 +305,7 @@ class WorkQueue:
             return WorkerClaim(found.stored, run, lease_token)
         claim_attempt.blocked_locks[grants.key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks.notify(grants, self._engine.clock.now())
+            self._engine.locks().notify(grants, self._engine.clock.now())
         return None
 
     def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:
@@ -329,7 +329,7 @@ class WorkQueue:
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
-        result = self._engine.locks.acquire_for_worker(claim.task, run, now)
+        result = self._engine.locks().acquire_for_worker(claim.task, run, now)
         if result.is_acquired:
             return claim.having(lock=result.lock)
         offered = next(each for each in stored.task.runs if each.execution_id == run.execution_id)

@@ -46,11 +46,11 @@ def load_execution(engine: EngineContext, task: Task, execution_id: str) -> Exec
     """Return one execution, open or finished. Raises NotFound."""
     run = task.find_run(execution_id)
     if run and (run.lease or run.suspension):
-        return open_run_as_execution(task, run, engine.archive.load(task.id, run) if run.steps else ())
+        return open_run_as_execution(task, run, engine.archive().load(task.id, run) if run.steps else ())
     execution = engine.store.load_execution(task.id, execution_id)
     if execution is None:
         raise NotFound("execution", execution_id)
-    return _as_held(task, engine.archive.load_execution(execution))
+    return _as_held(task, engine.archive().load_execution(execution))
 
 
 def load_sealed_log(engine: EngineContext, task: Task, execution_id: str) -> tuple[str | None, str | None]:

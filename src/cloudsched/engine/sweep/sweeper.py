@@ -297,7 +297,7 @@ class Sweeper:
         except VersionConflict:
             return False
         self._engine.usage().note([deleted])
-        self._engine.locks.cancel_task(deleted, now)
+        self._engine.locks().cancel_task(deleted, now)
         self._engine.store.purge(task_id)
         return True
 

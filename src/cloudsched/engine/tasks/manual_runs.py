@@ -111,7 +111,7 @@ class ManualRuns:
             raise open_run_error(run)
         if execution is None:
             raise NotFound("execution", chosen_id)
-        loaded = engine.archive.load_execution(execution)
+        loaded = engine.archive().load_execution(execution)
         kept = loaded.model_copy(update={"steps": tuple(keep_before(loaded.steps, from_step))})
         cancelled, retried = child_tasks.list_cancelled_calls(kept.steps), child_tasks.list_retried_calls(kept)
         transition = lifecycle.retry(task, loaded, now, cancelled, retried, from_step=from_step)
@@ -124,7 +124,7 @@ class ManualRuns:
                 if run.execution_id == chosen_id:
                     self._require_start(transition.task.as_begun(run), by)
             self._cancel_forgotten_calls(loaded, from_step)
-        return engine.archive.restore_for_retry(transition, chosen_id)
+        return engine.archive().restore_for_retry(transition, chosen_id)
 
     def _cancel_forgotten_calls(self, execution: Execution, from_step: int) -> None:
         """Cancel the calls under way that a retry from a step is about to forget.

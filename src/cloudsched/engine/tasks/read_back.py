@@ -112,7 +112,7 @@ def make_dry_scheduler(engine: EngineContext) -> Scheduler:
         store=store,
         committer=_DryCommitter(store),
         sender=cast("Any", _Silent()),
-        locks=cast("Any", _Silent()),
+        locks=lambda: cast("Any", _Silent()),
     )
     return Scheduler(dry, cast("Any", _Silent()))
 

@@ -118,8 +118,8 @@ class Scheduler:
             known = {} if mark is None else mark.fields(None, now)
             task = new_task(draft, now, lead, history=history, defined_by=by.author, **known)
             if by.has_quotas:
-                self._engine.quotas.require_interval(task.schedule, now)
-                quota = self._engine.quotas.check(draft.owner) if refusal is None else None
+                self._engine.quotas().require_interval(task.schedule, now)
+                quota = self._engine.quotas().check(draft.owner) if refusal is None else None
             if full := refusal if quota is None else quota.refusal:
                 raise full
         except (InvalidInput, QuotaExceeded):
@@ -143,7 +143,7 @@ class Scheduler:
     ) -> TaskDraft:
         """Resolve the draft of a creation that will not be refused: the links written for it count in no quota."""
         try:
-            quota = self._engine.quotas.check(draft.owner) if by.has_quotas and refusal is None else None
+            quota = self._engine.quotas().check(draft.owner) if by.has_quotas and refusal is None else None
             if full := refusal if quota is None else quota.refusal:
                 raise full
             if by.has_quotas and draft.schedule is not None:
@@ -204,7 +204,7 @@ class Scheduler:
 
     def _limit_rate(self, before: Task, task: Task, now: datetime, by: Authority) -> None:
         if by.has_quotas and task.schedule != before.schedule:
-            self._engine.quotas.require_interval(task.schedule, now)
+            self._engine.quotas().require_interval(task.schedule, now)
 
     def get(self, task_id: str, by: Authority) -> Task:
         """Return a task. Raises NotFound."""
@@ -379,7 +379,7 @@ class Scheduler:
             transition = decide(stored.task, self._engine.clock.now())
             if transition.task is stored.task:
                 return stored
-            lock = self._engine.quotas.check_revival(stored.task, transition.task, by)
+            lock = self._engine.quotas().check_revival(stored.task, transition.task, by)
             if is_revival(stored.task, transition.task):
                 transition = replace(transition, task=self._engine.budgets().tell(transition.task))
             return transition.having(base=stored, lock=lock)
@@ -391,7 +391,7 @@ class Scheduler:
         is_new_revision = base is not None and base.task.revision != changed.stored.task.revision
         if base is not None and is_new_revision and any(run.lock_grant_until for run in base.task.runs):
             # Runs of the old revision give up their place. If the task still needs the lock, it asks again.
-            self._engine.locks.cancel_task(base.task, self._engine.clock.now())
+            self._engine.locks().cancel_task(base.task, self._engine.clock.now())
         return self._dispatch_or_defer(changed.stored)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:

@@ -25,7 +25,7 @@ from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Un
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch_tokens import SigningKeys
+    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.ports.clock import Clock
 
 LIFETIME: Final = timedelta(minutes=15)

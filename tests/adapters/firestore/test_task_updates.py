@@ -14,7 +14,7 @@ from tests.contract.conftest import load
 from tests.harness import new_project
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Settings
-from cloudsched.adapters.firestore.search import to_document
+from cloudsched.adapters.firestore.list_fields import to_document
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import decode
 from cloudsched.domain.documents.delivery_channels import Delivery

@@ -19,9 +19,17 @@ from pydantic_core import to_jsonable_python
 from tests.conftest import MakeTask
 from tests.record_kinds import list_record_kinds
 
-from cloudsched.adapters.firestore.list_fields import CHANGED, LISTED, OPEN, PRIVATE_FIELDS
+from cloudsched.adapters.firestore.list_fields import (
+    CHANGED,
+    LISTED,
+    OFFER_SHARD,
+    OFFER_WRITTEN_AT,
+    OPEN,
+    PRIVATE_FIELDS,
+    TROUBLE,
+    UNLISTED,
+)
 from cloudsched.adapters.firestore.protos import Document as Proto
-from cloudsched.adapters.firestore.queries import OFFER_SHARD, OFFER_WRITTEN_AT, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run

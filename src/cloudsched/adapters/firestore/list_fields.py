@@ -13,22 +13,25 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, build_precondition_write, get_private
-from cloudsched.adapters.firestore.queries import OFFER_SHARD, TASK_SHARD, TROUBLE, UNLISTED
-from cloudsched.adapters.firestore.values import encode_fields
+from cloudsched.adapters.firestore.values import decode, encode_fields
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
 from cloudsched.domain.transitions.commit import DeliveryMark, Version
+from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
 
+D = TypeVar("D", bound=Document)
 
+UNLISTED: Final = "unlisted"
+"""The place of the fields of a delivery by which other lists are ordered."""
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """The fields that are one level deeper in the documents of deliveries."""
 SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "omittedHistory", "runs", "wakeAt"})
@@ -74,10 +77,16 @@ LISTED: Final = f"{PRIVATE}.listed"
 """The place of these fields in a final record. Only records with them are listed across tasks."""
 OPEN: Final = f"{PRIVATE}.open"
 """The place of these fields in a task with an open run."""
+TROUBLE: Final = f"{PRIVATE}.trouble"
+"""The place of the mark of a task that needs somebody."""
 CHANGED: Final = f"{PRIVATE}.changed"
 """The place of every task's shard, and of `CHANGED_AT`."""
 CHANGED_AT: Final = f"{CHANGED}.at"
 """The time at which the task was stored last, by Firestore's clock."""
+TASK_SHARD: Final = f"{CHANGED}.shard"
+OFFER_SHARD: Final = "shard"
+OFFER_WRITTEN_AT: Final = "writtenAt"
+"""The time at which an offer was written, by Firestore's clock: the order of listeners."""
 
 
 def add_list_fields(fields: Message, document: Document, shard: int) -> None:
@@ -107,6 +116,17 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
     private = data.pop(PRIVATE, None)
     data.pop(OFFER_SHARD, None)
     return {**data, **{key: private[key] for key in PRIVATE_FIELDS if key in private}} if private else data
+
+
+def to_document(kind: type[D], document: Message) -> D:
+    """Return a document as the model of its kind."""
+    key = document.name.rpartition("/")[2]
+    try:
+        data = decode(document.fields)
+    except Exception as error:  # whatever another program has written
+        raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
+    data.pop(OFFER_WRITTEN_AT, None)
+    return kind.from_stored(key, drop_list_fields(unhide(data)))
 
 
 @dataclass(frozen=True, slots=True)

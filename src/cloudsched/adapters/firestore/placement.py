@@ -15,12 +15,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.list_fields import OPEN
+from cloudsched.adapters.firestore.list_fields import OFFER_SHARD, OPEN, TASK_SHARD, TROUBLE
 from cloudsched.adapters.firestore.queries import (
     NAME,
-    OFFER_SHARD,
-    TASK_SHARD,
-    TROUBLE,
     build_arrival_listing,
     build_due_listing,
     build_offer_listing,

@@ -1,20 +1,25 @@
-"""The messages of google.firestore.v1 that the adapters send and receive, names of documents, and preconditions.
+"""The messages of google.firestore.v1 that the adapters send and receive, names of documents, preconditions and sizes.
 
 Names, numbers and types are those of google/firestore/v1/*.proto in github.com/googleapis/googleapis. A test compares
 them with the installed client's. ``from_`` is ``from`` there, which is a keyword in Python. The rules for documents'
-names: firebase.google.com/docs/firestore/quotas.
+names: firebase.google.com/docs/firestore/quotas. Sizes that Firestore would refuse are found before sending: its errors
+name no field.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.google.protobuf import build_messages
+from cloudsched.domain.documents.json_limits import MAX_REQUEST_BYTES, require_document_fits
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
+    from cloudsched.domain.documents.document import Document as StoredDocument
     from cloudsched.domain.transitions.commit import Version
 
 
@@ -150,3 +155,25 @@ def document_name(documents: str, *path: str) -> str | None:
     if not all(_SEGMENT.fullmatch(segment) and len(segment.encode()) <= MAX_ID_BYTES for segment in path):
         return None
     return "/".join((documents, *path))
+
+
+_MAX_EXPANSION = 2
+"""The factor by which a document, as Firestore counts it, can be larger than its message: a small number takes 4 bytes
+there, and counts as 8."""
+_WRITE_OVERHEAD_BYTES = 200
+"""More than a request needs besides its writes, for each of them."""
+
+
+def require_write_fits(path: Sequence[str], write: Message, document: StoredDocument, stored: int = 0) -> None:
+    """Check the write of a document. `stored` is the most bytes that it has, if the write changes only a part of it."""
+    require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
+
+
+def require_request_fits(writes: Sequence[Message]) -> None:
+    """Check the size of a commit. Each part of one is limited, so that it is not too large."""
+    sizes = [write.ByteSize() for write in writes]
+    if sum(sizes) + len(sizes) * _WRITE_OVERHEAD_BYTES <= MAX_REQUEST_BYTES:
+        return
+    name = writes[sizes.index(max(sizes))].update.name.partition("/documents/")[2]
+    problem = f"is {max(sizes)} of a commit's {sum(sizes)} bytes"
+    raise InvalidInput(name, problem, f"At most {MAX_REQUEST_BYTES} are allowed; store large data elsewhere.")

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.protos import PRIVATE
+from cloudsched.adapters.firestore.list_fields import OFFER_SHARD, OFFER_WRITTEN_AT, TASK_SHARD, TROUBLE, UNLISTED
 from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 
@@ -34,16 +34,6 @@ Filter: TypeAlias = tuple[str, int, object]
 """A field, an operator and a value."""
 MAX_DISJUNCTIONS = 30
 """The most values of an ``IN`` filter (firebase.google.com/docs/firestore/query-data/queries)."""
-UNLISTED = "unlisted"
-"""The place of the fields of a delivery by which other lists are ordered. See `adapters.firestore.list_fields`."""
-TROUBLE = f"{PRIVATE}.trouble"
-"""The place of the mark of a task that needs somebody. See `adapters.firestore.list_fields`."""
-OFFER_WRITTEN_AT = "writtenAt"
-"""The time at which an offer was written, by Firestore's clock: the order of listeners."""
-
-
-TASK_SHARD = f"{PRIVATE}.changed.shard"
-OFFER_SHARD = "shard"
 
 
 @dataclass(frozen=True, slots=True)

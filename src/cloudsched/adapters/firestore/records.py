@@ -1,7 +1,4 @@
-"""Records in Firestore, ``{collection}/{id}``, and inboxes, ``inboxes/{owner}/messages/{messageId}``.
-
-A commit is checked for what Firestore refuses before it is sent, since Firestore's own errors name no field.
-"""
+"""Records in Firestore, ``{collection}/{id}``, and inboxes, ``inboxes/{owner}/messages/{messageId}``."""
 
 from __future__ import annotations
 
@@ -11,15 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.protos import document_name, with_precondition
+from cloudsched.adapters.firestore.list_fields import to_document
+from cloudsched.adapters.firestore.protos import document_name, require_write_fits, with_precondition
 from cloudsched.adapters.firestore.queries import EQUAL, MESSAGES, Filter, build_query
-from cloudsched.adapters.firestore.search import to_document
 from cloudsched.adapters.firestore.values import Value, encode_model
 from cloudsched.domain.documents.execution import Message
-from cloudsched.domain.documents.json_limits import (
-    MAX_REQUEST_BYTES,
-    require_document_fits,
-)
 from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
@@ -28,7 +21,6 @@ from cloudsched.errors import InvalidInput, VersionConflict
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
-    from cloudsched.domain.documents.document import Document
     from cloudsched.domain.documents.record import Record
 
 
@@ -135,25 +127,3 @@ class FirestoreRecords:
         start = None if last is None else Value(reference_value=last)
         found = self._rpc.query(self._documents, build_query(kind.collection, limit, *filters, after=start))
         return skip_unreadable((each.name, partial(to_document, kind, each)) for each in found)
-
-
-_MAX_EXPANSION = 2
-"""The factor by which a document, as Firestore counts it, can be larger than its message: a small number takes 4 bytes
-there, and counts as 8."""
-_WRITE_OVERHEAD_BYTES = 200
-"""More than a request needs besides its writes, for each of them."""
-
-
-def require_write_fits(path: Sequence[str], write: Proto, document: Document, stored: int = 0) -> None:
-    """Check the write of a document. `stored` is the most bytes that it has, if the write changes only a part of it."""
-    require_document_fits(path, _MAX_EXPANSION * (stored + write.ByteSize()), document.to_stored)
-
-
-def require_request_fits(writes: Sequence[Proto]) -> None:
-    """Check the size of a commit. Each part of one is limited, so that it is not too large."""
-    sizes = [write.ByteSize() for write in writes]
-    if sum(sizes) + len(sizes) * _WRITE_OVERHEAD_BYTES <= MAX_REQUEST_BYTES:
-        return
-    name = writes[sizes.index(max(sizes))].update.name.partition("/documents/")[2]
-    problem = f"is {max(sizes)} of a commit's {sum(sizes)} bytes"
-    raise InvalidInput(name, problem, f"At most {MAX_REQUEST_BYTES} are allowed; store large data elsewhere.")

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, drop_list_fields, unhide
+from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, D, to_document
 from cloudsched.adapters.firestore.protos import MAX_ID_BYTES
 from cloudsched.adapters.firestore.queries import (
     MAX_DISJUNCTIONS,
-    OFFER_WRITTEN_AT,
     Listing,
     build_lock_query,
     build_offer_listing,
@@ -22,8 +21,7 @@ from cloudsched.adapters.firestore.queries import (
     name_fields,
 )
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
-from cloudsched.adapters.firestore.values import decode, decode_instant, find_value
-from cloudsched.domain.documents.document import Document
+from cloudsched.adapters.firestore.values import decode_instant, find_value
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, Waiter
@@ -45,14 +43,10 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
     refuse_count,
 )
-from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message
-
-
-D = TypeVar("D", bound=Document)
 
 
 def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
@@ -105,17 +99,6 @@ def _has(fields: Message, path: str, text: str) -> bool:
 def to_sort_key(document: Message, listing: Listing) -> tuple[Message, str]:
     """Return a document's position in a list."""
     return find_value(document.fields, listing.order.split(".")), listing.to_key(document.name)
-
-
-def to_document(kind: type[D], document: Message) -> D:
-    """Return a document as the model of its kind."""
-    key = document.name.rpartition("/")[2]
-    try:
-        data = decode(document.fields)
-    except Exception as error:  # whatever another program has written
-        raise DamagedDocument(kind.__name__, key, "it has a value that cannot be decoded") from error
-    data.pop(OFFER_WRITTEN_AT, None)
-    return kind.from_stored(key, drop_list_fields(unhide(data)))
 
 
 def list_waiters(

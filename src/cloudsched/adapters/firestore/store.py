@@ -14,6 +14,8 @@
 A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
 it was (google.firestore.v1.WriteResult), so every write stores a fresh ``private.commitId``. An offer also gets
 ``writtenAt``, set by Firestore's clock, which listeners order by.
+
+A dispatch makes no query, so what builds and reads them is imported by the methods that need it.
 """
 
 from __future__ import annotations
@@ -21,19 +23,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import (
     CHANGED_AT,
+    OFFER_WRITTEN_AT,
     OPEN,
+    TASK_SHARD,
+    TROUBLE,
     TaskVersion,
     add_list_fields,
     build_delivery_mark,
     hide_from_lists,
     list_field_paths,
     read_version,
+    to_document,
 )
 from cloudsched.adapters.firestore.protos import (
     MAX_ID_BYTES,
@@ -41,30 +47,11 @@ from cloudsched.adapters.firestore.protos import (
     document_name,
     get_commit_id,
     get_private,
-    with_precondition,
-)
-from cloudsched.adapters.firestore.queries import (
-    BY_WAKE_TIME,
-    EXECUTIONS,
-    MESSAGES,
-    NAME,
-    OFFER_WRITTEN_AT,
-    STEPS,
-    TASK_SHARD,
-    TROUBLE,
-    build_due_listing,
-    build_offer_listing,
-    build_query,
-    build_task_listing,
-)
-from cloudsched.adapters.firestore.records import (
-    FirestoreInbox,
-    FirestoreRecords,
     require_request_fits,
     require_write_fits,
+    with_precondition,
 )
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
-from cloudsched.adapters.firestore.search import FirestoreSearch, fetch_page, list_waiters, to_document, to_sort_key
 from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
 from cloudsched.adapters.firestore.values import Value, decode_instant, encode_model
 from cloudsched.domain.documents.document import Document, find_changes
@@ -80,6 +67,8 @@ from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.placement import Walk
+    from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
+    from cloudsched.adapters.firestore.search import FirestoreSearch
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.engine.ports.search import TaskQuery
 
@@ -114,11 +103,29 @@ class FirestoreStore:
         path = f"projects/{project}/databases/{database}"
         self._documents = f"{path}/documents"
         self._rpc = FirestoreRpc(path, emulator, deadline)
-        self.records = FirestoreRecords(self._rpc, self._documents)
-        self.inbox = FirestoreInbox(self._rpc, self._documents)
         self._shards = Shards(self._rpc, self._documents, shards)
-        self.search = FirestoreSearch(self._rpc, self._documents, self._shards)
         self._known = KnownTasks()
+
+    @cached_property
+    def records(self) -> FirestoreRecords:
+        """Stores records."""
+        from cloudsched.adapters.firestore.records import FirestoreRecords  # noqa: PLC0415 - see the module's docstring
+
+        return FirestoreRecords(self._rpc, self._documents)
+
+    @cached_property
+    def inbox(self) -> FirestoreInbox:
+        """Marks messages."""
+        from cloudsched.adapters.firestore.records import FirestoreInbox  # noqa: PLC0415 - the same
+
+        return FirestoreInbox(self._rpc, self._documents)
+
+    @cached_property
+    def search(self) -> FirestoreSearch:
+        """Lists and counts across tasks."""
+        from cloudsched.adapters.firestore.search import FirestoreSearch  # noqa: PLC0415 - the same
+
+        return FirestoreSearch(self._rpc, self._documents, self._shards)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
@@ -184,10 +191,14 @@ class FirestoreStore:
         self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
     ) -> Sequence[Waiter]:
         """Return the first waiters of a lock, in their order."""
+        from cloudsched.adapters.firestore.search import list_waiters  # noqa: PLC0415 - see above
+
         return list_waiters(self._rpc, f"{self._documents}/locks/{lock_id(key)}", limit, task_ids, worker_group)
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""
+        from cloudsched.adapters.firestore.queries import STEPS  # noqa: PLC0415 - see above
+
         name = self._document_name("tasks", task_id, "executions", execution_id)
         found = [] if name is None else self._rpc.query(name, STEPS.to_query(_MAX_STEPS, name))
         return [to_document(JournalEntry, each) for each in found]
@@ -221,6 +232,8 @@ class FirestoreStore:
         Each query continues after the last name instead of walking over what was just deleted. Nothing appears behind
         it: executions are only written together with their task, whose version the deletions require.
         """
+        from cloudsched.adapters.firestore.queries import NAME, build_query  # noqa: PLC0415 - see above
+
         for run in stored.task.runs if stored else ():
             steps = f"{name}/executions/{run.execution_id}/steps"
             numbers = range(1, run.steps + 1)
@@ -241,6 +254,9 @@ class FirestoreStore:
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
+        from cloudsched.adapters.firestore.queries import build_task_listing  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+
         listing = build_task_listing(query, self._shards.find_for(query))
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
@@ -256,6 +272,9 @@ class FirestoreStore:
         page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
+        from cloudsched.adapters.firestore.queries import build_due_listing  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+
         shards = self._shards.find_ranges() if shard is None else (shard,)
         listing = build_due_listing(before, since, shards)
         return fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token)
@@ -278,6 +297,9 @@ class FirestoreStore:
         self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
+        from cloudsched.adapters.firestore.queries import build_offer_listing  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore.search import to_sort_key  # noqa: PLC0415 - see above
+
         listing = build_offer_listing(queue_keys, owner, None if owner else self._shards.find_ranges())
 
         def read(last: google_calls.Message | None, count: int) -> list[google_calls.Message]:
@@ -294,6 +316,9 @@ class FirestoreStore:
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if there is none. Reads one document."""
+        from cloudsched.adapters.firestore.queries import BY_WAKE_TIME  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore.search import to_sort_key  # noqa: PLC0415 - see above
+
         listing = replace(BY_WAKE_TIME, shards=self._shards.find_ranges())
         found = query_in_order(self._rpc, self._documents, listing, 1)
         if not found:
@@ -310,6 +335,9 @@ class FirestoreStore:
         self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
     ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
+        from cloudsched.adapters.firestore.queries import EXECUTIONS  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+
         parent = self._document_name("tasks", task_id)
         query = ("executions", task_id)
         token = start_before(query, before) if before and not page_token else page_token
@@ -317,6 +345,9 @@ class FirestoreStore:
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
+        from cloudsched.adapters.firestore.queries import MESSAGES  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+
         parent = self._document_name("inboxes", owner)
         return fetch_page(self._rpc, Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
 

@@ -14,7 +14,6 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.durable.replay import Replay
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
 from cloudsched.errors import InvalidInput, UnknownHandler
@@ -22,7 +21,6 @@ from cloudsched.errors import InvalidInput, UnknownHandler
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
-    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.attempt import Attempt
 
@@ -36,18 +34,15 @@ _NOT_ALLOWED_IN_CALLS = {
 
 
 class DurableServices:
-    """Creates the durable runs of attempts that may have a journal."""
+    """Makes the surroundings of the journals of attempts."""
 
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
         self._child_tasks = ChildTasks(engine)
         self._call_arguments: dict[tuple[str, str, datetime | None, int], str] = {}
 
-    def create_durable_run(self, attempt: Attempt) -> DurableRun:
-        """Return the durable run of a run that has just been claimed. Its journal is opened when it is first needed."""
-        return Replay(attempt.begun_task.id, attempt.run, self._engine.clock, partial(self._surround, attempt))
-
-    def _surround(self, attempt: Attempt) -> Surroundings:
+    def surround(self, attempt: Attempt) -> Surroundings:
+        """Return what the journal of an attempt works with."""
         task, run = attempt.begun_task, attempt.run
         return Surroundings(
             attempt=attempt,

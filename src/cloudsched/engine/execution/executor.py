@@ -54,7 +54,7 @@ from cloudsched.errors import (
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
-    from cloudsched.engine.dispatch_tokens import SigningKeys
+    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.durable_services import DurableServices
     from cloudsched.engine.ports.clock import Loaded
@@ -109,7 +109,7 @@ class Executor:
 
     @cached_property
     def _durable(self) -> DurableServices:
-        from cloudsched.engine.execution.durable_services import DurableServices  # noqa: PLC0415 - many have no journal
+        from cloudsched.engine.execution.durable_services import DurableServices  # noqa: PLC0415 - most write no journal
 
         return DurableServices(self._engine)
 
@@ -263,9 +263,11 @@ class Executor:
             return False
         clock, level = self._engine.clock, self._engine.logs.level
         handler = attempt.handler = self._engine.registry.find(task.handler)
-        if handler is None or handler.may_be_durable or run.steps:
-            durable_run = self._durable.create_durable_run(attempt)
-        else:  # it does not get the context, and has begun no journal before
+        if handler is None or handler.may_be_durable or run.steps:  # it gets the context, or has begun a journal before
+            from cloudsched.engine.durable.replay import Replay  # noqa: PLC0415 - the others have no journal
+
+            durable_run: DurableRun = Replay(task.id, run, clock, lambda: self._durable.surround(attempt))
+        else:
             durable_run = DurableRun(task.id, run.execution_id, clock)
         attempt.log = AttemptLog(task, run, clock, level, lambda: durable_run.is_replaying)
         attempt.context = Context(task, run, clock, attempt.renew, durable_run)
@@ -327,7 +329,7 @@ class Executor:
         )
         if commit is None:
             return None
-        journals = {} if report.journal is None else {run.execution_id: report.journal}
+        journals = {run.execution_id: report.journal} if report.journal else {}
         effects = Effects(reads=0, journals=journals, has_calls_in_progress=bool(calls))
         drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
         commit = commit.having(base=base, drafts=drafts, effects=effects)

@@ -75,12 +75,7 @@ class Committer:
         first: Any = UNREAD,  # noqa: ANN401 - an S
     ) -> Committed | T:
         """Load, decide and commit in this thread. See `plan`."""
-
-        def decide_and_commit(read: S) -> Committed | T:
-            decided = decide(read)
-            return Committed(self.commit(decided), decided) if isinstance(decided, Commit) else decided
-
-        return compare_and_set(what, load, decide_and_commit, first)
+        return run_procedure(self.plan(what, load, decide, first))
 
     def plan(
         self,

@@ -28,7 +28,7 @@ from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, V
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Version
-    from cloudsched.engine.dispatch_tokens import SigningKeys
+    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
 

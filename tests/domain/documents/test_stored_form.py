@@ -19,16 +19,7 @@ from pydantic_core import to_jsonable_python
 from tests.conftest import MakeTask
 from tests.record_kinds import list_record_kinds
 
-from cloudsched.adapters.firestore.list_fields import (
-    CHANGED,
-    LISTED,
-    OFFER_SHARD,
-    OFFER_WRITTEN_AT,
-    OPEN,
-    PRIVATE_FIELDS,
-    TROUBLE,
-    UNLISTED,
-)
+from cloudsched.adapters.firestore import list_fields as own
 from cloudsched.adapters.firestore.protos import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
@@ -148,7 +139,7 @@ def test_the_page_for_clients_says_what_to_assume() -> None:
     for model in OF_PAGE.values():
         always = {each.key for each in list_stored_fields(model) if each.default is NO_DEFAULT}
         defaults = frozen[model.__name__]
-        unseen = PRIVATE_FIELDS if model is Task else ()
+        unseen = own.PRIVATE_FIELDS if model is Task else ()
         assert told[model.__name__] == {
             key: value for key, value in defaults.items() if value is not None and key not in {*always, *unseen}
         }
@@ -186,12 +177,12 @@ def list_found_by() -> set[tuple[str, str]]:
 def test_what_documents_are_found_by_is_always_stored() -> None:
     """Firestore finds no document by a field that it does not have: such a field is there, or its absence is meant."""
     records = {each.collection: each for each in list_record_kinds()}
-    of_store = {CHANGED, LISTED, OFFER_SHARD, OPEN, OFFER_WRITTEN_AT, TROUBLE}
+    of_store = {own.CHANGED, own.LISTED, own.OFFER_SHARD, own.OPEN, own.OFFER_WRITTEN_AT, own.TROUBLE}
     found = list_found_by()
     assert ("tasks", "owner") in found
     for collection, path in found:
         key, _, rest = path.partition(".")
-        key = rest if key == UNLISTED else key
+        key = rest if key == own.UNLISTED else key
         model = COLLECTIONS.get(collection) or records[collection]
         if key in of_store or ".".join(path.split(".")[:2]) in of_store:
             continue

@@ -254,13 +254,12 @@ class FirestoreStore:
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
     ) -> Page[Task]:
         """Return a page of the tasks that match a query."""
-        from cloudsched.adapters.firestore.queries import build_task_listing  # noqa: PLC0415 - see above
-        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
-        listing = build_task_listing(query, self._shards.find_for(query))
+        listing = queries.build_task_listing(query, self._shards.find_for(query))
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
-        return fetch_page(self._rpc, Task, parent, listing, query, limit, page_token, max_bytes)
+        return search.fetch_page(self._rpc, Task, parent, listing, query, limit, page_token, max_bytes)
 
     def list_due_tasks(
         self,
@@ -272,12 +271,11 @@ class FirestoreStore:
         page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        from cloudsched.adapters.firestore.queries import build_due_listing  # noqa: PLC0415 - see above
-        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
         shards = self._shards.find_ranges() if shard is None else (shard,)
-        listing = build_due_listing(before, since, shards)
-        return fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token)
+        listing = queries.build_due_listing(before, since, shards)
+        return search.fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token)
 
     def count_shards(self) -> int:
         """Return how many shards `list_due_tasks` takes."""
@@ -297,13 +295,12 @@ class FirestoreStore:
         self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[OfferEntry]:
         """Return the offers in some queues, in their order."""
-        from cloudsched.adapters.firestore.queries import build_offer_listing  # noqa: PLC0415 - see above
-        from cloudsched.adapters.firestore.search import to_sort_key  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
-        listing = build_offer_listing(queue_keys, owner, None if owner else self._shards.find_ranges())
+        listing = queries.build_offer_listing(queue_keys, owner, None if owner else self._shards.find_ranges())
 
         def read(last: google_calls.Message | None, count: int) -> list[google_calls.Message]:
-            start = after if last is None else to_sort_key(last, listing)
+            start = after if last is None else search.to_sort_key(last, listing)
             return query_in_order(self._rpc, self._documents, listing, count, start)
 
         return collect_readable(read, lambda each: (each.name, partial(to_document, OfferEntry, each)), limit)
@@ -316,14 +313,13 @@ class FirestoreStore:
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if there is none. Reads one document."""
-        from cloudsched.adapters.firestore.queries import BY_WAKE_TIME  # noqa: PLC0415 - see above
-        from cloudsched.adapters.firestore.search import to_sort_key  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
-        listing = replace(BY_WAKE_TIME, shards=self._shards.find_ranges())
+        listing = replace(queries.BY_WAKE_TIME, shards=self._shards.find_ranges())
         found = query_in_order(self._rpc, self._documents, listing, 1)
         if not found:
             return None
-        value, _ = to_sort_key(found[0], BY_WAKE_TIME)
+        value, _ = search.to_sort_key(found[0], queries.BY_WAKE_TIME)
         return decode_instant(value)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
@@ -335,21 +331,19 @@ class FirestoreStore:
         self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
     ) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
-        from cloudsched.adapters.firestore.queries import EXECUTIONS  # noqa: PLC0415 - see above
-        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
         parent = self._document_name("tasks", task_id)
         query = ("executions", task_id)
         token = start_before(query, before) if before and not page_token else page_token
-        return fetch_page(self._rpc, Execution, parent, EXECUTIONS, query, limit, token)
+        return search.fetch_page(self._rpc, Execution, parent, queries.EXECUTIONS, query, limit, token)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
-        from cloudsched.adapters.firestore.queries import MESSAGES  # noqa: PLC0415 - see above
-        from cloudsched.adapters.firestore.search import fetch_page  # noqa: PLC0415 - see above
+        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
         parent = self._document_name("inboxes", owner)
-        return fetch_page(self._rpc, Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
+        return search.fetch_page(self._rpc, Message, parent, queries.MESSAGES, ("inbox", owner), limit, page_token)
 
     def check(self) -> datetime:
         """Run a query without results. Return Firestore's current time."""

@@ -88,24 +88,15 @@ def _set(target: Message, value: object) -> None:
     setter(target, value)
 
 
-def _set_text(target: Message, value: str) -> None:
-    target.string_value = value
-
-
 def _set_enum(target: Message, value: Enum) -> None:
     target.string_value = value.value
 
 
-def _set_boolean(target: Message, value: object) -> None:
-    target.boolean_value = value
+def _set_in(name: str) -> Callable[[Message, object], None]:
+    def set_it(target: Message, value: object) -> None:
+        setattr(target, name, value)
 
-
-def _set_integer(target: Message, value: object) -> None:
-    target.integer_value = value
-
-
-def _set_number(target: Message, value: object) -> None:
-    target.double_value = value
+    return set_it
 
 
 def _set_null(target: Message, _: object) -> None:
@@ -139,10 +130,10 @@ def _set_list(target: Message, value: Sequence[object]) -> None:
 
 
 _SETTERS: Final[dict[type, Callable[[Message, Any], None]]] = {
-    str: _set_text,
-    bool: _set_boolean,
-    int: _set_integer,
-    float: _set_number,
+    str: _set_in("string_value"),
+    bool: _set_in("boolean_value"),
+    int: _set_in("integer_value"),
+    float: _set_in("double_value"),
     NoneType: _set_null,
     datetime: _set_instant,
     dict: _set_map,

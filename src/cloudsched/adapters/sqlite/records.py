@@ -9,18 +9,17 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.adapters.sqlite.search import BODY, build_waiter_statement
+from cloudsched.adapters.sqlite.search import BODY
 from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
 from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedLock
-from cloudsched.domain.transitions.locks import Waiter
-from cloudsched.engine.ports.pages import collect_readable, skip_unreadable
+from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.sqlite.database import Database, Row
+    from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
 
 
@@ -30,17 +29,6 @@ _DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
 _HAS_LOCK = "SELECT 1 FROM locks WHERE key = ? AND version = ?"
 _PUT_WAITER = "INSERT OR REPLACE INTO waiters (lock_key, id, task_id, worker_group, body) VALUES (?, ?, ?, ?, ?)"
 _DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
-
-
-def list_waiters(
-    database: Database, key: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
-) -> list[Waiter]:
-    """Return the first waiters of a lock, in their order, or those of some tasks or of a group, if given."""
-
-    def read(last: Row | None, count: int) -> list[Row]:
-        return database.read(*build_waiter_statement(key, count, last[0] if last else "", task_ids, worker_group))
-
-    return collect_readable(read, lambda row: (row[0], partial(Waiter.from_stored_json, *row)), limit)
 
 
 def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, list_waiters, mark_delivered, write_lock
+from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, mark_delivered, write_lock
 from cloudsched.adapters.sqlite.search import (
     BODY,
     Listing,
     SqliteSearch,
     build_offer_statement,
     build_task_listing,
+    build_waiter_statement,
     fetch_page,
 )
 from cloudsched.adapters.sqlite.tables import (
@@ -192,7 +193,12 @@ class SqliteStore:
         self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
     ) -> Sequence[Waiter]:
         """Return the first waiters of a lock, in their order."""
-        return list_waiters(self._database, key, limit, task_ids, worker_group)
+
+        def read(last: Row | None, count: int) -> list[Row]:
+            after = last[0] if last else ""
+            return self._database.read(*build_waiter_statement(key, count, after, task_ids, worker_group))
+
+        return collect_readable(read, lambda row: (row[0], partial(Waiter.from_stored_json, *row)), limit)
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""

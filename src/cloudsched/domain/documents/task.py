@@ -517,7 +517,7 @@ class Task(PublicTask):
     @property
     def has_lock(self) -> bool:
         """Return whether its runs take a lock, or one of them holds one: it may have been edited meanwhile."""
-        return self.lock_key is not None or any(run.lock_key is not None for run in self.runs)
+        return self.lock_key is not None or bool([run for run in self.runs if run.lock_key is not None])
 
     @property
     def has_deliveries(self) -> bool:

@@ -186,14 +186,13 @@ class Commit(TaskWrite):
     @property
     def has_failures(self) -> bool:
         """Return whether it ends executions as failed."""
-        return any(each.status in FAILURE_STATUSES for each in self.executions)
+        return bool([each for each in self.executions if each.status in FAILURE_STATUSES])
 
     @property
     def ends_journals(self) -> bool:
         """Return whether it may end runs that have a journal."""
-        if not self.executions or self.base is None:
-            return False
-        return bool(self.entries or self.effects.journals) or any(run.steps for run in self.base.task.runs)
+        runs = self.base.task.runs if self.executions and self.base is not None else ()
+        return bool([run for run in runs if run.steps or self.entries or self.effects.journals])
 
     def having(self, **changes: Any) -> Self:
         """Return the commit with some fields changed, in an eighth of the time that `dataclasses.replace` takes."""

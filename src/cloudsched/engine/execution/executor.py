@@ -35,7 +35,7 @@ from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, WakeUp, executor_wakeups
-from cloudsched.engine.durable.durable_run import DurableRun
+from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
@@ -264,8 +264,6 @@ class Executor:
         clock, level = self._engine.clock, self._engine.logs.level
         handler = attempt.handler = self._engine.registry.find(task.handler)
         if handler is None or handler.may_be_durable or run.steps:  # it gets the context, or has begun a journal before
-            from cloudsched.engine.durable.replay import Replay  # noqa: PLC0415 - the others have no journal
-
             durable_run: DurableRun = Replay(task.id, run, clock, lambda: self._durable.surround(attempt))
         else:
             durable_run = DurableRun(task.id, run.execution_id, clock)

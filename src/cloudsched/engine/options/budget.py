@@ -21,8 +21,7 @@ RETRY_DELAY = timedelta(minutes=5)
 class OwnerBudget(Option):
     """Pauses a task in place of a start: what is due is kept, and goes on when its owner has a budget again."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._engine = engine
+    _engine: EngineContext
 
     def before_claim(self, claim: Commit, _dispatch: Dispatch, now: datetime) -> Commit | Drop | Hop:
         """Return the pause if the run may not start."""

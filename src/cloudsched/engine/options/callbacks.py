@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 class Callbacks(Option):
     """Creates the callbacks of the executions that a commit ends, besides those that it creates already."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._store = engine.store
-        self._clock = engine.clock
-        self._maker = make_deliveries(engine)
+    _engine: EngineContext
 
     def before_commit(self, commit: Commit, _before: Task) -> Commit:
         """Return the commit with the callbacks.
@@ -37,6 +34,7 @@ class Callbacks(Option):
         deliveries = [each.task.delivery for each in commit.others]
         told = {each.execution_id for each in deliveries if each is not None and each.channel == COMPLETION}
         final = [each for each in commit.executions if each.status.is_final and not each.is_left_out]
-        now = self._clock.now()
-        planned = [self._maker.make_callback(commit.task, each, now) for each in final if each.id not in told]
-        return commit.having(others=(*commit.others, *write_new(self._store, planned)))
+        now = self._engine.clock.now()
+        make = make_deliveries(self._engine).make_callback
+        planned = [make(commit.task, each, now) for each in final if each.id not in told]
+        return commit.having(others=(*commit.others, *write_new(self._engine.store, planned)))

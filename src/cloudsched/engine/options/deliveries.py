@@ -27,9 +27,7 @@ _PURPOSE = b"cloudsched message v1\n"
 class Deliveries(Option):
     """Delivers the result of an attempt, and notes that all deliveries of an execution have arrived."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._store = engine.store
-        self._maker = make_deliveries(engine)
+    _engine: EngineContext
 
     def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
         """Return the commit with the deliveries that it creates, or with the mark that its own delivery has arrived.
@@ -47,8 +45,8 @@ class Deliveries(Option):
         if run is None:
             return commit
         statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
-        planned = self._maker.make_all(task, run, report, now, next(statuses, None))
-        writes = write_new(self._store, planned) if end.is_repeat else tuple(TaskWrite(each) for each in planned)
+        planned = make_deliveries(self._engine).make_all(task, run, report, now, next(statuses, None))
+        writes = write_new(self._engine.store, planned) if end.is_repeat else tuple(TaskWrite(each) for each in planned)
         return commit.having(others=(*commit.others, *writes))
 
     def _mark(self, delivery: Delivery, end: AttemptEnd) -> DeliveryMark | None:
@@ -59,9 +57,9 @@ class Deliveries(Option):
         """
         if delivery.channel in CALLBACKS or not isinstance(end.report.outcome, Done):
             return None
-        if end.is_repeat and self._store.load_execution(delivery.task_id, delivery.execution_id) is None:
+        if end.is_repeat and self._engine.store.load_execution(delivery.task_id, delivery.execution_id) is None:
             return None
-        others = self._store.load_many(delivery.siblings) if delivery.siblings else ()
+        others = self._engine.store.load_many(delivery.siblings) if delivery.siblings else ()
         unfinished = tuple(each for each in others if not each.task.has_ended)
         succeeded = [each for each in others if each.task.status is TaskStatus.COMPLETED]
         if not unfinished and len(succeeded) < len(delivery.siblings):

@@ -29,13 +29,13 @@ _S = ExecutionStatus
 class FailureHooks(Option):
     """Calls the hooks of the executions that a commit ends as failed."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._registry = engine.registry
+    _engine: EngineContext
 
     def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[Callable[[], None]]:
         """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was."""
+        run = partial(run_failure_hooks, self._engine.registry)
         return [
-            partial(run_failure_hooks, self._registry, before if each.status is _S.TIMED_OUT else commit.task, each)
+            partial(run, before if each.status is _S.TIMED_OUT else commit.task, each)
             for each in commit.executions
             if each.status in FAILURE_STATUSES and each.status.is_final
         ]

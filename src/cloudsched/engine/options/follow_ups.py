@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 class FollowUps(Option):
     """Creates the follow-ups of a success in the commit that records it."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._engine = engine
+    _engine: EngineContext
 
     def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
         """Return the commit with the follow-ups. Raises InvalidInput if one of them is refused."""

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 class Journals(Option):
     """Moves the journals of the runs that end into their records. Large ones are stored as blobs."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._archive = engine.archive()
+    _engine: EngineContext
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:
         """Return the commit with the journals of the runs that end as a part of their records."""
@@ -35,9 +34,9 @@ class Journals(Option):
         for run in ended:
             journal = known.get(run.execution_id)
             if journal is None:
-                journal = self._archive.load(commit.task.id, run) if run.steps else ()
+                journal = self._engine.archive().load(commit.task.id, run) if run.steps else ()
             if journal:
-                records[run.execution_id] = self._archive.archive(records[run.execution_id], journal)
+                records[run.execution_id] = self._engine.archive().archive(records[run.execution_id], journal)
             if run.steps:
                 archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(journal))))
         ended_ids = {run.execution_id for run in ended}

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 class Pings(Option):
     """Creates the pings of the executions that begin and end with a commit, each once."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._store = engine.store
-        self._clock = engine.clock
-        self._maker = make_deliveries(engine)
+    _engine: EngineContext
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:
         """Return the commit with the pings. Only a task with a ping costs reads, one for each."""
@@ -33,10 +30,10 @@ class Pings(Option):
         ended = [(each.id, find_ping_event(each.status), each.defined_by) for each in final]
         begun = [each for each in after.runs if _begins(before, each)]
         events = [*ended, *((each.execution_id, PingEvent.START, after.find_author(each)) for each in begun)]
-        make, now = self._maker.make_ping, self._clock.now()
+        make, now = make_deliveries(self._engine).make_ping, self._engine.clock.now()
         pings = [make(after, key, event, now, author) for key, event, author in events if event is not None]
         planned = [each for each in pings if each is not None]
-        return commit.having(others=(*commit.others, *write_new(self._store, planned)))
+        return commit.having(others=(*commit.others, *write_new(self._engine.store, planned)))
 
 
 def _begins(before: Task, run: Run) -> bool:

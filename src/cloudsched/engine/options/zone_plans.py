@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 class ZonePlans(Option):
     """Plans a task with the time zone data in use."""
 
-    def __init__(self, engine: EngineContext) -> None:
-        self._engine = engine
+    _engine: EngineContext
 
     def before_decision(self, stored: VersionedTask) -> VersionedTask:
         """Return the task as it is planned now."""

@@ -39,8 +39,8 @@ class AttemptEnd:
 class Option:
     """An option of a task. Of its hooks those in the table are called, for the tasks that it concerns."""
 
-    def __init__(self, _engine: object) -> None:
-        """Make it once, for an engine's context."""
+    def __init__(self, engine: Any) -> None:  # noqa: ANN401 - the engine's context, which this room does not know
+        self._engine = engine
 
     def before_decision(self, stored: VersionedTask, /) -> VersionedTask:
         """Return the task on which a dispatch is decided, after what has to be done to it first."""

@@ -179,7 +179,7 @@ class FirestoreStore:
         """Return the lock of a key as it is now, an empty one if there is none. One document is read."""
         found = self._get("locks", lock_id(key))
         lock = Lock(key=key) if found is None else to_document(Lock, found)
-        return VersionedLock(lock, None if found is None else _to_version(found.update_time))
+        return VersionedLock(lock, None if found is None else Version(found.update_time.ToNanoseconds()))
 
     def commit_lock(self, lock: VersionedLock) -> None:
         """Write a lock alone, if its version is still the one that was read."""
@@ -436,7 +436,3 @@ class FirestoreStore:
             task = to_document(Task, document)
             self._known.keep(task, stamp, document.ByteSize())
         return VersionedTask(task, read_version(document), read_at)
-
-
-def _to_version(update_time: google_calls.Message) -> Version:
-    return Version(update_time.ToNanoseconds())

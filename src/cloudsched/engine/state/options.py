@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from importlib import import_module
 from operator import attrgetter
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ class _Unloaded:
 
     @cached_property
     def _option(self) -> Option:
-        module, _, name = self._place.partition(":")
-        return cast("Option", getattr(import_module(module), name)(self._engine))
+        return cast("Option", resolve_name(self._place)(self._engine))
 
     def __getattr__(self, hook: str) -> object:
         found: object = getattr(self._option, hook)

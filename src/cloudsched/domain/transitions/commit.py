@@ -184,9 +184,9 @@ class Commit(TaskWrite):
     """What follows from it, apart from what is written."""
 
     @property
-    def has_failures(self) -> bool:
-        """Return whether it ends executions as failed."""
-        return bool([each for each in self.executions if each.status in FAILURE_STATUSES])
+    def failures(self) -> Sequence[Execution]:
+        """The executions that it ends as failed."""
+        return [each for each in self.executions if each.status in FAILURE_STATUSES]
 
     @property
     def ends_journals(self) -> bool:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
 from cloudsched.engine.state.options import Option
@@ -34,11 +34,7 @@ class FailureHooks(Option):
     def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[Callable[[], None]]:
         """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was."""
         run = partial(run_failure_hooks, self._engine.registry)
-        return [
-            partial(run, before if each.status is _S.TIMED_OUT else commit.task, each)
-            for each in commit.executions
-            if each.status in FAILURE_STATUSES and each.status.is_final
-        ]
+        return [partial(run, before if each.status is _S.TIMED_OUT else commit.task, each) for each in commit.failures]
 
 
 class AsyncHookDue(BaseException):

@@ -27,7 +27,7 @@ TABLE: Final = {
     "cloudsched.engine.options.journals:Journals": {"before_commit": "ends_journals"},
     "cloudsched.engine.options.callbacks:Callbacks": {"before_commit": "task.on_completion"},
     "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
-    "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_before_commit": "has_failures"},
+    "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_before_commit": "failures"},
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
     # Counts all that the others have added.
     "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 TABLE: Final = {
     "cloudsched.engine.options.zone_plans:ZonePlans": {"before_decision": "task.zone_plan"},
-    # Before the lock is acquired.
-    "cloudsched.engine.options.budget:OwnerBudget": {"before_claim": "task.has_budget"},
+    "cloudsched.engine.options.budget:OwnerBudget": {"before_claim": "task.has_budget"},  # before the lock is acquired
     "cloudsched.engine.options.follow_ups:FollowUps": {"on_outcome": "drafts"},
     "cloudsched.engine.options.deliveries:Deliveries": {"on_outcome": "base.task.has_deliveries"},
     # Read last, as near to the commit as can be.
@@ -21,7 +20,7 @@ TABLE: Final = {
         "on_outcome": "base.task.has_lock",
         "on_dispatch": "commit.effects.grants.key",
         "on_lost": "id",  # always: the task may have been edited, and its run be over
-        "on_drop": "task_id",  # likewise
+        "on_drop": "task_id",  # the same
     },
     # Large ones are stored before any hook is called.
     "cloudsched.engine.options.journals:Journals": {"before_commit": "ends_journals"},
@@ -29,8 +28,7 @@ TABLE: Final = {
     "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
     "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_before_commit": "failures"},
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
-    # Counts all that the others have added.
-    "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},
+    "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},  # counts all that the others have added
 }
 """By option, what each of its hooks concerns: a path from the hook's first argument to what such a task has."""
 

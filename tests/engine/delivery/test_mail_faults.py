@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.adapters.delivery.mail_server import MailServer, serve_mail
@@ -15,7 +16,6 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.options.deliveries import Deliveries
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.state.options import AttemptEnd
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
 
@@ -87,11 +87,11 @@ def test_a_process_that_dies_before_it_records_sends_once_more_at_most(
     """Under the same Message-ID, by which receivers know it."""
     add, deaths = Deliveries.on_outcome, [1]
 
-    def die(self: Deliveries, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+    def die(self: Deliveries, commit: Commit, *about: Any) -> Commit:
         if deaths and commit.task.delivery is not None:
             deaths.pop()
             raise RuntimeError("it dies")
-        return add(self, commit, end, now)
+        return add(self, commit, *about)
 
     monkeypatch.setattr(Deliveries, "on_outcome", die)
     task = tell(sim)

@@ -140,7 +140,7 @@ class DeliveryMark:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What the log, the queue and the accounts need of a commit. No store reads it."""
+    """What the options, the log, the queue and the accounts need of a commit. No store reads it."""
 
     run: Run | None = None
     """The run that it claims, if its handler is to be called next."""
@@ -156,6 +156,8 @@ class Effects:
     """The journals that have been loaded already, by execution id."""
     has_calls_in_progress: bool = False
     """True if it suspends the run for several calls, of which one has already ended and others are in progress."""
+    is_repeat: bool = False
+    """True if it ends an attempt, and was decided before: that commit met a conflict."""
 
 
 NO_EFFECTS = Effects()

@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property, partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
@@ -43,7 +44,6 @@ from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import load, load_checked
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
-from cloudsched.engine.state.options import AttemptEnd
 from cloudsched.errors import (
     BlobsUnavailable,
     InvalidInput,
@@ -52,6 +52,7 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.dispatch import SigningKeys
@@ -306,12 +307,14 @@ class Executor:
 
     def commit_report(self, attempt: Attempt, report: AttemptReport) -> Procedure[Committed | None]:
         """Commit a report as it is. Raises what `commit` makes a failure or a suspension of."""
-        return attempt.finish(partial(self._decide_end, AttemptEnd(attempt.run, report)))
+        return attempt.finish(partial(self._decide_end, attempt.run, report, count()))
 
-    def _decide_end(self, end: AttemptEnd, task: Task, base: VersionedTask) -> Commit | None:
-        """Return what to commit, or None if the lease is no longer held. It is called again after a conflict."""
-        report, run, now = end.report, end.run, self._engine.clock.now()
-        if end.run.lease is None:
+    def _decide_end(
+        self, run: Run, report: AttemptReport, conflicts: Iterator[int], task: Task, base: VersionedTask
+    ) -> Commit | None:
+        """Return what to commit, or None if the lease is no longer held. It is called again after each conflict."""
+        now = self._engine.clock.now()
+        if run.lease is None:
             return None
         calls: Collection[int] = ()
         if isinstance(report.outcome, Suspend):
@@ -319,7 +322,7 @@ class Executor:
         commit = on_outcome(
             task,
             run.execution_id,
-            end.run.lease.token_hash,
+            run.lease.token_hash,
             report,
             now,
             self._engine.random,
@@ -328,13 +331,13 @@ class Executor:
         if commit is None:
             return None
         journals = {run.execution_id: report.journal} if report.journal else {}
-        effects = Effects(reads=0, journals=journals, has_calls_in_progress=bool(calls))
+        is_repeat = next(conflicts) > 0
+        effects = Effects(reads=0, journals=journals, has_calls_in_progress=bool(calls), is_repeat=is_repeat)
         drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
         commit = commit.having(base=base, drafts=drafts, effects=effects)
         for concerns, option in self._options.on_outcome:
             if concerns(commit):
-                commit = option.on_outcome(commit, end, now)
-        end.is_repeat = True  # if it is called again
+                commit = option.on_outcome(commit, run, report, now)
         return commit
 
     def _find_calls_in_progress(self, task: Task, execution_id: str, outcome: Suspend) -> Collection[int]:

@@ -15,9 +15,11 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite
 from cloudsched.domain.transitions.deliveries import DeliveryMaker
 from cloudsched.domain.transitions.outcome import Done
-from cloudsched.engine.state.options import AttemptEnd, Option
+from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import Store
 
@@ -29,35 +31,35 @@ class Deliveries(Option):
 
     _engine: EngineContext
 
-    def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+    def on_outcome(self, commit: Commit, run: Run, report: AttemptReport, now: datetime) -> Commit:
         """Return the commit with the deliveries that it creates, or with the mark that its own delivery has arrived.
 
         At first each is taken to be new, so that nothing is read. If a commit has conflicted, those that exist are left
         alone: an execution that is run again, by a backfill say, is not delivered again.
         """
         assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
-        task, report = commit.base.task, end.report
-        if task.delivery is not None:
-            commit = commit.having(delivered=self._mark(task.delivery, end))
+        task, is_repeat = commit.base.task, commit.effects.is_repeat
+        if task.delivery is not None and isinstance(report.outcome, Done):
+            commit = commit.having(delivered=self._mark(task.delivery, is_repeat=is_repeat))
         if not task.delivery_channels and task.on_completion is None:
             return commit
-        run = task.find_run(end.run.execution_id)
-        if run is None:
+        known = task.find_run(run.execution_id)
+        if known is None:
             return commit
         statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
-        planned = make_deliveries(self._engine).make_all(task, run, report, now, next(statuses, None))
-        writes = write_new(self._engine.store, planned) if end.is_repeat else tuple(TaskWrite(each) for each in planned)
+        planned = make_deliveries(self._engine).make_all(task, known, report, now, next(statuses, None))
+        writes = write_new(self._engine.store, planned) if is_repeat else tuple(TaskWrite(each) for each in planned)
         return commit.having(others=(*commit.others, *writes))
 
-    def _mark(self, delivery: Delivery, end: AttemptEnd) -> DeliveryMark | None:
-        """Return the effect of the end of a delivery's attempt on its execution. Most have none, and return None.
+    def _mark(self, delivery: Delivery, *, is_repeat: bool) -> DeliveryMark | None:
+        """Return the effect of a delivery's success on its execution. Most have none, and return None.
 
         Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
         the same time conflict, and one of them decides again. After a conflict the record may have been removed.
         """
-        if delivery.channel in CALLBACKS or not isinstance(end.report.outcome, Done):
+        if delivery.channel in CALLBACKS:
             return None
-        if end.is_repeat and self._engine.store.load_execution(delivery.task_id, delivery.execution_id) is None:
+        if is_repeat and self._engine.store.load_execution(delivery.task_id, delivery.execution_id) is None:
             return None
         others = self._engine.store.load_many(delivery.siblings) if delivery.siblings else ()
         unfinished = tuple(each for each in others if not each.task.has_ended)

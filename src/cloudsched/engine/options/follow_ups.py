@@ -21,13 +21,14 @@ from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.state.options import AttemptEnd, Option
+from cloudsched.engine.state.options import Option
 from cloudsched.engine.state.quotas import is_revival
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext
 
 
@@ -36,16 +37,14 @@ class FollowUps(Option):
 
     _engine: EngineContext
 
-    def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime) -> Commit:
+    def on_outcome(self, commit: Commit, run: Run, _report: AttemptReport, now: datetime) -> Commit:
         """Return the commit with the follow-ups. Raises InvalidInput if one of them is refused."""
         assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
-        task, planned = commit.base.task, end.notes.get(FollowUps)
-        if planned is None:
-            planned = _plan(self._engine, task, end.run, commit.drafts)
-            end.notes[FollowUps] = planned
-        elif end.is_repeat:
+        task = commit.base.task
+        planned = _plan(self._engine, task, run, commit.drafts)
+        if commit.effects.is_repeat:
             planned.reload()
-        changed, writes = planned.apply(commit, task.find_run(end.run.execution_id), now)
+        changed, writes = planned.apply(commit, task.find_run(run.execution_id), now)
         return changed.having(others=(*changed.others, *writes))
 
 

@@ -10,12 +10,13 @@ from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.transitions.claim import Drop, Hop, has_missed_grant
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.wakeups import executor_wakeups
-from cloudsched.engine.state.options import AttemptEnd, Option
+from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit, Committed
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
 
@@ -63,9 +64,9 @@ class HeldLock(Option):
         expiry, now = offer_expiry(task, run), self._clock.now()
         return (expiry is None or now < expiry) and self._locks.wait_if_taken(task, run, now)
 
-    def on_outcome(self, commit: Commit, end: AttemptEnd, _now: datetime) -> Commit:
+    def on_outcome(self, commit: Commit, run: Run, _report: AttemptReport, _now: datetime) -> Commit:
         """Return the commit with the lock released."""
-        return commit if end.run.lock_key is None else self._release(commit, end.run)
+        return commit if run.lock_key is None else self._release(commit, run)
 
     def _release(self, commit: Commit, run: Run) -> Commit:
         lock, grants = self._locks.release(commit.task.id, run, self._clock.now())

@@ -7,7 +7,6 @@ To take an option out is to delete its file and its row. Its file is imported wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
@@ -21,19 +20,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
-
-
-@dataclass(slots=True)
-class AttemptEnd:
-    """The end of one attempt, which is decided on whatever version of its task the commit finds."""
-
-    run: Run
-    """The run as it was claimed."""
-    report: AttemptReport
-    is_repeat: bool = False
-    """True if it was decided before, and that commit met a conflict."""
-    notes: dict[type, Any] = field(default_factory=dict)
-    """What an option keeps from one decision to the next, by its class."""
 
 
 class Option:
@@ -50,8 +36,11 @@ class Option:
         """Return what is committed for a dispatch, or why nothing is. `claim.effects.run` is the run that it claims."""
         raise NotImplementedError
 
-    def on_outcome(self, commit: Commit, end: AttemptEnd, now: datetime, /) -> Commit:
-        """Return the commit of how an attempt ends, with what the option adds. Raises InvalidInput to refuse it."""
+    def on_outcome(self, commit: Commit, run: Run, report: AttemptReport, now: datetime, /) -> Commit:
+        """Return the commit of how a run's attempt ends, with what the option adds. Raises InvalidInput to refuse it.
+
+        It gets the run as it was claimed. `commit.effects.is_repeat` tells that it is called again after a conflict.
+        """
         raise NotImplementedError
 
     def before_commit(self, commit: Commit, before: Task, /) -> Commit:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.wakeups import Dispatch, WakeUp, dispatch_for
+from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_for
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.engine.ports.tracing import trace_for
@@ -34,7 +34,7 @@ class DispatchSender:
         self._dispatcher = dispatcher
         self._keys = keys
 
-    def send(self, task: Task, wakeups: Iterable[WakeUp], now: datetime, *, repair: int = 0) -> int:
+    def send(self, task: Task, wakeups: Iterable[Dispatch], now: datetime, *, repair: int = 0) -> int:
         """Create a dispatch for each wake-up, and return how many there were. Raises QueueUnavailable."""
         dispatches = [dispatch_for(task, wake, now, repair=repair) for wake in wakeups]
         channel = None if task.delivery is None else task.delivery.channel
@@ -50,9 +50,9 @@ class DispatchSender:
         operator may deliver one long before its time, so only a lag that clocks may have counts.
         """
         lag = max(dispatch.at - now, timedelta(0))
-        wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
+        later = dispatch._replace(due_at=until)
         clock_lag = lag if lag <= 2 * MAX_SKEW else timedelta(0)
-        hop = dispatch_for(task, wake, now, hop=dispatch.hop + 1, clock_lag=clock_lag)  # guard: hop number
+        hop = dispatch_for(task, later, now, hop=dispatch.hop + 1, clock_lag=clock_lag)  # guard: hop number
         self.send_dispatch(hop, task.priority, None if task.delivery is None else task.delivery.channel)
 
     def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -147,7 +146,7 @@ def test_the_number_of_open_runs_is_limited() -> None:
     run = task.runs[0]
     runs = tuple(run.model_copy(update={"execution_id": f"e{number}"}) for number in range(MAX_OPEN_RUNS))
     full = task.model_copy(update={"runs": runs})
-    later = replace(dispatch, scheduled_for=START + 2 * HOUR, execution_id="20270101T020000Z")
+    later = dispatch._replace(scheduled_for=START + 2 * HOUR, execution_id="20270101T020000Z")
     now = START + 2 * HOUR
     decision = on_dispatch(full, later, now, "mine")
     assert isinstance(decision, Hop)
@@ -176,4 +175,4 @@ def test_a_turn_at_a_lock_is_missed_only_by_a_run_for_workers(
         waiting_for=waiting_for,
         lock_grant_until=turn_until,
     )
-    assert has_missed_grant(run, replace(dispatch, due_at=AT_ONE + late)) is is_missed
+    assert has_missed_grant(run, dispatch._replace(due_at=AT_ONE + late)) is is_missed

@@ -1,7 +1,7 @@
 """The instants at which a task needs processing, and the dispatches that wake the executor for them.
 
-* A **wake-up** is such an instant. `executor_wakeups` derives all of them from the task's document alone, so they can
-  be computed again after any crash.
+* A **wake-up** is such an instant. `executor_wakeups` derives all of them from the task's document alone, each as the
+  dispatch that is due then, so they can be computed again after any crash.
 * A **dispatch** is the queue message for a wake-up. Where the wake-up lies beyond the horizon the dispatch is a *hop*:
   it is delivered early and only sends the next one. Its name is derived from the run that it may start, so creating it
   twice is harmless.
@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from cloudsched.domain.documents.execution import Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.task import TaskStatus
@@ -35,17 +34,7 @@ HOP_MARGIN = timedelta(hours=1)
 _quote: Final = json.JSONEncoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class WakeUp:
-    """An instant at which a task needs processing, and the attempt that it is for."""
-
-    execution_id: str
-    scheduled_for: datetime
-    attempt: int
-    due_at: datetime
-
-
-def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
+def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
     """Return the wake-ups of the executor: for waiting runs, and for the next occurrence unless an open run blocks it.
 
     A run that waits for a worker wakes the executor only when its expiration ends.
@@ -53,13 +42,13 @@ def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     if not task.is_active:
         return ()
     wakeups = [
-        WakeUp(run.execution_id, run.scheduled_for, run.attempt, at)
+        dispatch_run(task, run, at)
         for run in task.runs
         if run.lease is None and (at := _waits_until(task, run)) is not None  # guard: dispatch of run
     ]
     occurrence, start = task.next_execution_time, _next_start(task)
     if occurrence is not None and start is not None:
-        wakeups.append(WakeUp(occurrence_id(task, occurrence), occurrence, 1, start))
+        wakeups.append(Dispatch(task.id, task.revision, occurrence_id(task, occurrence), occurrence, 1, start, start))
     return tuple(wakeups)
 
 
@@ -76,31 +65,27 @@ def _waits_until(task: Task, run: Run) -> datetime | None:
     return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
-def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
+def lease_expiries(task: Task) -> tuple[Dispatch, ...]:
     """Return the ends of the leases of running attempts: lapsed ones are closed whatever the task's status."""
-    return tuple(
-        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lease.until)
-        for run in task.runs
-        if run.lease is not None
-    )
+    return tuple(dispatch_run(task, run, run.lease.until) for run in task.runs if run.lease is not None)
 
 
-def list_orphaned_attempts(task: Task, holder: str) -> tuple[WakeUp, ...]:
+def list_orphaned_attempts(task: Task, holder: str) -> tuple[Dispatch, ...]:
     """Return the running attempts whose process has ended, as `holder` has taken its place. Each is overdue."""
     return tuple(
-        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lease.started_at)
+        dispatch_run(task, run, run.lease.started_at)
         for run in task.runs
         if run.lease is not None and is_orphaned(run.lease, holder)
     )
 
 
-def list_grant_expiries(task: Task) -> tuple[WakeUp, ...]:
+def list_grant_expiries(task: Task) -> tuple[Dispatch, ...]:
     """Return when the lock grants of runs that wait for a worker end. The lock then goes to the next waiter.
 
     Only the sweep checks them, since a worker usually claims the run earlier.
     """
     return tuple(
-        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lock_grant_until)
+        dispatch_run(task, run, run.lock_grant_until)
         for run in task.runs
         if run.lock_grant_until is not None and run.waiting_for is WaitingFor.WORKER and task.is_active
     )
@@ -133,9 +118,11 @@ SWEEP_PREFIX: Final = b'{"sweep":'
 """The first bytes of a dispatch that sweeps a part of a shard. The body of no `Dispatch` begins so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
-    """One message in the queue: wake the executor at `at` for this attempt of this occurrence."""
+class Dispatch(NamedTuple):
+    """One message in the queue: wake the executor at `at` for this attempt of this occurrence.
+
+    `dispatch_for` makes of one that is to be sent, as `executor_wakeups` lists them, the one that is sent now.
+    """
 
     task_id: str
     revision: int
@@ -242,10 +229,15 @@ def _to_text(instant: datetime) -> str:
     return instant.isoformat().replace("+00:00", "Z")
 
 
+def dispatch_run(task: Task, run: Run, due_at: datetime) -> Dispatch:
+    """Return the dispatch that wakes the executor for a run at this instant, however far it is."""
+    return Dispatch(task.id, task.revision, run.execution_id, run.scheduled_for, run.attempt, due_at, due_at)
+
+
 def dispatch_for(
-    task: Task, wakeup: WakeUp, now: datetime, *, hop: int = 0, repair: int = 0, clock_lag: timedelta = timedelta(0)
+    task: Task, wakeup: Dispatch, now: datetime, *, hop: int = 0, repair: int = 0, clock_lag: timedelta = timedelta(0)
 ) -> Dispatch:
-    """Return the dispatch for a wake-up, or a hop at the horizon if it lies beyond.
+    """Return the dispatch to send now for a wake-up, or a hop at the horizon if it lies beyond.
 
     A hop comes at least `HOP_MARGIN` before the wake-up: one that waits in a long queue for less does not delay it.
     If this clock is behind the queue's by `clock_lag`, it is delivered that much later: it is due by this one then.
@@ -255,18 +247,15 @@ def dispatch_for(
     at = max(now, wakeup.due_at if wakeup.due_at <= horizon else min(wakeup.due_at - HOP_MARGIN, horizon))
     run = task.find_run(wakeup.execution_id)
     was_held_back = wakeup.due_at <= now and run is None
-    return Dispatch(
-        task_id=task.id,
+    return wakeup._replace(
         revision=task.revision,
-        execution_id=wakeup.execution_id,
-        scheduled_for=wakeup.scheduled_for,
-        attempt=wakeup.attempt,
-        due_at=wakeup.due_at,
         after=(task.last_execution_id or "") if was_held_back else "",
         at=at + clock_lag,
         hop=hop,
         repair=repair,
         suspension_count=run.suspension_count if run else 0,
+        lock_key="",
+        lock_grant=0,
     )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Event, Task
-    from cloudsched.domain.transitions.wakeups import WakeUp
+    from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.state.attempt_log import AttemptLog
@@ -53,7 +53,7 @@ class Attempt:
         self.run = run
         """The run as it was claimed."""
         self._token_hash = run.lease.token_hash
-        self.sent_wakeups: tuple[WakeUp, ...] = ()
+        self.sent_wakeups: tuple[Dispatch, ...] = ()
         """The wake-ups that were dispatched when it began, and need not be dispatched again."""
         self.reported_log: RunLog | None = None
         """What its worker has reported of its log. Each commit stores its new lines, or those of `log`."""

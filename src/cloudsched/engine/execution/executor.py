@@ -35,7 +35,7 @@ from cloudsched.domain.transitions.commit import Commit, Committed, Effects, Ver
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.planning import waits_for_open_run
-from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, WakeUp, executor_wakeups
+from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt
@@ -259,8 +259,7 @@ class Executor:
         now = self._engine.clock.now()
         # guard: late start
         if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
-            expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
-            self._engine.sender.send(task, [expiry], now)
+            self._engine.sender.send(task, [dispatch_run(task, run, run.wake_at)], now)
             return False
         clock, level = self._engine.clock, self._engine.logs.level
         handler = attempt.handler = self._engine.registry.find(task.handler)
@@ -375,7 +374,7 @@ class Executor:
             if concerns(committed):
                 option.on_dispatch(committed)
 
-    def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> tuple[WakeUp, ...]:
+    def dispatch_wakeups(self, task: Task, already_sent: tuple[Dispatch, ...] = ()) -> tuple[Dispatch, ...]:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
 
         Those that were sent and are due are sent again: they may have been delivered, and dropped, while the task

@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DeliveryReport, DraftResult
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.domain.transitions.request_marks import RequestMark
     from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.engine.child_tasks import Tree
-    from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.handler import OnFailure
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
     from cloudsched.engine.ports.sender import Template

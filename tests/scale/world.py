@@ -35,8 +35,8 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore.shards import Placement
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.domain.transitions.claim import DeliveryAction
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
-from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.store import choose_shard

@@ -22,8 +22,8 @@ from rich.table import Table
 from cloudsched.client.client import Client
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.transitions.claim import DeliveryAction
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.engine.execution.executor import DeliveryAction
 from cloudsched.local.examples import app
 from cloudsched.local.stack import Stack, run_stack
 

@@ -36,8 +36,8 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
+    from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
-    from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage

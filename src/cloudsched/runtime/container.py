@@ -34,13 +34,13 @@ from cloudsched.runtime.factories import (
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
+    from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.drafts.draft_tokens import DraftTokens
     from cloudsched.drafts.service import Drafts
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.delivery.delivery_handler import DeliveryHandler
     from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.durable.archive import JournalArchive
-    from cloudsched.engine.execution.executor import DeliveryResult
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.owners.calendars import Calendars

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.execution import Message as InboxMessage
     from cloudsched.domain.documents.person import Person
-    from cloudsched.engine.execution.executor import DeliveryResult
+    from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page

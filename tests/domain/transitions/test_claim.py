@@ -12,7 +12,7 @@ from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.claim import Drop, Hop, has_missed_grant, on_dispatch
+from cloudsched.domain.transitions.claim import DeliveryResult, Hop, has_missed_grant, on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
@@ -73,7 +73,7 @@ def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
         "delete": lifecycle.delete(task, START).task,
         "pause and resume": lifecycle.resume(paused, START).task,
     }[change]
-    assert isinstance(on_dispatch(later, dispatch, AT_ONE, "mine"), Drop)
+    assert isinstance(on_dispatch(later, dispatch, AT_ONE, "mine"), DeliveryResult)
 
 
 def test_an_expired_lease_is_followed_by_the_next_attempt() -> None:

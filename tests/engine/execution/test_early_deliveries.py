@@ -11,7 +11,7 @@ from tests.engine.harness import RecordingQueue
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.execution.executor import DeliveryAction
+from cloudsched.domain.transitions.claim import DeliveryAction
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.testing import START
 

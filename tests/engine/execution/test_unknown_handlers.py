@@ -11,7 +11,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.execution.executor import DeliveryAction, DeliveryResult
+from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import TOKEN_HEADER, serve_execute
 

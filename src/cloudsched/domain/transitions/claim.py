@@ -1,8 +1,8 @@
 """Decide what a delivered dispatch does, before the handler is called.
 
-The decision is one of three. `Drop`: run nothing, because the dispatch is stale or its work is done. `Hop`: it is too
-early, or another executor holds the lease, so dispatch again later. `Commit`: commit it, and call the handler if
-its effects name a run.
+The decision is one of three. `DeliveryResult`: run nothing, because the dispatch is stale or its work is done. `Hop`:
+it is too early, or another executor holds the lease, so dispatch again later. `Commit`: commit it, and call the handler
+if its effects name a run.
 
 Policies that are decided here, each visible in the executions:
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -49,13 +50,33 @@ FULL_RETRY_DELAY = timedelta(minutes=1)
 """The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs, since those may be overdue themselves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """Run nothing."""
+class DeliveryAction(StrEnum):
+    """The effect of a delivery."""
 
+    DROPPED = "dropped"
+    HOPPED = "hopped"
+    RECORDED = "recorded"
+    """No handler was called, but skipped or expired runs, or ones whose lease expired, were recorded."""
+    WAITING = "waiting"
+    """Others hold its lock. It is dispatched again when there is a place."""
+    RAN = "ran"
+    SWEPT = "swept"
+    """It was no dispatch of a task, but one that sweeps a part of the store."""
+    SUPERSEDED = "superseded"
+    """The run's lease was lost, or its task was deleted: any result was dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """The effect of a delivery, and its reason. The queue counts each of these as a success, and does not redeliver."""
+
+    action: DeliveryAction
     reason: str
-    waits: bool = False
-    """True if it waits for its lock: whoever releases that dispatches it again."""
+
+
+def drop(reason: str) -> DeliveryResult:
+    """Return the decision to run nothing."""
+    return DeliveryResult(DeliveryAction.DROPPED, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +119,33 @@ def on_orphaned_lease(
 
 def on_dispatch(
     task: Task, dispatch: Dispatch, now: datetime, token_hash: str, *, holder: str | None = None
-) -> Drop | Hop | Commit:
+) -> DeliveryResult | Hop | Commit:
     """Decide what a dispatch that arrived at `now` may do. The claim gets the hash of a new random lease token.
 
     `holder` is the name of this process, if no other executes the store's tasks while it lives.
     """
     claimant = Claimant(token_hash, None, holder=holder)
     if task.deleted_at is not None:  # guard: deleted task
-        return Drop("the task is being deleted")
+        return drop("the task is being deleted")
     run = task.find_run(dispatch.execution_id)
     if run and run.lease and run.lease.until <= now:  # guard: ended lease
         return _on_expired_lease(task, run, dispatch, now, claimant)
     if dispatch.revision != task.revision:  # guard: older revision
-        return Drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
+        return drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
     if task.status is not TaskStatus.ACTIVE:  # guard: inactive task
-        return Drop(f"the task is {task.status}")
+        return drop(f"the task is {task.status}")
     if run:
         return _on_open_run(task, run, dispatch, now, claimant)
     return _on_occurrence(task, dispatch, now, claimant)
 
 
-def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Commit:
+def _on_open_run(
+    task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant
+) -> DeliveryResult | Hop | Commit:
     if dispatch.suspension_count < run.suspension_count:
-        return Drop("it has been suspended since")
+        return drop("it has been suspended since")
     if dispatch.attempt < run.attempt:  # guard: earlier attempt
-        return Drop(f"attempt {dispatch.attempt} has ended; {run.attempt} is next")
+        return drop(f"attempt {dispatch.attempt} has ended; {run.attempt} is next")
     if run.lease:  # guard: live lease
         return _on_live_lease(run.lease)
     if run.waiting_for is WaitingFor.WORKER:
@@ -132,13 +155,13 @@ def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, claima
     return _claim_or_offer(task, run, dispatch, now, claimant)
 
 
-def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Commit:
+def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
     """Expire a run that waits for a worker, or record that its lock grant begins, or has ended without a worker.
 
     The beginning is committed each time, so that anyone who requeues the run at this moment gets a version conflict.
     """
     decision = _expire_unclaimed(task, run, dispatch, now)
-    if not isinstance(decision, Drop):
+    if not isinstance(decision, DeliveryResult):
         return decision
     if dispatch.lock_key:
         granted = _with_grant(run, dispatch, now + GRANT_TIMEOUT)
@@ -156,10 +179,10 @@ def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:
     return run.waiting_for is WaitingFor.WORKER and run.lock_grant_until is None and dispatch.due_at > run.due_at
 
 
-def _on_live_lease(lease: Lease) -> Drop | Hop:
+def _on_live_lease(lease: Lease) -> DeliveryResult | Hop:
     """Dispatch again at the lease's end. A worker renews its lease all the time, so leave that one to the sweep."""
     if lease.worker is not None:
-        return Drop(f"worker {lease.worker!r} is running it")
+        return drop(f"worker {lease.worker!r} is running it")
     return Hop(lease.until, "another executor is running it")
 
 
@@ -181,30 +204,30 @@ def _with_grant(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
     return run.model_copy(update={"lock_grant": max(run.lock_grant, dispatch.lock_grant), "lock_grant_until": until})
 
 
-def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Drop | Hop | Commit:
+def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Claimant) -> DeliveryResult | Hop | Commit:
     occurrence = task.next_execution_time
     if occurrence is None:
-        return Drop("the occurrence is done")
+        return drop("the occurrence is done")
     name = occurrence_id(task, occurrence)
     # guard: other occurrence
     if dispatch.execution_id != name:
-        return Drop(
+        return drop(
             "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
         )
     start = start_time(task, occurrence)
     if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
     if waits_for_open_run(task):  # guard: open run
-        return Drop("a run of the task is open; its end decides")
+        return drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
     return _claim_occurrence(task, name, start, now, claimant, is_after_lock=bool(dispatch.lock_key))
 
 
-def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
+def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
     """Dispatch again when a run may have finished. For slow workers, leave that to the end of a run."""
     if task.pull is not None:
-        return Drop(f"{MAX_OPEN_RUNS} runs of the task are open; the end of one decides")
+        return drop(f"{MAX_OPEN_RUNS} runs of the task are open; the end of one decides")
     soonest = min(run.wake_at for run in task.runs)
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
@@ -317,11 +340,11 @@ def _has_expired(task: Task, run: Run, now: datetime) -> bool:
     return expiry is not None and expiry <= now
 
 
-def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Commit:
+def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
     """Record a run that waited too long for a worker as EXPIRED. Drop any other dispatch of it."""
     expiry = offer_expiry(task, run)
     if expiry is None or dispatch.due_at < expiry:
-        return Drop("it waits for a worker")
+        return drop("it waits for a worker")
     if expiry > now:
         return Hop(expiry, "it may still wait for a worker")
     why = f"No worker took it within {task.expiration}."

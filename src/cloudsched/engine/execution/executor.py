@@ -14,9 +14,8 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,10 @@ from pydantic_core import from_json
 from cloudsched.domain.documents.execution import Lease, lease_fingerprint
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
-    Drop,
+    DeliveryAction,
+    DeliveryResult,
     Hop,
+    drop,
     on_dispatch,
     on_orphaned_lease,
 )
@@ -62,30 +63,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.tracing import Tracer
 
 log = logging.getLogger(__name__)
-
-
-class DeliveryAction(StrEnum):
-    """The effect of a delivery."""
-
-    DROPPED = "dropped"
-    HOPPED = "hopped"
-    RECORDED = "recorded"
-    """No handler was called, but skipped or expired runs, or ones whose lease expired, were recorded."""
-    WAITING = "waiting"
-    """Others hold its lock. It is dispatched again when there is a place."""
-    RAN = "ran"
-    SWEPT = "swept"
-    """It was no dispatch of a task, but one that sweeps a part of the store."""
-    SUPERSEDED = "superseded"
-    """The run's lease was lost, or its task was deleted: any result was dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """The effect of a delivery, and its reason. The queue counts each of these as a success, and does not redeliver."""
-
-    action: DeliveryAction
-    reason: str
 
 
 class Executor:
@@ -182,11 +159,11 @@ class Executor:
         token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody sends the token back  # guard: lease token
         stored: VersionedTask | None = None
 
-        def decide(loaded: Loaded) -> Commit | Attempt | Drop | Hop:
+        def decide(loaded: Loaded) -> Commit | Attempt | DeliveryResult | Hop:
             nonlocal stored
             stored, now = loaded
             if stored is None:
-                return Drop("there is no such task")
+                return drop("there is no such task")
             with limit_search(DISPATCH_STEPS):
                 for concerns, option in self._options.before_decision:
                     if concerns(stored):
@@ -194,7 +171,7 @@ class Executor:
                 return self._decide(stored, dispatch, now, token_hash)
 
         what, read = f"task {dispatch.task_id}", partial(self._load, dispatch.task_id)
-        claim: Procedure[Committed | Attempt | Drop | Hop] = self._engine.committer.plan(what, read, decide)
+        claim: Procedure[Committed | Attempt | DeliveryResult | Hop] = self._engine.committer.plan(what, read, decide)
         found = yield from claim
         if isinstance(found, Attempt):
             return found
@@ -206,13 +183,13 @@ class Executor:
 
     def _decide(
         self, stored: VersionedTask, dispatch: Dispatch, now: datetime, token_hash: str
-    ) -> Commit | Attempt | Drop | Hop:
+    ) -> Commit | Attempt | DeliveryResult | Hop:
         """Return what to commit for a dispatch, its attempt if the claim is committed already, or why nothing is."""
         # guard: own claim
         known = next((run for run in stored.task.runs if run.lease and run.lease.token_hash == token_hash), None)
         if known is not None:  # committed, but its answer was lost; of a backlog it may be a later occurrence
             return Attempt(self._engine, stored, known)
-        decision: Drop | Hop | Commit | None = None
+        decision: DeliveryResult | Hop | Commit | None = None
         if self._in_progress is not None:
             decision = self._decide_in_process(stored.task, dispatch, now, self._in_progress)
         if decision is None:
@@ -389,19 +366,21 @@ class Executor:
 
     # ── What runs nothing ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _pass_over(self, dispatch: Dispatch, task: Task | None, decision: Drop | Hop) -> DeliveryResult:
-        if isinstance(decision, Hop) and task is not None:
+    def _pass_over(self, dispatch: Dispatch, task: Task | None, decision: DeliveryResult | Hop) -> DeliveryResult:
+        if isinstance(decision, Hop):
+            assert task is not None  # noqa: S101 - it has been decided on
             # guard: early dispatch
             self._engine.sender.send_hop(task, dispatch, decision.until, self._engine.clock.now())
-            return DeliveryResult(DeliveryAction.HOPPED, f"{decision.reason}; until {decision.until.isoformat()}")
-        if isinstance(decision, Drop) and decision.waits:
-            return DeliveryResult(DeliveryAction.WAITING, decision.reason)
+            why = f"{decision.reason}; until {decision.until.isoformat()}"
+            return DeliveryResult(DeliveryAction.HOPPED, why)
+        if decision.action is DeliveryAction.WAITING:
+            return decision
         if task is not None:  # complete what a crash after the last commit may have left undone
             if dispatch.revision == task.revision:  # guard: unsent dispatch
                 self.dispatch_wakeups(task)
             self._notify_family(task)
         self._drop_options(dispatch, task)
-        return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
+        return decision
 
     def _complete_record(self, dispatch: Dispatch, committed: Committed) -> DeliveryResult:
         task = committed.stored.task

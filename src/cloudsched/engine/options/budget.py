@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.claim import Drop, Hop
+from cloudsched.domain.transitions.claim import DeliveryResult, Hop
 from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.engine.state.options import Option
 from cloudsched.errors import NotAllowed
@@ -23,7 +23,7 @@ class OwnerBudget(Option):
 
     _engine: EngineContext
 
-    def before_claim(self, claim: Commit, _dispatch: Dispatch, now: datetime) -> Commit | Drop | Hop:
+    def before_claim(self, claim: Commit, _dispatch: Dispatch, now: datetime) -> Commit | DeliveryResult | Hop:
         """Return the pause if the run may not start."""
         assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
         task, effects = claim.base.task, claim.effects

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.transitions.claim import Drop, Hop, has_missed_grant
+from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop, has_missed_grant
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.state.options import Option
@@ -28,7 +28,7 @@ class HeldLock(Option):
         self._locks = engine.locks()
         self._clock = engine.clock
 
-    def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime) -> Commit | Drop | Hop:
+    def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime) -> Commit | DeliveryResult | Hop:
         """Return the claim with the lock. Without a run, return it with the lock that the record frees."""
         run = claim.effects.run
         if run is None:
@@ -38,16 +38,16 @@ class HeldLock(Option):
         acquired = self._locks.acquire(claim.task, run, dispatch, now)
         if acquired.is_acquired:
             return claim.having(lock=acquired.lock)  # guard: stored lock
-        return Drop(f"others hold {run.lock_key!r}", waits=True)  # releasing it dispatches the run again
+        return _wait(run.lock_key)
 
-    def _record(self, record: Commit, dispatch: Dispatch) -> Commit | Drop:
+    def _record(self, record: Commit, dispatch: Dispatch) -> Commit | DeliveryResult:
         assert record.base is not None  # noqa: S101 - it is of a task that was read
         task = record.base.task
         run = task.find_run(dispatch.execution_id)
         if run is None:
             return record
         if self._waits_on(task, run, dispatch):
-            return Drop(f"others hold {task.lock_key!r}", waits=True)
+            return _wait(task.lock_key)
         # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
         if run.lock_key is None or run.lease is None:
             return record
@@ -99,3 +99,7 @@ class HeldLock(Option):
             each.execution_id != dispatch.execution_id for each in executor_wakeups(task)
         ):
             self._locks.cancel(lock_key, task.id, dispatch.execution_id, now)
+
+
+def _wait(lock_key: str | None) -> DeliveryResult:
+    return DeliveryResult(DeliveryAction.WAITING, f"others hold {lock_key!r}")  # releasing it dispatches the run again

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.claim import Drop, Hop
+    from cloudsched.domain.transitions.claim import DeliveryResult, Hop
     from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
@@ -32,7 +32,7 @@ class Option:
         """Return the task on which a dispatch is decided, after what has to be done to it first."""
         raise NotImplementedError
 
-    def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime, /) -> Commit | Drop | Hop:
+    def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime, /) -> Commit | DeliveryResult | Hop:
         """Return what is committed for a dispatch, or why nothing is. `claim.effects.run` is the run that it claims."""
         raise NotImplementedError
 

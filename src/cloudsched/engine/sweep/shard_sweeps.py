@@ -21,7 +21,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
-from cloudsched.engine.execution.executor import DeliveryAction, DeliveryResult
+from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
 from cloudsched.engine.ports.store import Store, choose_shard
 from cloudsched.engine.sweep.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.pull.claims import WorkerClaims
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def visit_queue(world: World, app: App, wanted: WorkerFilter) -> None:
     world.log(f"comes for {limit} of {wanted}")
     world.pulls.on_worker_visit()
     claims = app.container.work_queue.claim(wanted, THIS_PROCESS, limit)
-    world.log(f"has {[(each.stored.task.id, each.run.execution_id) for each in claims]}")
+    world.log(f"has {[(each.task.id, each.run.execution_id) for each in claims]}")
     world.pulls.on_claimed(wanted, limit, claims)
     for claim in claims:
         work = ClaimedTask(world, app, claim)
@@ -105,12 +105,12 @@ def visit_queue(world: World, app: App, wanted: WorkerFilter) -> None:
 class ClaimedTask:
     """The actions of a worker on one claim."""
 
-    def __init__(self, world: World, app: App, claim: WorkerClaim) -> None:
+    def __init__(self, world: World, app: App, claim: Attempt) -> None:
         self._world = world
         self._app = app
         self._claim = claim
         self._run = claim.run
-        self._task: Task = claim.stored.task
+        self._task: Task = claim.task
         lease = claim.run.lease
         assert lease
         self._until = lease.until

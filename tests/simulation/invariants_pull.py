@@ -24,7 +24,8 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingF
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import VersionedLock
-from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
+from cloudsched.engine.execution.attempt import Attempt
+from cloudsched.engine.pull.offers import WorkerFilter
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -255,7 +256,7 @@ class PullInvariants:
         if process.app.container.work_queue.competitors:
             self._in_a_crowd.add(process.name)
 
-    def on_claimed(self, wanted: WorkerFilter, limit: int, claims: Sequence[WorkerClaim]) -> None:
+    def on_claimed(self, wanted: WorkerFilter, limit: int, claims: Sequence[Attempt]) -> None:
         """Check the response to a worker that requested up to `limit` claims."""
         process = self._world.current
         assert process
@@ -263,7 +264,7 @@ class PullInvariants:
             fail(f"W4: {len(claims)} are claimed, and {limit} were asked for")
         for claim in claims:
             if claim.run.lease is None or claim.run.lease.token_hash not in process.tokens:
-                fail(f"W1: {claim.stored.task.id} is given to one that has not claimed it")
+                fail(f"W1: {claim.task.id} is given to one that has not claimed it")
         if len(claims) == limit or self._world.fault_profile.fault or self._world.fault_profile.kill:
             return
         for each in self._lying.values():

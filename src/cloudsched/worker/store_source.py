@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import ClockSkewed, Forbidden, LeaseLost, NotFound, StoreUnavailable
 from cloudsched.worker.source import ClaimedWork
 
@@ -88,8 +88,8 @@ class StoreSource:
 class StoreWork(ClaimedWork):
     """A run claimed at the store."""
 
-    def __init__(self, app: App, claim: WorkerClaim) -> None:
-        super().__init__(claim.task, claim.run, app.container.registry)
+    def __init__(self, app: App, claim: Attempt) -> None:
+        super().__init__(claim.begun_task, claim.run, app.container.registry)
         self._app = app
         self._claim = claim
         self._started_attempt: Attempt | None = None

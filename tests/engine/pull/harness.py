@@ -10,8 +10,9 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.domain.transitions.outcome import Done, Retry
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.store import Store
-from cloudsched.engine.pull.offers import THIS_PROCESS, ClaimCaller, WorkerClaim, WorkerFilter
+from cloudsched.engine.pull.offers import THIS_PROCESS, ClaimCaller, WorkerFilter
 from cloudsched.testing import Simulation
 
 SECOND = timedelta(seconds=1)
@@ -41,37 +42,37 @@ def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
     return sim.app.create(**{"id": task_id, **usual, **fields})
 
 
-def claim(sim: Simulation, *skills: str, by: ClaimCaller = THIS_PROCESS, **more: Any) -> WorkerClaim | None:
+def claim(sim: Simulation, *skills: str, by: ClaimCaller = THIS_PROCESS, **more: Any) -> Attempt | None:
     """Claim one run of the queue ``gpu``; without heartbeats its lease ends, as for a dead worker."""
     found = sim.app.container.work_queue.claim(WorkerFilter("gpu", skills, **more), by)
     return found[0] if found else None
 
 
-def require_claim(sim: Simulation, *skills: str) -> WorkerClaim:
+def require_claim(sim: Simulation, *skills: str) -> Attempt:
     """Claim one run; fail if none is offered."""
     found = claim(sim, *skills)
     assert found
     return found
 
 
-def claim_all(sim: Simulation, limit: int = 1, queue: str = "gpu") -> list[WorkerClaim]:
+def claim_all(sim: Simulation, limit: int = 1, queue: str = "gpu") -> list[Attempt]:
     """Claim up to so many runs of a queue."""
     return list(sim.app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS, limit))
 
 
-def finish(sim: Simulation, found: WorkerClaim, report: AttemptReport = DONE) -> Task:
+def finish(sim: Simulation, found: Attempt, report: AttemptReport = DONE) -> Task:
     """Report how a claim has ended, as a remote worker does."""
     return sim.app.container.worker_claims.finish_by_token(*claim_keys(found), report)
 
 
-def give_back(sim: Simulation, found: WorkerClaim, why: str = "The worker stops.") -> None:
+def give_back(sim: Simulation, found: Attempt, why: str = "The worker stops.") -> None:
     """Release a claim, as a remote worker does that stops."""
     sim.app.container.worker_claims.release_by_token(*claim_keys(found), why)
 
 
-def claim_keys(found: WorkerClaim) -> tuple[str, str, str]:
+def claim_keys(found: Attempt) -> tuple[str, str, str]:
     """Return what identifies a claim for a remote worker: the ids of task and execution, and the lease token."""
-    return found.stored.task.id, found.run.execution_id, found.lease_token
+    return found.task.id, found.run.execution_id, found.lease_token
 
 
 def statuses(sim: Simulation, task_id: str) -> list[str]:
@@ -79,7 +80,7 @@ def statuses(sim: Simulation, task_id: str) -> list[str]:
     return [execution.status.value for execution in sim.executions(task_id)]
 
 
-def claim_lock_holder(sim: Simulation, **fields: Any) -> WorkerClaim:
+def claim_lock_holder(sim: Simulation, **fields: Any) -> Attempt:
     """Return a claim that holds the lock ``k``, of a worker of the queue ``press``."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600, **fields)
     sim.advance(2 * SECOND)
@@ -87,7 +88,7 @@ def claim_lock_holder(sim: Simulation, **fields: Any) -> WorkerClaim:
     return found
 
 
-def wait_long(sim: Simulation, holder: WorkerClaim) -> None:
+def wait_long(sim: Simulation, holder: Attempt) -> None:
     """Let an hour pass in which the holder keeps its lease by heartbeats."""
     for _ in range(4):
         sim.advance(15 * MINUTE)

@@ -66,7 +66,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path)
 
         def work() -> None:
             while found := app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2):
-                claimed.extend(each.stored.task.id for each in found)
+                claimed.extend(each.task.id for each in found)
 
         threads = [threading.Thread(target=work) for _ in range(16)]
         for thread in threads:
@@ -89,7 +89,7 @@ def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monk
         sim.app.container.store, "list_offers", lambda *args, **more: next(answers, None) or ask(*args, **more)
     )
     second = claim_all(sim, 2)
-    names = [{each.stored.task.id for each in found} for found in (first, second)]
+    names = [{each.task.id for each in found} for found in (first, second)]
     assert names == [{"t0", "t1"}, {"t2", "t3"}]
 
 
@@ -256,7 +256,7 @@ def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation)
     sim.queue.is_down = True
     for _ in range(3):
         found = require_claim(sim)
-        assert (found.stored.task.id, found.run.attempt) == ("a", 1)
+        assert (found.task.id, found.run.attempt) == ("a", 1)
         give_back(sim, found)
     (record,) = sim.executions("a")
     assert (record.status, record.message, record.attempts) == ("RETRYING", "The worker stops.", ())

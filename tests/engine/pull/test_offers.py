@@ -62,9 +62,9 @@ def test_a_task_with_a_skill_goes_only_to_workers_that_have_it(sim: Simulation) 
     for name, pull in (("plain", "gpu"), ("cuda", {"queue": "gpu", "skill": "cuda"})):
         offer(sim, name, pull=pull)
     sim.advance(MINUTE)
-    assert require_claim(sim).stored.task.id == "plain"
+    assert require_claim(sim).task.id == "plain"
     assert claim(sim, "metal") is None
-    assert require_claim(sim, "metal", "cuda").stored.task.id == "cuda"
+    assert require_claim(sim, "metal", "cuda").task.id == "cuda"
 
 
 def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
@@ -79,7 +79,7 @@ def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
         )
     sim.advance(MINUTE)
     found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}, owner="bob"), THIS_PROCESS, 10)
-    assert [each.stored.task.id for each in found] == ["a29"]
+    assert [each.task.id for each in found] == ["a29"]
 
 
 def test_a_handler_that_only_workers_have_need_not_be_known_here(sim: Simulation) -> None:
@@ -143,7 +143,7 @@ def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
     assert claim(sim) is None
     for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
         app.update(name, pull="gpu", **more)
-    assert [each.stored.task.id for each in claim_all(sim, 1)] == ["b"]
+    assert [each.task.id for each in claim_all(sim, 1)] == ["b"]
     offer(sim, "c", handler="anywhere", pull="gpu")
     sim.advance(MINUTE)
     assert not run_ids

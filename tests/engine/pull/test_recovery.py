@@ -54,11 +54,11 @@ def test_a_call_that_finishes_while_the_queue_is_down_notifies_its_parent(
     found = require_claim(sim)
     sim.queue.is_down = True
     finish(sim, found)
-    assert app.get(found.stored.task.id).deferred
+    assert app.get(found.task.id).deferred
     sim.queue.is_down = False
     sim.advance(2 * MINUTE)
     assert sim.executions(parent.id)[0].content == "done"
-    assert not app.get(found.stored.task.id).deferred
+    assert not app.get(found.task.id).deferred
 
 
 def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
@@ -109,7 +109,7 @@ def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_red
         sim.app.deliver(notified.body, sim.sign(notified.body))
         sim.queue.deliver_due()
     assert statuses(sim, "late") == []
-    assert require_claim(sim).stored.task.id == "first"
+    assert require_claim(sim).task.id == "first"
 
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
@@ -157,7 +157,7 @@ def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulati
     stored = sim.app.container.store.load("t0")
     assert stored
     sim.app.container.store.commit(Commit(stored.task.model_copy(update={"schema_version": 99}), stored))
-    assert [require_claim(sim).stored.task.id for _ in range(2)] == ["t1", "t2"]
+    assert [require_claim(sim).task.id for _ in range(2)] == ["t1", "t2"]
 
 
 def test_an_expired_run_does_not_hide_the_one_behind_it(sim: Simulation) -> None:

@@ -26,7 +26,8 @@ from tests.instants import spread
 
 from cloudsched import App, Context, Overlap, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerClaim, WorkerFilter
+from cloudsched.engine.execution.attempt import Attempt
+from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import CallFailed
 from cloudsched.testing import START, Simulation
 
@@ -109,7 +110,7 @@ def test_a_started_run_outlives_a_new_schedule(sim: Simulation) -> None:
     assert statuses(sim, "b") == ["SUCCEEDED"]
     sim.advance(2 * HOUR)
     again = require_claim(sim)
-    assert (again.stored.task.id, again.run.attempt) == ("a", 2)
+    assert (again.task.id, again.run.attempt) == ("a", 2)
     assert [sim.app.get(name).run_count for name in ("a", "b")] == [0, 0], "the new schedule counts anew"
 
 
@@ -124,7 +125,7 @@ def test_manual_runs_outlive_a_new_schedule(sim: Simulation) -> None:
     sim.app.retry("c")
     for name in ("a", "b", "c"):
         sim.app.update(name, schedule=TOMORROW)
-    found = {each.stored.task.id for each in claim_all(sim, 10)}
+    found = {each.task.id for each in claim_all(sim, 10)}
     assert found == {"a", "b", "c"}
 
 
@@ -140,7 +141,7 @@ def test_a_dropped_run_passes_its_grant_on(sim: Simulation) -> None:
     sim.app.update("a", schedule=TOMORROW)
     finish(sim, holder)
     sim.queue.deliver_due()
-    assert require_claim(sim).stored.task.id == "b"
+    assert require_claim(sim).task.id == "b"
 
 
 @pytest.mark.parametrize(
@@ -300,7 +301,7 @@ def test_an_occurrence_beyond_the_run_limit_starts_when_a_run_ends(sim: Simulati
     more: dict[str, Any] = {"overlap": Overlap.ALLOW, "catch_up": {"mode": "all"}, "expected_duration": HOUR}
     offer(sim, "a", schedule=every_minute, **more)
     sim.advance((MAX_OPEN_RUNS + 5) * MINUTE)
-    found: list[WorkerClaim] = [require_claim(sim) for _ in range(MAX_OPEN_RUNS)]
+    found: list[Attempt] = [require_claim(sim) for _ in range(MAX_OPEN_RUNS)]
     started = [sim.app.container.worker_claims.start(each) for each in found]
     sim.queue.deliver_due()
     sim.advance(5 * SECOND)

@@ -168,7 +168,7 @@ def test_a_poll_asks_for_a_taken_lock_only_once(sim: Simulation) -> None:
     offer(sim, "free")
     sim.advance(2 * SECOND)
     before = sim.counts.copy()
-    assert require_claim(sim).stored.task.id == "free"
+    assert require_claim(sim).task.id == "free"
     cost = sim.counts.since(before)
     assert cost.reads <= 2 * 40 + 3, "each offer and its task once, the lock twice, and whether others wait"
     assert cost.commits == 1 + 39 + 1, "the claim, one for each offer, and the wait list"
@@ -230,7 +230,7 @@ def test_an_offer_that_cannot_be_claimed_is_skipped(
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", InvalidInput("document", "is too large"))
     found = claim_all(sim, 3)
-    assert [each.stored.task.id for each in found] == ["t0", "t2"]
+    assert [each.task.id for each in found] == ["t0", "t2"]
     assert [vars(line)["taskId"] for line in caplog.records if "cannot be claimed" in line.message] == ["t1"]
     assert claim(sim) is None
 
@@ -245,7 +245,7 @@ def test_claims_made_before_an_error_are_returned(
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", error)
     (found,) = claim_all(sim, 2)
-    assert found.stored.task.id == "t0"
+    assert found.task.id == "t0"
     with pytest.raises(type(error)):
         claim(sim)
 
@@ -278,7 +278,7 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
         names: list[str] = []
         for _ in range(5):
             began = spent[0]
-            names += [each.stored.task.id for each in claim_all(sim)]
+            names += [each.task.id for each in claim_all(sim)]
             assert spent[0] - began <= MAX_CLAIM_SECONDS + 0.1
         assert names == ["free"]
         assert len(claim_all(sim, 100)) == 0

@@ -41,7 +41,7 @@ class Attempt:
     log: AttemptLog | None = None
     """The log of its handler."""
 
-    def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run) -> None:
+    def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run, lease_token: str = "") -> None:
         if run.lease is None:
             raise ValueError("a claimed run has a lease")
         self._engine = engine
@@ -52,6 +52,8 @@ class Attempt:
         """The task as it was claimed, with what the run began with: whoever edits it meanwhile changes later runs."""
         self.run = run
         """The run as it was claimed."""
+        self.lease_token = lease_token
+        """A worker's proof that it holds the claim. Only its hash is stored."""
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[Dispatch, ...] = ()
         """The wake-ups that were dispatched when it began, and need not be dispatched again."""

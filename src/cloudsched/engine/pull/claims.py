@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.executor import Executor
-    from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim
+    from cloudsched.engine.pull.offers import ClaimCaller
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +57,10 @@ class WorkerClaims:
 
     # ── Claims of this process ───────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, claim: WorkerClaim) -> Attempt | None:
+    def start(self, claim: Attempt) -> Attempt | None:
         """Return a claimed run, ready for its handler to be called, None if its lease has already expired."""
-        with self._defer_dispatch_on_outage(claim.stored.task.id):
-            attempt = Attempt(self._engine, claim.stored, claim.run)
-            return attempt if self._executor.start(attempt) else None
+        with self._defer_dispatch_on_outage(claim.task.id):
+            return claim if self._executor.start(claim) else None
         return None
 
     def finish(self, attempt: Attempt, report: AttemptReport) -> Task | None:

@@ -22,12 +22,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.execution import Run, lease_fingerprint
+from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import OfferEntry, queue_keys
 from cloudsched.domain.transitions.budget_pause import pause_for_budget
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.offers import priority_rank
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.handlers.user_access import may_user_claim
 from cloudsched.errors import (
     CloudschedError,
@@ -108,21 +109,6 @@ class WorkerFilter:
         return (self.handlers is None or handler in self.handlers) and self.owner in {None, owner}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerClaim:
-    """A run that the worker has claimed, and holds as long as its lease lasts."""
-
-    stored: VersionedTask
-    run: Run
-    lease_token: str = field(repr=False)
-    """The proof that the worker holds the claim. Only its hash is stored."""
-
-    @property
-    def task(self) -> Task:
-        """The task with what the run began with, if it was edited since."""
-        return self.stored.task.as_begun(self.run)
-
-
 @dataclass(slots=True)
 class _ClaimAttempt:
     worker_filter: WorkerFilter
@@ -131,7 +117,7 @@ class _ClaimAttempt:
     """The handlers that users may name."""
     limit: int
     deadline: float
-    claims: list[WorkerClaim] = field(default_factory=list)
+    claims: list[Attempt] = field(default_factory=list)
     skipped: int = 0
     """The number of offers that were not for this worker."""
     blocked_locks: dict[str, list[VersionedTask]] = field(default_factory=dict)
@@ -159,7 +145,7 @@ class WorkQueue:
         self.competitors = 0
         """An estimate of how many others claim at the same time: more with each race lost, fewer with each won."""
 
-    def claim(self, worker_filter: WorkerFilter, by: ClaimCaller, limit: int = 1) -> list[WorkerClaim]:
+    def claim(self, worker_filter: WorkerFilter, by: ClaimCaller, limit: int = 1) -> list[Attempt]:
         """Claim up to `limit` runs (at least 1), for whoever asks: by priority, then by due time.
 
         This costs one read for each offer examined, and one read and one commit for each claim. If several workers
@@ -274,7 +260,7 @@ class WorkQueue:
     def _record_loss(self) -> None:
         self.competitors = min(self.competitors + 2, _MAX_COMPETITORS)
 
-    def _claim_with_retries(self, stored: VersionedTask, claim_attempt: _ClaimAttempt) -> WorkerClaim | None:
+    def _claim_with_retries(self, stored: VersionedTask, claim_attempt: _ClaimAttempt) -> Attempt | None:
         lease_token = secrets.token_hex(16)
         token_hash = lease_fingerprint(lease_token)
 
@@ -283,14 +269,14 @@ class WorkQueue:
             is_over = self._monotonic() >= claim_attempt.deadline
             return None if is_over else self._engine.store.load(stored.task.id)
 
-        def decide(current: VersionedTask | None) -> Commit | WorkerClaim | None:
+        def decide(current: VersionedTask | None) -> Commit | Attempt | None:
             if current is None:
                 return None
             claimed_run = next(
                 (run for run in current.task.runs if run.lease and run.lease.token_hash == token_hash), None
             )
             if claimed_run is not None:  # the commit took effect, although its answer was lost
-                return WorkerClaim(current, claimed_run, lease_token)
+                return Attempt(self._engine, current, claimed_run, lease_token)
             return self._decide_claim(current, token_hash, claim_attempt)
 
         try:
@@ -302,7 +288,7 @@ class WorkQueue:
         run, grants = found.commit.effects.run, found.commit.effects.grants
         if run is not None:
             self.competitors = max(0, self.competitors - 1)
-            return WorkerClaim(found.stored, run, lease_token)
+            return Attempt(self._engine, found.stored, run, lease_token)
         claim_attempt.blocked_locks[grants.key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
             self._engine.locks().notify(grants, self._engine.clock.now())

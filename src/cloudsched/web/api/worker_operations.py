@@ -20,7 +20,7 @@ from cloudsched.engine.execution.invoke import to_outcome, truncate_error, trunc
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.handlers.user_access import may_user_report, require_user_queue
 from cloudsched.engine.options.failure_hooks import describe_failed, failure_hook
-from cloudsched.engine.pull.offers import ClaimCaller, WorkerClaim, WorkerFilter
+from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, Preset, operation
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.execution.attempt import Attempt
     from cloudsched.engine.pull.claims import WorkerClaims
 
 _NO_STORE = {"Cache-Control": "no-store"}
@@ -231,12 +232,12 @@ def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: s
             raise InvalidInput(field, "cannot be given here", hint)
 
 
-def _make_claim(call: ApiCall, claim: WorkerClaim, allowed: AllowedVerbs) -> responses.Claim[Json]:
-    run, task = claim.run, claim.task
+def _make_claim(call: ApiCall, claim: Attempt, allowed: AllowedVerbs) -> responses.Claim[Json]:
+    run, task = claim.run, claim.begun_task
     assert run.lease is not None  # noqa: S101 - a claim is a lease
     payload = {} if run.payload is None else {"payload": run.payload}
     return responses.Claim[Json].model_construct(
-        task={**task_to_json(task), "allowedVerbs": allowed.of_task(claim.stored.task), **payload},
+        task={**task_to_json(task), "allowedVerbs": allowed.of_task(claim.task), **payload},
         execution_id=run.execution_id,
         scheduled_for=run.scheduled_for,
         attempt=run.attempt,
@@ -248,12 +249,12 @@ def _make_claim(call: ApiCall, claim: WorkerClaim, allowed: AllowedVerbs) -> res
     )
 
 
-def _describe_log(call: ApiCall, claim: WorkerClaim) -> responses.ClaimLogs | None:
+def _describe_log(call: ApiCall, claim: Attempt) -> responses.ClaimLogs | None:
     """Return the rules for keeping the log lines of the worker's handler. None if none are kept."""
     keeper = call.app.container.engine.logs
     if keeper.level is None:
         return None
-    before = keeper.read(claim.stored.task.id, claim.run.execution_id, claim.run.log) or RunLog()
+    before = keeper.read(claim.task.id, claim.run.execution_id, claim.run.log) or RunLog()
     return responses.ClaimLogs(
         level=logging.getLevelName(keeper.level),
         max_lines=MAX_LINES,

@@ -201,14 +201,7 @@ class Executor:
         run, reason = decision.effects.run, decision.effects.reason
         deliveries = 1 + max(timedelta(0), now - stored.task.updated_at) // HORIZON  # each hop took a read as well
         effects = Effects(run, reason, deliveries if run is None else deliveries + run.steps, deliveries)
-        claim = decision.having(base=stored, effects=effects)
-        for concerns, option in self._options.before_claim:
-            if concerns(claim):
-                adapted = option.before_claim(claim, dispatch, now)
-                if not isinstance(adapted, Commit) or (run is not None and adapted.effects.run is None):
-                    return adapted  # the run does not start, so nothing else is asked
-                claim = adapted
-        return claim
+        return self._options.adapt_claim(decision.having(base=stored, effects=effects), dispatch, now)
 
     def _decide_in_process(
         self, task: Task, dispatch: Dispatch, now: datetime, here: WorkInProgress

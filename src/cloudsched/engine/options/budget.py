@@ -23,7 +23,7 @@ class OwnerBudget(Option):
 
     _engine: EngineContext
 
-    def before_claim(self, claim: Commit, _dispatch: Dispatch, now: datetime) -> Commit | DeliveryResult | Hop:
+    def before_claim(self, claim: Commit, _dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
         """Return the pause if the run may not start."""
         assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
         task, effects = claim.base.task, claim.effects
@@ -36,5 +36,5 @@ class OwnerBudget(Option):
         except NotAllowed as error:  # the sweep has to make room first
             return Hop(now + RETRY_DELAY, str(error))
         why = "its owner's budget is used up"
-        spent = Effects(reason=why, reads=effects.dispatches, dispatches=effects.dispatches)
+        spent = Effects(reason=why, reads=effects.dispatches or effects.reads, dispatches=effects.dispatches)
         return paused.having(base=claim.base, effects=spent)

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop, has_missed_grant
+from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop, has_missed_grant, on_lock_taken
+from cloudsched.domain.transitions.commit import Effects
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.state.options import Option
@@ -28,17 +29,29 @@ class HeldLock(Option):
         self._locks = engine.locks()
         self._clock = engine.clock
 
-    def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime) -> Commit | DeliveryResult | Hop:
+    def before_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
         """Return the claim with the lock. Without a run, return it with the lock that the record frees."""
         run = claim.effects.run
         if run is None:
-            return self._record(claim, dispatch)
+            return claim if dispatch is None else self._record(claim, dispatch)
         if run.lock_key is None:
             return claim
+        if dispatch is None:
+            return self._claim_for_worker(claim, run, now)
         acquired = self._locks.acquire(claim.task, run, dispatch, now)
         if acquired.is_acquired:
             return claim.having(lock=acquired.lock)  # guard: stored lock
         return _wait(run.lock_key)
+
+    def _claim_for_worker(self, claim: Commit, run: Run, now: datetime) -> Commit:
+        """Return a worker's claim with the lock, or that the run waits for it instead."""
+        acquired = self._locks.acquire_for_worker(claim.task, run, now)
+        if acquired.is_acquired:
+            return claim.having(lock=acquired.lock)
+        assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
+        offered = next(each for each in claim.base.task.runs if each.execution_id == run.execution_id)
+        waiting = on_lock_taken(claim.base.task, offered, now)
+        return waiting.having(base=claim.base, lock=acquired.lock, effects=Effects(grants=acquired.grants))
 
     def _record(self, record: Commit, dispatch: Dispatch) -> Commit | DeliveryResult:
         assert record.base is not None  # noqa: S101 - it is of a task that was read

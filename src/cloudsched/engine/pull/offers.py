@@ -19,12 +19,10 @@ import secrets
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import OfferEntry, queue_keys
-from cloudsched.domain.transitions.budget_pause import pause_for_budget
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.offers import priority_rank
@@ -33,7 +31,6 @@ from cloudsched.engine.handlers.user_access import may_user_claim
 from cloudsched.errors import (
     CloudschedError,
     Contended,
-    NotAllowed,
     QueueUnavailable,
     StoreUnavailable,
     VersionConflict,
@@ -289,16 +286,15 @@ class WorkQueue:
         if run is not None:
             self.competitors = max(0, self.competitors - 1)
             return Attempt(self._engine, found.stored, run, lease_token)
+        if not grants.key:
+            return None  # its task was paused
         claim_attempt.blocked_locks[grants.key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
             self._engine.locks().notify(grants, self._engine.clock.now())
         return None
 
     def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:
-        """Return a claim, or that the run waits for its lock. If the lock is known to be taken, only note the run.
-
-        A task whose owner's budget is used up is paused instead.
-        """
+        """Return a claim, or what the options make of it. If its lock is known to be taken, only note the run."""
         now, worker, by = self._engine.clock.now(), claim_attempt.worker_filter, claim_attempt.by
         claim = on_worker_claim(stored.task, now, token_hash, worker.worker, by.subject)
         run = None if claim is None else claim.effects.run
@@ -307,25 +303,10 @@ class WorkQueue:
         claim = claim.having(base=stored, effects=Effects(run, reads=2))
         begun = stored.task.as_begun(run)  # it may have been edited since it was offered
         by.authorize(begun, worker.queue)
-        may_run = worker.matches(begun) and (not by.is_user or may_user_claim(begun, self._engine.registry))
-        if not may_run or self._pause_if_used_up(stored, now):
+        if not worker.matches(begun) or (by.is_user and not may_user_claim(begun, self._engine.registry)):
             return None
-        if run.lock_key is None:
-            return claim
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
-        result = self._engine.locks().acquire_for_worker(claim.task, run, now)
-        if result.is_acquired:
-            return claim.having(lock=result.lock)
-        offered = next(each for each in stored.task.runs if each.execution_id == run.execution_id)
-        waiting = on_lock_taken(stored.task, offered, now)
-        return waiting.having(base=stored, lock=result.lock, effects=Effects(grants=result.grants))
-
-    def _pause_if_used_up(self, stored: VersionedTask, now: datetime) -> bool:
-        refusal = self._engine.budgets().find_refusal(stored.task.owner) if stored.task.has_budget else None
-        if refusal is None:
-            return False
-        with suppress(NotAllowed):  # else the next look pauses it
-            self._engine.committer.commit(pause_for_budget(stored.task, now, refusal).having(base=stored))
-        return True
+        decided = self._engine.committer.options.adapt_claim(claim, None, now)
+        return decided if isinstance(decided, Commit) else None

@@ -13,11 +13,13 @@ from operator import attrgetter
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, cast
 
+from cloudsched.domain.transitions.commit import Commit
+
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.claim import DeliveryResult, Hop
-    from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
+    from cloudsched.domain.transitions.commit import Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
 
@@ -32,8 +34,11 @@ class Option:
         """Return the task on which a dispatch is decided, after what has to be done to it first."""
         raise NotImplementedError
 
-    def before_claim(self, claim: Commit, dispatch: Dispatch, now: datetime, /) -> Commit | DeliveryResult | Hop:
-        """Return what is committed for a dispatch, or why nothing is. `claim.effects.run` is the run that it claims."""
+    def before_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime, /) -> Commit | DeliveryResult | Hop:
+        """Return what is committed for a dispatch, or a worker's claim without one. If nothing is, return why.
+
+        `claim.effects.run` is the run that it claims.
+        """
         raise NotImplementedError
 
     def on_outcome(self, commit: Commit, run: Run, report: AttemptReport, now: datetime, /) -> Commit:
@@ -107,3 +112,13 @@ class Options:
         self.on_dispatch = find("on_dispatch")
         self.on_lost = find("on_lost")
         self.on_drop = find("on_drop")
+
+    def adapt_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
+        """Call `before_claim` of each option, until the run does not start: then nothing else is asked."""
+        adapted: Commit | DeliveryResult | Hop = claim
+        for concerns, option in self.before_claim:
+            if concerns(adapted):
+                adapted = option.before_claim(adapted, dispatch, now)
+                if not isinstance(adapted, Commit) or (claim.effects.run and not adapted.effects.run):
+                    break
+        return adapted

@@ -267,8 +267,8 @@ def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation)
 
 
 def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) -> None:
-    """No worker would claim it again, so it is recorded; it does not matter how soon it is released."""
-    offer(sim, "a")
+    """No worker would claim it again, so it is recorded and frees its lock, however soon it is released."""
+    offer(sim, "a", lock_key="k")
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.app.cancel("a")
@@ -276,6 +276,7 @@ def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) 
     assert statuses(sim, "a") == ["CANCELLED"]
     assert not sim.app.get("a").runs
     assert sim.app.get("a").run_count == 0
+    assert not sim.app.container.store.load_lock("k").lock.holders
 
 
 def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:

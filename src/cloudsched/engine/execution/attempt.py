@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, Effects, VersionedTask
+from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.finish import on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
@@ -65,15 +64,8 @@ class Attempt:
         execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
-            transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.clock.now())
-            run = None if transition is None else transition.task.find_run(execution_id)
-            if transition is None or run is None:
-                return None
-            lock = self._engine.locks().extend(task.id, run, run.wake_at)  # guard: extended lock
-            # guard: held lock
-            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._engine.clock.now()):
-                return None  # another run had acquired the lock before it was read
-            return transition.having(base=base, lock=lock, effects=NO_READS)
+            renewal = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.clock.now())
+            return self._change_lease(renewal, base)
 
         committed = run_procedure(self._plan(decide))
         task = None if committed is None else committed.stored.task
@@ -95,15 +87,9 @@ class Attempt:
         def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.clock.now()
             transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
-            run = None if transition is None else transition.task.find_run(execution_id)
-            if transition is None or run is None:
-                return None
-            if event is not None:
+            if transition is not None and event is not None:
                 transition = consume_event(transition, event, execution_id, now)
-            lock = self._engine.locks().extend(task.id, run, run.wake_at)
-            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
-                return None  # as in `renew`
-            return transition.having(base=base, lock=lock, effects=NO_READS)
+            return self._change_lease(transition, base)
 
         committed = run_procedure(self._plan(decide))
         return None if committed is None else committed.stored.task
@@ -120,7 +106,7 @@ class Attempt:
         if committed is None or committed.stored.task.deleted_at is None:
             return committed
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks().notify(committed.commit.effects.grants, self._engine.clock.now())
+            self._engine.committer.options.send_after(committed)
         return None
 
     def release(
@@ -131,11 +117,8 @@ class Attempt:
         def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.clock.now()
             run_id, token_hash = self.run.execution_id, self._token_hash
-            transition = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
-            if transition is None:
-                return None
-            lock, grants = self._engine.locks().release(task.id, self.run, now)
-            return transition.having(base=base, lock=lock, effects=Effects(reads=0, grants=grants))
+            released = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
+            return self._change_lease(released, base)
 
         return run_procedure(self.finish(decide))
 
@@ -143,9 +126,16 @@ class Attempt:
         run, now = task.find_run(self.run.execution_id), self._engine.clock.now()
         if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
-        lock, grants = self._engine.locks().release(task.id, self.run, now)
         released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
-        return Commit(released, base, lock=lock, effects=Effects(reads=0, grants=grants))
+        return self._change_lease(Commit(released), base)
+
+    def _change_lease(self, change: Commit | None, base: VersionedTask) -> Commit | None:
+        """Return a change of the lease with what the options add, or None if the run no longer has what it needs."""
+        commit = None if change is None else change.having(base=base, effects=NO_READS)
+        for concerns, option in self._engine.committer.options.on_lease_change:
+            if commit is not None and concerns(commit):
+                commit = option.on_lease_change(commit, self.run)
+        return commit
 
     def _with_log(self, task: Task, found: RunLog) -> Task:
         """Return the task with the lines of its run so far, so that the next commit stores them."""

@@ -332,17 +332,12 @@ class Executor:
         if committed.commit.effects.has_calls_in_progress:
             self.child_tasks.recheck_awaited_calls(task, attempt.run.execution_id)
         self.dispatch_wakeups(task, already_sent=attempt.sent_wakeups)  # guard: next dispatch
-        self._dispatch_options(committed)
+        self._options.send_after(committed)
         self._notify_family(task)
 
     def _notify_family(self, task: Task) -> None:
         if task.parent is not None or task.deferred:
             self.child_tasks.notify_family(task)
-
-    def _dispatch_options(self, committed: Committed) -> None:
-        for concerns, option in self._options.on_dispatch:
-            if concerns(committed):
-                option.on_dispatch(committed)
 
     def dispatch_wakeups(self, task: Task, already_sent: tuple[Dispatch, ...] = ()) -> tuple[Dispatch, ...]:
         """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
@@ -377,7 +372,7 @@ class Executor:
 
     def _complete_record(self, dispatch: Dispatch, committed: Committed) -> DeliveryResult:
         task = committed.stored.task
-        self._dispatch_options(committed)
+        self._options.send_after(committed)
         self.dispatch_wakeups(task)
         self._notify_family(task)
         self._drop_options(dispatch, task)

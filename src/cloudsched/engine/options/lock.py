@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop, has_missed_grant, on_lock_taken
 from cloudsched.domain.transitions.commit import Effects
+from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.state.options import Option
@@ -80,6 +81,19 @@ class HeldLock(Option):
     def on_outcome(self, commit: Commit, run: Run, _report: AttemptReport, _now: datetime) -> Commit:
         """Return the commit with the lock released."""
         return commit if run.lock_key is None else self._release(commit, run)
+
+    def on_lease_change(self, commit: Commit, run: Run) -> Commit | None:
+        """Return the commit with the lock held as long as the lease. None if another run had it before it was read."""
+        if run.lock_key is None:
+            return commit
+        leased = commit.task.find_run(run.execution_id)
+        if leased is None or leased.lease is None:
+            return self._release(commit, run)
+        lock = self._locks.extend(commit.task.id, leased, leased.lease.until)  # guard: extended lock
+        # guard: held lock
+        if lock is not None and not is_held_by(lock.lock, commit.task.id, run.execution_id, self._clock.now()):
+            return None
+        return commit.having(lock=lock)
 
     def _release(self, commit: Commit, run: Run) -> Commit:
         lock, grants = self._locks.release(commit.task.id, run, self._clock.now())

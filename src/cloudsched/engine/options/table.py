@@ -17,6 +17,7 @@ TABLE: Final = {
     # Read last, as near to the commit as can be.
     "cloudsched.engine.options.lock:HeldLock": {
         "before_claim": "base.task.has_lock",
+        "on_lease_change": "base.task.has_lock",
         "on_outcome": "base.task.has_lock",
         "on_dispatch": "commit.effects.grants.key",
         "on_lost": "id",  # always: the task may have been edited, and its run be over

@@ -48,6 +48,10 @@ class Option:
         """
         raise NotImplementedError
 
+    def on_lease_change(self, commit: Commit, run: Run, /) -> Commit | None:
+        """Return the commit that renews or releases the lease of a run, or None if the run may not go on."""
+        raise NotImplementedError
+
     def before_commit(self, commit: Commit, before: Task, /) -> Commit:
         """Return the commit of a task that existed before, with what the option adds."""
         raise NotImplementedError
@@ -106,6 +110,7 @@ class Options:
         self.before_decision = find("before_decision")
         self.before_claim = find("before_claim")
         self.on_outcome = find("on_outcome")
+        self.on_lease_change = find("on_lease_change")
         self.before_commit = find("before_commit")
         self.calls_before_commit = find("calls_before_commit")
         self.after_commit = find("after_commit")
@@ -113,12 +118,19 @@ class Options:
         self.on_lost = find("on_lost")
         self.on_drop = find("on_drop")
 
+    def send_after(self, committed: Committed) -> None:
+        """Call `on_dispatch` of each option that is concerned."""
+        for concerns, option in self.on_dispatch:
+            if concerns(committed):
+                option.on_dispatch(committed)
+
     def adapt_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
         """Call `before_claim` of each option, until the run does not start: then nothing else is asked."""
-        adapted: Commit | DeliveryResult | Hop = claim
+        run = claim.effects.run
         for concerns, option in self.before_claim:
-            if concerns(adapted):
-                adapted = option.before_claim(adapted, dispatch, now)
-                if not isinstance(adapted, Commit) or (claim.effects.run and not adapted.effects.run):
-                    break
-        return adapted
+            if concerns(claim):
+                adapted = option.before_claim(claim, dispatch, now)
+                if not isinstance(adapted, Commit) or (run is not None and adapted.effects.run is None):
+                    return adapted
+                claim = adapted
+        return claim

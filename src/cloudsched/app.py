@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, Param
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import (
     TaskDraft,
@@ -39,6 +38,7 @@ from cloudsched.domain.transitions.task_draft import (
     to_draft_content,
     to_wire_fields,
 )
+from cloudsched.domain.transitions.validation_errors import say_in_python
 from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.responses.api_responses import DeliveryReport, DraftResult
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.claim import DeliveryResult
-    from cloudsched.domain.transitions.request_marks import RequestMark
+    from cloudsched.domain.transitions.idempotency import RequestMark
     from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.handlers.handler import OnFailure
@@ -310,7 +310,7 @@ class App:
             StoreUnavailable: The store did not respond, and the task may or may not be stored. With an id of the
                 caller's own, repeating the call is safe.
         """
-        from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - dispatches need none
+        from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - dispatches need none
 
         try:
             if draft is not None:
@@ -458,7 +458,7 @@ class App:
         if not has_schedule_text(patch):
             return self._scheduler.update(task_id, patch, self._authority, mark)
         task, now = self.get(task_id), self.container.clock.now()
-        if mark is not None and mark.is_known_to(task):
+        if mark is not None and mark.is_repeat_on(task):
             return task
         return self._scheduler.update(task_id, self._with_schedule(patch, now, task), self._authority, mark, now)
 
@@ -549,7 +549,7 @@ class App:
             from cloudsched.language.schedule_text import read_until  # noqa: PLC0415 - only text pays for the parsers
 
             task, at = self.get(task_id), self.container.settings.default_time
-            if mark is not None and mark.is_known_to(task):
+            if mark is not None and mark.is_repeat_on(task):
                 return task
             until = read_until(duration, now=now, timezone=task.timezone, default_time=at)
         else:
@@ -834,7 +834,7 @@ def _is_of(task: Task, draft: TaskDraft) -> bool:
 
 def create_confirmed(app: App, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
     """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
-    from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
+    from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - imported only when used
     from cloudsched.drafts.draft_tokens import FIELD  # noqa: PLC0415 - the same
 
     fields = {name: value for name, value in content.items() if name != FIELD}
@@ -848,7 +848,7 @@ def create_confirmed(app: App, content: dict[str, Any], requester: Requester) ->
 
 def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
     """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
-    from cloudsched.domain.transitions.request_marks import RequestMark  # noqa: PLC0415 - imported only when used
+    from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - imported only when used
     from cloudsched.drafts.draft_tokens import FIELD  # noqa: PLC0415 - the same
 
     changes = {name: value for name, value in content.items() if name != FIELD}
@@ -856,7 +856,7 @@ def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: 
     mark = RequestMark.of_name(["draft", confirmed.id])
 
     def check(task: Task) -> None:
-        if not mark.is_known_to(task):
+        if not mark.is_repeat_on(task):
             confirmed.check_task(task)
 
     return app.limit(check).patch(task_id, changes, mark=mark)

@@ -17,8 +17,8 @@ from tests.simulation.invariants_budgets import look_at_budgets
 from cloudsched import App, Overlap, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.manual_verbs import find_triggered
-from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.engine.tasks.manual_runs import make_mark
 

@@ -37,8 +37,8 @@ from cloudsched.domain.responses.api_responses import (
     SchedulePreview,
     TaskHistory,
 )
-from cloudsched.domain.transitions.invalid_input import say_in_python
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_wire_fields
+from cloudsched.domain.transitions.validation_errors import say_in_python
 from cloudsched.errors import CloudschedError, InvalidInput, NotFound, QuotaExceeded, Unavailable
 
 POLL_INTERVAL = timedelta(seconds=1)

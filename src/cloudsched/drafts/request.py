@@ -13,7 +13,7 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, json_size, require_storable
 from cloudsched.domain.documents.task import Owner, Task
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
-from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.domain.transitions.validation_errors import to_invalid_input
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.edits import NO_LEAD, anchor_schedule, new_task
-from cloudsched.domain.transitions.invalid_input import say_in_python
-from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
+from cloudsched.domain.transitions.validation_errors import say_in_python
 from cloudsched.errors import (
     CloudschedError,
     InvalidInput,

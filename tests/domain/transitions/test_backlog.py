@@ -18,7 +18,7 @@ from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.overlap_and_catch_up import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
@@ -120,7 +120,7 @@ class Deployment:
     def decide_edit(self, **patch: Any) -> Commit:
         """Return what a PATCH commits."""
         draft = TaskDraft.from_wire({**to_editable_fields(self.task), **patch})
-        return apply_edit(self.task, draft, self.now, LEAD, defined_by=None)
+        return edit_or_restart(self.task, draft, self.now, LEAD, defined_by=None)
 
     def settle(self) -> None:
         """Cancel the task if it has not ended, and end what runs."""

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.claim import DeliveryResult, Hop, has_missed_grant, on_dispatch
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.outcome import Retry
@@ -67,7 +67,7 @@ def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
     task, dispatch = plan_task()
     paused = lifecycle.pause(task, START, paused_by=None).task
     later = {
-        "edit": apply_edit(task, make_draft(title="New"), START, NO_LEAD, defined_by=None).task,
+        "edit": edit_or_restart(task, make_draft(title="New"), START, NO_LEAD, defined_by=None).task,
         "pause": paused,
         "cancel": lifecycle.cancel(task, START).task,
         "delete": lifecycle.delete(task, START).task,
@@ -100,7 +100,7 @@ def test_an_expired_lease_of_the_last_attempt_ends_the_execution() -> None:
 def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
     """The next attempt has a dispatch of the new revision."""
     task, dispatch = claim_run()
-    newer = apply_edit(task, make_draft(title="New"), AT_ONE, NO_LEAD, defined_by=None).task
+    newer = edit_or_restart(task, make_draft(title="New"), AT_ONE, NO_LEAD, defined_by=None).task
     decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
     assert isinstance(decision, Commit)
     assert decision.effects.run is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
-from cloudsched.domain.transitions.edits import JUST_NOW, NO_LEAD, apply_edit, new_task
+from cloudsched.domain.transitions.edits import JUST_NOW, NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.lifecycle import pause
 from cloudsched.domain.transitions.task_draft import _OTHER_NAMES, apply_merge_patch, to_editable_fields
 from cloudsched.errors import InvalidInput, InvalidSchedule
@@ -109,7 +109,7 @@ WISHES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 def test_a_repeated_creation_changes_nothing(wish: dict[str, Any]) -> None:
     """Creating the same task again later leaves it as it is, with the same revision and plan."""
     task = make_task(**wish)
-    assert apply_edit(task, make_draft(**wish), START + timedelta(minutes=3), LEAD, defined_by=None).task is task
+    assert edit_or_restart(task, make_draft(**wish), START + timedelta(minutes=3), LEAD, defined_by=None).task is task
 
 
 @given(wish=WISHES)
@@ -117,7 +117,7 @@ def test_an_empty_patch_changes_nothing(wish: dict[str, Any]) -> None:
     """The editable fields of a task, read back as a draft, describe the same task."""
     task = make_task(**wish)
     draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), {}))
-    assert apply_edit(task, draft, START + timedelta(minutes=3), LEAD, defined_by=None).task is task
+    assert edit_or_restart(task, draft, START + timedelta(minutes=3), LEAD, defined_by=None).task is task
 
 
 @given(wish=WISHES, other=WISHES)
@@ -125,7 +125,7 @@ def test_an_edit_makes_the_task_as_if_it_were_new(wish: dict[str, Any], other: d
     """The edited task has the fields of the edit, whatever it had before, and a new revision only if they differ."""
     other.pop("schedule", None)
     task, later = make_task(**wish), START + timedelta(minutes=3)
-    found = apply_edit(task, make_draft(**other), later, LEAD, defined_by=None).task
+    found = edit_or_restart(task, make_draft(**other), later, LEAD, defined_by=None).task
     fresh = make_task(**other)
     names = set(TaskDraft.model_fields) - {"schedule", "id", "owner"}
     assert all(getattr(found, name) == getattr(fresh, name) for name in names)
@@ -136,7 +136,9 @@ def test_an_edit_makes_the_task_as_if_it_were_new(wish: dict[str, Any], other: d
 def test_an_edit_of_texts_keeps_the_plan() -> None:
     """A new title moves no occurrence, not even one that is overdue."""
     task = make_task(schedule=HOURLY)
-    found = apply_edit(task, make_draft(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD, defined_by=None).task
+    found = edit_or_restart(
+        task, make_draft(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD, defined_by=None
+    ).task
     assert (found.next_execution_time, found.revision) == (task.next_execution_time, 2)
 
 
@@ -144,14 +146,16 @@ def test_an_edit_of_the_end_keeps_due_occurrences() -> None:
     """A new end or run limit does not drop an occurrence that is due and waits for its dispatch."""
     task = make_task(schedule=HOURLY)
     for change in ({"until": START + 50 * HOUR}, {"max_runs": 3}):
-        found = apply_edit(task, make_draft(schedule=HOURLY, **change), START + 5 * HOUR, LEAD, defined_by=None).task
+        found = edit_or_restart(
+            task, make_draft(schedule=HOURLY, **change), START + 5 * HOUR, LEAD, defined_by=None
+        ).task
         assert found.next_execution_time == task.next_execution_time
 
 
 def test_a_new_schedule_begins_from_now_and_counts_from_zero() -> None:
     """The plan is that of the last edit; runs and failures of the old plan are not counted."""
     task = make_task(schedule=HOURLY, max_runs=5).model_copy(update={"run_count": 4, "consecutive_failures": 2})
-    found = apply_edit(
+    found = edit_or_restart(
         task, make_draft(schedule=START + 9 * HOUR, max_runs=5), START + 5 * HOUR, LEAD, defined_by=None
     ).task
     assert (found.next_execution_time, found.run_count, found.consecutive_failures) == (START + 9 * HOUR, 0, 0)
@@ -164,10 +168,12 @@ def test_an_instant_of_both_the_old_and_the_new_schedule_runs_once() -> None:
     """
     task = make_task(schedule=HOURLY).model_copy(update={"planned_to": START + HOUR})
     near = START + HOUR - timedelta(seconds=1)
-    assert apply_edit(task, make_draft(schedule=near), near, LEAD, defined_by=None).task.next_execution_time == near
+    assert (
+        edit_or_restart(task, make_draft(schedule=near), near, LEAD, defined_by=None).task.next_execution_time == near
+    )
     every_half = Schedule(rrule="FREQ=MINUTELY;INTERVAL=30", dtstart="2026-12-01T00:00:00")
     assert (
-        apply_edit(task, make_draft(schedule=every_half), near, LEAD, defined_by=None).task.next_execution_time
+        edit_or_restart(task, make_draft(schedule=every_half), near, LEAD, defined_by=None).task.next_execution_time
         == START + 1.5 * HOUR
     )
 
@@ -175,10 +181,10 @@ def test_an_instant_of_both_the_old_and_the_new_schedule_runs_once() -> None:
 def test_a_paused_task_stays_paused_whatever_is_edited() -> None:
     """An instant in the past is refused for it too, instead of failing when it is resumed."""
     task = pause(make_task(schedule=HOURLY), START, paused_by=None).task
-    found = apply_edit(task, make_draft(schedule=START + HOUR), START, LEAD, defined_by=None).task
+    found = edit_or_restart(task, make_draft(schedule=START + HOUR), START, LEAD, defined_by=None).task
     assert (found.status, found.next_execution_time) == ("PAUSED", None)
     with pytest.raises(InvalidSchedule, match="in the past"):
-        apply_edit(task, make_draft(schedule=START - HOUR), START, LEAD, defined_by=None)
+        edit_or_restart(task, make_draft(schedule=START - HOUR), START, LEAD, defined_by=None)
 
 
 @given(

@@ -10,7 +10,7 @@ from tests.cases import try_each
 
 from cloudsched import Task, TaskDraft, TaskStatus
 from cloudsched.domain.transitions import lifecycle, manual_verbs
-from cloudsched.domain.transitions.edits import NO_LEAD, apply_edit, new_task
+from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.lifecycle import ALLOWED, with_changes
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import NotAllowed
@@ -72,9 +72,9 @@ def test_each_verb_leads_to_its_status_or_is_refused(verb: str, status: TaskStat
 def test_only_a_new_schedule_restarts_an_ended_task(status: TaskStatus) -> None:
     """Any other edit leaves it ended."""
     task = make_task_with(status)
-    titled = apply_edit(task, TaskDraft.of(**_make_fields(task, title="New")), START, LEAD, defined_by=None).task
+    titled = edit_or_restart(task, TaskDraft.of(**_make_fields(task, title="New")), START, LEAD, defined_by=None).task
     assert (titled.status, titled.title) == (status, "New")
-    again = apply_edit(
+    again = edit_or_restart(
         task, TaskDraft.of(**_make_fields(task, schedule=START + timedelta(days=1))), START, LEAD, defined_by=None
     ).task
     assert (again.status, again.next_execution_time) == (TaskStatus.ACTIVE, START + timedelta(days=1))

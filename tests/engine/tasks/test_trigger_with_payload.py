@@ -13,8 +13,8 @@ from cloudsched import App, Context, ExecutionStatus, RetryPolicy, Schedule, Set
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_PAYLOAD, document_size, stored_size
 from cloudsched.domain.documents.task import MAX_REQUESTS
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.manual_verbs import find_triggered
-from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
 from cloudsched.testing import Simulation
@@ -204,4 +204,4 @@ def test_the_latest_keys_are_remembered(sim: Simulation, app: App) -> None:
         app.trigger(task.id, mark=mark)
         sim.advance(timedelta(0))
     found = app.get(task.id)
-    assert [mark.is_known_to(found) for mark in marks] == [False, *[True] * MAX_REQUESTS]
+    assert [mark.is_repeat_on(found) for mark in marks] == [False, *[True] * MAX_REQUESTS]

@@ -22,7 +22,7 @@ from cloudsched import (
 )
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import MAX_REQUESTS, TaskStatus
-from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation

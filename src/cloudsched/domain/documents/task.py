@@ -79,7 +79,7 @@ class RecentRequest(WireModel):
     """A request that a task remembers, so that a repetition of it changes nothing."""
 
     key: str
-    """A hash of the request's name and its sender, or what it creates or answers. See `transitions.request_marks`."""
+    """A hash of the request's name and its sender, or what it creates or answers. See `transitions.idempotency`."""
     content: str = ""
     """A hash of the request's content."""
     at: Instant | None = None

@@ -124,7 +124,7 @@ def _find_edit_time(task: Task, changed: Task, now: datetime, asked_at: datetime
     return now if at is not None and last is not None and at <= last else asked_at
 
 
-def apply_edit(
+def edit_or_restart(
     task: Task, draft: TaskDraft, now: datetime, lead: timedelta, *, defined_by: Requesters | None
 ) -> Commit:
     """Return the edited task. `defined_by` is USERS if it counts as a user's from now on.

@@ -15,10 +15,10 @@ from cloudsched.domain.documents.task import Backfill, Event, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import require_payload_room
+from cloudsched.domain.transitions.idempotency import RequestMark, choose_instant
 from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_changes
 from cloudsched.domain.transitions.overlap_and_catch_up import resume_plan
 from cloudsched.domain.transitions.planning import find_budget_pause, requested_id
-from cloudsched.domain.transitions.request_marks import RequestMark, choose_instant
 from cloudsched.domain.transitions.requirements import (
     RETRYABLE_STATUSES,
     require_cancellable,

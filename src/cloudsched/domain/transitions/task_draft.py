@@ -27,7 +27,7 @@ from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.invalid_input import (
+from cloudsched.domain.transitions.validation_errors import (
     WIRE,
     join_faults,
     say_in_python,
@@ -285,7 +285,7 @@ def to_editable_fields(task: Task) -> dict[str, Any]:
     return {name: value for name, value in wire.items() if name in names and (name != "children" or value)}
 
 
-def require_editable(patch: dict[str, Any]) -> None:
+def require_editable_fields(patch: dict[str, Any]) -> None:
     """Check that a partial edit names fields alone, and none that only other operations change.
 
     A misspelled field that is set to null would go unnoticed.

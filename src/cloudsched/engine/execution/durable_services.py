@@ -11,8 +11,8 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.script import SCRIPT_CALL, SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.invalid_input import join_faults, say_in_python
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
+from cloudsched.domain.transitions.validation_errors import join_faults, say_in_python
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Priority, RetryPolicy
 from cloudsched.domain.documents.task import Task, TaskId, owner_id_prefix
-from cloudsched.domain.transitions.invalid_input import Faults
+from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.handlers.payload_fields import (
     EventType,

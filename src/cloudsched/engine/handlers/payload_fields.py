@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
 from cloudsched.domain.first_error import list_errors
-from cloudsched.domain.transitions.invalid_input import to_invalid_input
+from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:

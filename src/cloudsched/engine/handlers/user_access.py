@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.policy import LockScope, Priority
-from cloudsched.domain.transitions.invalid_input import Faults
 from cloudsched.domain.transitions.requirements import require_budget
+from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.errors import Forbidden, InvalidInput
 
 if TYPE_CHECKING:

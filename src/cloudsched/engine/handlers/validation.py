@@ -17,7 +17,7 @@ from cloudsched.domain.documents.json_limits import (
 )
 from cloudsched.domain.documents.policy import LockScope
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
-from cloudsched.domain.transitions.invalid_input import Faults
+from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
 

@@ -152,9 +152,9 @@ class PlannedTasks:
 def _edit(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Commit:
     if task.owner != draft.owner:
         raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
-    from cloudsched.domain.transitions.edits import apply_edit  # noqa: PLC0415 - the same
+    from cloudsched.domain.transitions.edits import edit_or_restart  # noqa: PLC0415 - the same
 
-    return apply_edit(task, draft, now, lead, defined_by=None)
+    return edit_or_restart(task, draft, now, lead, defined_by=None)
 
 
 def _derive_id(task: Task, run: Run, number: int) -> str:

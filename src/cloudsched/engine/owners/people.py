@@ -23,7 +23,7 @@ from cloudsched.domain.documents.person import (
     WebhookSecret,
     with_verified_webhook,
 )
-from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
+from cloudsched.domain.transitions.validation_errors import WIRE, to_invalid_input
 from cloudsched.engine.owners.follow_changes import count_replan
 from cloudsched.engine.state.record_changes import change_person, change_record, delete_record
 from cloudsched.errors import Forbidden, InvalidInput, NotFound

@@ -35,8 +35,8 @@ from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import PublicTask, Task
 from cloudsched.domain.transitions.edits import NO_LEAD
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
-from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import iterate_pages

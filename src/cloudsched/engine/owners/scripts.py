@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.stored_script import StoredScript, is_script_name, script_key
-from cloudsched.domain.transitions.invalid_input import join_faults, to_invalid_input
 from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.domain.transitions.validation_errors import join_faults, to_invalid_input
 from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import InvalidInput, NotFound
 

@@ -33,8 +33,8 @@ from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
-from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
@@ -193,7 +193,7 @@ class _TaskPage(_Page[Task]):
 
     def _change_one(self, found: Task) -> None:
         scheduler, by, mark = self.scheduler, self._authority, self._make_mark()
-        if mark.is_known_to(found):
+        if mark.is_repeat_on(found):
             raise Skip
         match self.batch.action:
             case BatchAction.PAUSE:
@@ -248,7 +248,7 @@ class _ExecutionPage(_Page[Execution]):
         if found.finished_at is None or found.finished_at > self.own_task.created_at:
             raise Skip
         mark, task = self._make_mark(found.id), self.store.load(found.task_id)
-        if task is None or mark.is_known_to(task.task) or task.task.find_run(found.id) is not None:
+        if task is None or mark.is_repeat_on(task.task) or task.task.find_run(found.id) is not None:
             raise Skip
         self.scheduler.manual_runs.retry(found.task_id, found.id, by=self._authority, mark=mark)
 

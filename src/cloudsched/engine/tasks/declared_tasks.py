@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_wire_fields
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.pages import iterate_pages
@@ -161,7 +161,7 @@ class DeclaredTasks:
         return at is not None and at <= self._engine.clock.now()
 
     def _require_marked(self, task: Task) -> None:
-        if self._mark.is_known_to(task):
+        if self._mark.is_repeat_on(task):
             return
         hint = f"It belongs to {task.owner!r}, and is left as it is. Give the declaration another id: id=…."
         raise InvalidInput(
@@ -176,7 +176,7 @@ class DeclaredTasks:
     def _list_marked(self, owner: str) -> Iterator[Task]:
         query = TaskQuery(owner=owner)
         for page in iterate_pages(lambda token: self._engine.store.list_tasks(query, limit=_PAGE, page_token=token)):
-            yield from (each for each in page.items if self._mark.is_known_to(each))
+            yield from (each for each in page.items if self._mark.is_repeat_on(each))
 
 
 def _tell(schedule: Schedule, now: datetime) -> str:

@@ -12,7 +12,7 @@ from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import lifecycle, manual_verbs
-from cloudsched.domain.transitions.request_marks import RequestMark
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.retry_execution import keep_before, require_step
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft

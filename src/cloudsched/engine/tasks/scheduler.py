@@ -24,12 +24,12 @@ from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import describe_bound_runs
-from cloudsched.domain.transitions.edits import anchor_schedule, apply_edit, new_task
+from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task
 from cloudsched.domain.transitions.history import with_entry
+from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
 from cloudsched.domain.transitions.replan import replan_calendars
-from cloudsched.domain.transitions.request_marks import RequestMark, key_reused, once
 from cloudsched.domain.transitions.suspend import on_event, parse_event_name
-from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable
+from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.handlers.validation import validate_draft
@@ -159,7 +159,7 @@ class Scheduler:
         existing = self._engine.store.load(task_id)
         if existing is None or existing.task.deleted_at is not None:
             return None
-        if not mark.is_known_to(existing.task):
+        if not mark.is_repeat_on(existing.task):
             return None
         by.authorize(existing.task)
         return self._dispatch_or_defer(existing)
@@ -174,7 +174,7 @@ class Scheduler:
         if existing is None or existing.task.deleted_at is not None:
             return None
         if mark is not None and mark.only_creates:
-            if not mark.is_known_to(existing.task):
+            if not mark.is_repeat_on(existing.task):
                 raise key_reused()
             return self._dispatch_or_defer(existing)
         try:
@@ -196,7 +196,7 @@ class Scheduler:
 
         def decide(task: Task, now: datetime) -> Commit:
             resolved = self._resolve(draft, task.schedule)
-            transition = apply_edit(task, resolved, now, self._engine.settings.minimum_lead, defined_by=by.author)
+            transition = edit_or_restart(task, resolved, now, self._engine.settings.minimum_lead, defined_by=by.author)
             self._limit_rate(task, transition.task, now, by)
             return transition
 
@@ -223,7 +223,7 @@ class Scheduler:
         With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read.
         Raises InvalidInput or QuotaExceeded.
         """
-        require_editable(patch)
+        require_editable_fields(patch)
         lead = self._engine.settings.minimum_lead
 
         def decide(task: Task, now: datetime) -> Commit:
@@ -235,7 +235,7 @@ class Scheduler:
                 validated = self._resolve(validated, task.schedule)
             else:
                 validated = validated.model_copy(update={"schedule": task.schedule})
-            transition = apply_edit(task, validated, now, lead, defined_by=by.author or task.defined_by)
+            transition = edit_or_restart(task, validated, now, lead, defined_by=by.author or task.defined_by)
             self._limit_rate(task, transition.task, now, by)
             return transition
 
@@ -332,7 +332,7 @@ class Scheduler:
             deleted = self.change(task_id, once(mark, lifecycle.delete), by)
         except NotFound:
             stored = None if mark is None else self._engine.store.load(task_id)
-            if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_known_to(stored.task):
+            if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_repeat_on(stored.task):
                 raise
             by.require_valid()
             by.authorize(stored.task)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.domain.transitions.invalid_input import WIRE, to_invalid_input
+from cloudsched.domain.transitions.validation_errors import WIRE, to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.web.api.problems import PayloadTooLarge, UnsupportedContent
 

@@ -34,8 +34,8 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
 from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.responses import api_responses as responses
+from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.planning import upcoming_occurrences
-from cloudsched.domain.transitions.request_marks import RequestMark
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.drafts.draft_tokens import FIELD, Requester
 from cloudsched.engine.queries import explanations as explain

@@ -85,7 +85,7 @@ class RequestMark:
             return None
         raise key_reused()
 
-    def is_known_to(self, task: Task) -> bool:
+    def is_repeat_on(self, task: Task) -> bool:
         """Return whether the task remembers this very request."""
         return any(each.key == self.key and each.content == self.content for each in task.recent_requests)
 

@@ -57,13 +57,15 @@ _COMMANDS = {
 """Each command's location and summary: all that ``--help`` needs."""
 _EXTRAS = {
     "apply": "worker",
+    "demo": "dev",
+    "dev": "dev",
+    "emulator": "dev",
     "keys": "worker",
     "mcp": "mcp",
     "outbox": "worker",
-    "shards": "worker",
     "worker": "worker",
 }
-"""The extra that brings what a command imports. ``dev``, which includes ``worker``, for all others."""
+"""The extra that brings what a command imports. ``server``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
 """The error when the API answers 401 and no credential was given."""
@@ -79,7 +81,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        with require_extra(f"cloudsched {cmd_name}", _EXTRAS.get(cmd_name, "dev")), pause_collection(keeps_all=True):
+        with require_extra(f"cloudsched {cmd_name}", _EXTRAS.get(cmd_name, "server")), pause_collection(keeps_all=True):
             command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)  # noqa: S101 - as the table above says
         add_examples(command, cmd_name)
@@ -107,7 +109,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except ModuleNotFoundError:
             name = str(ctx.invoked_subcommand)
-            with require_extra(f"cloudsched {name}", _EXTRAS.get(name, "dev")):
+            with require_extra(f"cloudsched {name}", _EXTRAS.get(name, "server")):
                 raise
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

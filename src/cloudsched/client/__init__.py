@@ -6,7 +6,7 @@ answers consist.
 
 from cloudsched.config.imports import require_extra
 
-with require_extra("cloudsched.client", "worker"):
+with require_extra("cloudsched.client"):
     from cloudsched.client.client import AsyncClient, Client
     from cloudsched.client.connection import RETRIES
 from cloudsched.client.views import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from cloudsched.errors import MissingExtra
 
@@ -32,17 +33,63 @@ def pause_collection(*, keeps_all: bool = False) -> Iterator[None]:
             gc.enable()
 
 
+EXTRAS: Final = {
+    "a2wsgi": "asgi",
+    "aiohttp": "dev",
+    "apprise": "apprise",
+    "cachecontrol": "gcp",
+    "cheroot": "server",
+    "click": "worker",
+    "django": "django",
+    "firebase_admin": "gcp",
+    "flask": "server",
+    "functions_framework": "gcp",
+    "google": "gcp",
+    "grpc": "gcp",
+    "h2": "dev",
+    "holidays": "holidays",
+    "httpcore": "worker",
+    "httpx": "worker",
+    "hyperframe": "dev",
+    "icalendar": "calendars",
+    "jinja2": "server",
+    "jwt": "dev",
+    "markupsafe": "server",
+    "mcp": "mcp",
+    "opentelemetry": "telemetry",
+    "rich": "server",
+    "sqlalchemy": "sqlalchemy",
+    "tenacity": "worker",
+    "uvicorn": "mcp",
+    "yarl": "dev",
+}
+"""The extra that brings each package that we import and a plain installation lacks."""
+
+
 @contextmanager
-def require_extra(part: str, extra: str) -> Iterator[None]:
-    """Turn our own failure to import another project's module into `MissingExtra`, which names the command to run."""
+def require_extra(part: str, extra: str = "") -> Iterator[None]:
+    """Turn our own failure to import another project's module into `MissingExtra`, which names the command to run.
+
+    Args:
+        part: What needs the module.
+        extra: An extra that brings all that the part needs, if that is more than the missing package.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
-        place = error.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        importer = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
-        package = (error.name or "cloudsched").partition(".")[0]
-        if package == "cloudsched" or importer.partition(".")[0] != "cloudsched":  # such as a handler's own import
+        missing = explain_missing(part, error, extra)
+        if missing is None:
             raise
-        raise MissingExtra(part, package, extra) from error
+        raise missing from error
+
+
+def explain_missing(part: str, error: ModuleNotFoundError, extra: str = "") -> MissingExtra | None:
+    """Return what a failed import of ours means to a user. None for a failed import of anybody else."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    importer = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
+    package = (error.name or "cloudsched").partition(".")[0]
+    if package not in EXTRAS or importer.partition(".")[0] != "cloudsched":  # such as a handler's own import
+        return None
+    return MissingExtra(part, package, extra or EXTRAS[package])

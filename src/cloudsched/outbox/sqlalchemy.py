@@ -23,7 +23,7 @@ from cloudsched.errors import Misconfigured
 from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH, can_lock_rows
 
-with require_extra("cloudsched.outbox.sqlalchemy", "sqlalchemy"):
+with require_extra("cloudsched.outbox.sqlalchemy"):
     from sqlalchemy import (
         BigInteger,
         Column,

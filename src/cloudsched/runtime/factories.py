@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
+from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import EXECUTE_PATH, Settings
 from cloudsched.engine.state.attempt_log import LogKeeper, LogSeal
 from cloudsched.errors import Misconfigured, Unavailable
@@ -89,7 +90,8 @@ class lazy_property(Generic[T]):  # noqa: N801 - used like `property`
             return cast("T", self)  # as seen from the class, by help() and the like
         with container.build_lock:
             if self._name not in container.__dict__:
-                container.__dict__[self._name] = self._make(container)
+                with require_extra("This setting"):
+                    container.__dict__[self._name] = self._make(container)
             return cast("T", container.__dict__[self._name])
 
 

@@ -27,7 +27,14 @@ from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
 from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptRequest, ScriptResponse
-from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
+from cloudsched.errors import (
+    InterpreterUnavailable,
+    InvalidInput,
+    LimitExceeded,
+    Misconfigured,
+    MissingExtra,
+    ScriptFailed,
+)
 
 _HOME = Path(__file__).parent
 CHILD_CODE = """
@@ -54,7 +61,7 @@ class QuickJs:
     def __init__(self, *, memory: int, time: timedelta, output: int, requires_filter: bool = True) -> None:
         binding = find_spec(_BINDING)
         if binding is None or binding.origin is None:
-            raise Misconfigured("Scripts need QuickJS: pip install 'cloudsched[sandbox]'")
+            raise MissingExtra("A script", "quickjs-ng", "sandbox")
         self._requires_filter = requires_filter
         self._limits = Limits(memory, time.total_seconds(), output)
         paths = (str(_HOME.parents[1]), str(Path(binding.origin).parent), str(_HOME / "glue.js"))

@@ -23,7 +23,7 @@ from cloudsched.config.imports import require_extra
 from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import INSERT, can_lock_rows
 
-with require_extra("cloudsched.outbox.django", "django"):
+with require_extra("cloudsched.outbox.django"):
     from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 if TYPE_CHECKING:

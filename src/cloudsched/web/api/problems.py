@@ -15,6 +15,7 @@ from http import HTTPStatus
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
+from cloudsched.config.imports import explain_missing
 from cloudsched.errors import (
     CloudschedError,
     Forbidden,
@@ -79,6 +80,8 @@ def render_problem(error: Exception, body: str | None = None) -> Response:
     for kind, status in _KINDS:
         if isinstance(error, kind):
             return _render_known(error, status, body)
+    if isinstance(error, ModuleNotFoundError):
+        error = explain_missing("This request", error) or error
     if isinstance(error, MissingExtra):
         log.error("missing: %s", error, extra={"action": "missing_extra"})
         detail = "This API lacks a package that it needs for this; its log says which. Asking again does not help."

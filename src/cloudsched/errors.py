@@ -466,27 +466,10 @@ class MissingExtra(Misconfigured, ImportError):
     """An optional part needs a package that is not installed.
 
     Attributes:
-        extra: The extra of cloudsched that brings it. The message has the command that installs it from the clone,
-            the wheel, the repository or the index that cloudsched itself was installed from.
+        extra: The extra of cloudsched that brings it.
     """
 
-    def __init__(self, part: str, module: str, extra: str) -> None:
+    def __init__(self, part: str, module: str, extra: str, requirement: str = "") -> None:
         self.extra = extra
-        super().__init__(f"{part} needs {module}, which is not installed: {_tell_install(extra)}", name=module)
-
-
-def _tell_install(extra: str) -> str:
-    """Return the command that installs an extra from where cloudsched came from (PEP 610), or words without one."""
-    import json  # noqa: PLC0415 - only for this error, as the next one
-    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415
-
-    try:
-        origin = json.loads(distribution("cloudsched").read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:
-        return f"install the extra {extra} of cloudsched"
-    url, vcs = origin.get("url"), origin.get("vcs_info")
-    if url is None:
-        return f"pip install 'cloudsched[{extra}]'"
-    if vcs is not None:
-        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
-    return f"pip install 'cloudsched[{extra}] @ {url}'"
+        remedy = f"pip install '{requirement}'" if requirement else f"install cloudsched with its extra {extra}"
+        super().__init__(f"{part} needs {module}, which is not installed: {remedy}", name=module)

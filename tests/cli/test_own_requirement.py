@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from tests.cli.conftest import CommandResult
 from tests.installs import ROOT
 
-from cloudsched.cli.init import find_own_requirement, read_own_requirement
+from cloudsched.config.own_requirement import find_own_requirement, read_own_requirement
 
 COMMIT = "6bf053293af2703e91757ebfdbf1ec2c304eda6a"
 

@@ -34,6 +34,7 @@ def pause_collection(*, keeps_all: bool = False) -> Iterator[None]:
 
 
 EXTRAS: Final = {
+    "_quickjs": "sandbox",
     "a2wsgi": "asgi",
     "aiohttp": "dev",
     "apprise": "apprise",
@@ -92,4 +93,13 @@ def explain_missing(part: str, error: ModuleNotFoundError, extra: str = "") -> M
     package = (error.name or "cloudsched").partition(".")[0]
     if package not in EXTRAS or importer.partition(".")[0] != "cloudsched":  # such as a handler's own import
         return None
-    return MissingExtra(part, package, extra or EXTRAS[package])
+    from importlib.metadata import PackageNotFoundError  # noqa: PLC0415 - only for this error, as the next one
+
+    from cloudsched.config.own_requirement import find_own_requirement  # noqa: PLC0415
+
+    wanted = extra or EXTRAS[package]
+    try:
+        requirement = find_own_requirement().with_extra(wanted)
+    except PackageNotFoundError:  # a checkout on the path
+        requirement = ""
+    return MissingExtra(part, package, wanted, requirement)

@@ -431,6 +431,8 @@ class Health(ApiResponse):
     """The state of the circuit breaker to each other service."""
     faults: dict[str, str] = {}
     """The faults that keep threads of the process from their work at present, by the threads' names."""
+    release: str | None = None
+    """The release of cloudsched, such as ``0.1.0``, or ``0.1.0.dev12+g840f0935`` with the commit between releases."""
     time_zone_data: str | None = None
     """The release of the time zone data that this process plans with, such as ``2026a``."""
 

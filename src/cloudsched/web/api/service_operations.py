@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence import time_zones
@@ -32,14 +33,17 @@ def ready(call: ApiCall) -> Response:
     """Check that the store can be reached, and that all threads do their work (readiness).
 
     The status is 503 if the store cannot be reached, a thread of this process cannot do its work, or the API is not
-    configured. It also reports the time zone data with which this process plans.
+    configured. It also reports the release that answers, and the time zone data with which this process plans.
     """
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
     if faults := find_faults():
         raise NotReady(faults)
     states = call.app.container.circuits.states
-    return json_response(Health(status="ready", circuits=states, time_zone_data=time_zones.in_use.release).to_wire())
+    data = time_zones.in_use.release
+    return json_response(
+        Health(status="ready", circuits=states, release=version("cloudsched"), time_zone_data=data).to_wire()
+    )
 
 
 @operation("GET", "/v1/caller", "Service", response_schema="CallerInfo")

@@ -1,9 +1,12 @@
-"""Give a package the addresses of the repository that it was built from; nothing in the project names one.
+"""Give a package the addresses of the repository that it was built from, also in its README's links.
+
+Nothing in the project names one.
 
 In a workflow of GitHub that is GITHUB_REPOSITORY. A source distribution keeps the addresses that it was built with.
 """
 
 import os
+import re
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,23 @@ class UrlsHook(MetadataHookInterface):
     """Sets the project's URLs."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add the addresses, if they are known."""
-        metadata["urls"] = find_urls(Path(self.root))
+        """Add the addresses, if they are known, and the README, whose links an index cannot resolve."""
+        root = Path(self.root)
+        metadata["urls"] = urls = find_urls(root)
+        metadata["readme"] = {"content-type": "text/markdown", "text": read_readme(root, urls.get("Documentation"))}
+
+
+def read_readme(root: Path, address: str | None) -> str:
+    """Return the README with absolute links, if the address of its page is known."""
+    built = root / "PKG-INFO"
+    if built.is_file():  # made absolute when the source distribution was built
+        return str(HeaderParser().parsestr(built.read_text("utf-8")).get_payload())
+    text = (root / "README.md").read_text("utf-8")
+    if address is None:
+        return text
+    pages = address.removesuffix("README.md")
+    text = re.sub(r"(!\[[^]]*\]\()(?!https?:|#)", rf"\1{pages.replace('/blob/', '/raw/')}", text)
+    return re.sub(r"((?<!!)\[[^]]*\]\()(?!https?:|#)", rf"\1{pages}", text)
 
 
 def find_urls(root: Path) -> dict[str, str]:

@@ -14,6 +14,8 @@ from tests.installs import ROOT, SOURCE, declared, declared_alone, packages, pro
 MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py"))
 LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "quickjs-ng", "rich", "yarl"}
 """What no deployed function imports."""
+GOOGLE_CLIENTS = {"firebase-admin", "google-auth", "google-cloud-firestore", "grpcio", "protobuf"}
+"""What only a deployment imports."""
 PYTEST_PLUGINS = {"emulator/pytest_plugin", "testing/pytest_plugin"}
 """Only pytest imports them."""
 FOR_WORKERS = re.compile(
@@ -22,8 +24,14 @@ FOR_WORKERS = re.compile(
     r"|local/(__init__|app_loader|environment_file|untrusted_text))$"
 )
 FOR_AGENTS = re.compile(r"cli/agent(s|_tools)$")
-FOR_DEVELOPMENT = re.compile(r"cli/|dashboard/|local/|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
-EXTRAS = ("worker", "dev", "django", "mcp", "sandbox", "sqlalchemy", "telemetry")
+FOR_DEVELOPMENT = re.compile(r"cli/demo_report$|local/stack$|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
+FOR_SERVERS = re.compile(r"cli/|dashboard/|local/")
+FOR_GOOGLE = re.compile(
+    r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$|delivery/fcm$|language_models$)"
+)
+EXTRAS = ("dev", "django", "gcp", "mcp", "sandbox", "server", "sqlalchemy", "telemetry", "worker")
+INCLUDED = {"dev": ("asgi", "calendars", "gcp", "server", "worker"), "mcp": ("worker",), "server": ("worker",)}
+"""The extras that others include."""
 EXTRA_ADAPTERS = {
     "adapters/quickjs/child": "sandbox",
     "adapters/opentelemetry": "telemetry",
@@ -33,9 +41,14 @@ GUARDED = {
     ("adapters/delivery/apprise", "apprise"),
     ("adapters/calendar_sources", "holidays"),
     ("cli/log_output", "rich"),
+    ("domain/recurrence/icalendar", "icalendar"),
+    ("domain/schedules/ics_days", "icalendar"),
+    ("local/embedded_app", "a2wsgi"),
+    ("web/functions", "a2wsgi"),
 }
-"""Imports that may fail."""
+"""Imports that may fail, and then name the extra."""
 IMPORTED_ELSEWHERE = {
+    "cachecontrol": "firebase-admin, which does not declare it for certain",
     "functions-framework": "functions/main.py",
     "google-cloud-firestore": "handlers that keep data of their own; tests compare our messages with it",
     "google-cloud-tasks": "likewise",
@@ -57,7 +70,8 @@ def extra_of(module: str) -> str | None:
         return "mcp"
     if FOR_WORKERS.match(module):
         return "worker"
-    return "dev" if FOR_DEVELOPMENT.match(module) else None
+    kinds = {"gcp": FOR_GOOGLE, "dev": FOR_DEVELOPMENT, "server": FOR_SERVERS}
+    return next((extra for extra, modules in kinds.items() if modules.match(module)), None)
 
 
 @cache
@@ -96,7 +110,7 @@ def test_a_module_imports_only_what_its_install_declares() -> None:
 def test_what_is_declared_is_imported(extra: str | None) -> None:
     """No dependency is left over from code that is gone, or declared for the wrong install."""
     own = declared_alone(extra) if extra else declared()
-    inherited = set(map(str, declared_alone("worker"))) if extra in {"dev", "mcp"} else set()
+    inherited = {str(each) for one in INCLUDED.get(extra or "", ()) for each in declared_alone(one)}
     modules = [module for module in MODULES if extra_of(module) == extra]
     used = {package for module in modules for name in imported_names(module) for package in providers(name)}
     for requirement in own:
@@ -152,14 +166,42 @@ with Simulation(main.app) as simulated:
     simulated.advance(__import__("datetime").timedelta(days=1))
     print(simulated.executions(task.id)[0].status)
 """
+SIMULATION = """
+from datetime import timedelta
+from cloudsched import App
+from cloudsched.testing import Simulation
+app = App()
+app.handler("greet")(lambda: "Hello")
+with Simulation(app) as simulated:
+    task = app.create(owner="ada", handler="greet")
+    simulated.advance(timedelta(days=1))
+    print(simulated.executions(task.id)[0].status)
+"""
 
 
-def test_a_plain_install_runs_functions_and_simulations() -> None:
-    """With nothing but ``pip install cloudsched``: every module of the deployed path, the functions, a simulation."""
+def test_a_deployment_runs_functions() -> None:
+    """With ``[asgi,gcp]``: every module of the deployed path, the functions, and a simulation of them."""
+    modules = [module for module in MODULES if extra_of(module) in {"gcp", None} and module not in NOT_IMPORTED]
+    assert {"web/functions", "adapters/firestore/store"} <= {*modules}
+    kept = "packages(declared('asgi', 'gcp'))"
+    assert run_with(kept, import_all(modules) + FUNCTIONS).split() == ["refused", "SUCCEEDED"]
+
+
+def test_a_plain_install_runs_simulations() -> None:
+    """With nothing but cloudsched: the core, the client's models, and a simulation over SQLite."""
     modules = [module for module in MODULES if extra_of(module) is None and module not in NOT_IMPORTED]
-    assert "web/functions" in modules
-    assert "testing/simulation" in modules
-    assert run_with("packages(declared())", import_all(modules) + FUNCTIONS).split() == ["refused", "SUCCEEDED"]
+    assert {"testing/simulation", "adapters/sqlite/store"} <= {*modules}
+    assert run_with("packages(declared())", import_all([*modules, "client/views"]) + SIMULATION).split() == [
+        "SUCCEEDED"
+    ]
+
+
+def test_the_extra_for_servers_is_enough_for_serve_and_the_page() -> None:
+    """With ``[server]``, without Google's clients: ``serve``, an app that runs its own tasks, all that they import."""
+    modules = [module for module in MODULES if extra_of(module) in {"server", None} and module not in NOT_IMPORTED]
+    assert {"cli/serve", "dashboard/application", "local/embedded_app"} <= {*modules}
+    modules = [module for module in modules if not module.startswith("local/django/")]
+    run_with("packages(declared('server'))", import_all(modules))
 
 
 def test_the_extra_for_workers_is_enough_for_workers_and_clients() -> None:
@@ -171,9 +213,8 @@ def test_the_extra_for_workers_is_enough_for_workers_and_clients() -> None:
 
 def test_the_extra_for_development_is_enough_for_everything_local() -> None:
     """With ``[dev]``: the local stack, the emulator and all commands."""
-    modules = [
-        module for module in MODULES if extra_of(module) in {"dev", "worker", None} and module not in NOT_IMPORTED
-    ]
+    extras = {"dev", "gcp", "server", "worker", None}
+    modules = [module for module in MODULES if extra_of(module) in extras and module not in NOT_IMPORTED]
     run_with("packages(declared('dev'))", import_all(modules))
 
 
@@ -189,7 +230,8 @@ def test_the_client_and_workers_through_the_api_need_no_google_package() -> None
 
 
 def test_a_plain_install_has_none_of_the_local_tools() -> None:
-    """Neither declared nor brought along. What httpx needs is, by firebase-admin."""
-    assert not LOCAL_TOOLS & packages(declared())
+    """Neither declared nor brought along. Nor has it, or a server, any of Google's clients."""
+    assert not (LOCAL_TOOLS | GOOGLE_CLIENTS) & packages(declared())
+    assert not GOOGLE_CLIENTS & packages(declared("server"))
     assert not LOCAL_TOOLS & packages(declared("worker"))
     assert not {"quickjs-ng", "opentelemetry-sdk"} & packages(declared("dev"))

@@ -58,7 +58,7 @@ def test_a_new_project_requires_what_is_installed(tmp_path: Path, run_command: A
     project = tomllib.loads((tmp_path / "shop" / "pyproject.toml").read_text())
     assert project["project"]["dependencies"] == [f"cloudsched{wanted.specifier}"]
     assert f"cloudsched[dev]{wanted.specifier}" in project["dependency-groups"]["dev"]
-    assert f"cloudsched{wanted.pinned}\n" in (tmp_path / "shop" / "functions" / "requirements.txt").read_text()
+    assert f"cloudsched[gcp]{wanted.pinned}\n" in (tmp_path / "shop" / "functions" / "requirements.txt").read_text()
     assert (str(wanted.local_path) in done.out) == (wanted.local_path is not None)
     if wanted.local_path is not None:
         assert wanted.local_path.samefile(ROOT) or wanted.local_path.suffix == ".whl"

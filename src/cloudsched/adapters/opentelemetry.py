@@ -1,6 +1,6 @@
 """OpenTelemetry: spans, metrics derived from log records, and their export to Google Cloud.
 
-A deployed function that has the extra installed (``pip install 'cloudsched[telemetry]'``) exports to Cloud Trace and
+A deployed function that has the extra installed (``pip install '../cloudsched[telemetry]'``) exports to Cloud Trace and
 Cloud Monitoring. A program with its own providers sets ``app.container.tracer = OpenTelemetryTracer()`` and calls
 ``logging.getLogger("cloudsched").addHandler(Meter())``.
 

@@ -1,0 +1,58 @@
+"""cloudsched installs beside what its users have: the newest release of each, and one conflict fails the test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from infra.build_source import find_index_options, find_uv
+from tests.harness import ROOT
+
+COMPANIONS = (
+    *("google-genai", "google-adk", "google-cloud-aiplatform", "fastapi", "django", "celery", "firebase-functions"),
+    *("temporalio", "litestar", "openai", "anthropic", "mcp"),
+)
+
+
+def uv(*arguments: str, requirements: str) -> str:
+    """Run a command of uv's on requirements; what it says of a conflict is the test's failure."""
+    command = [find_uv(), "pip", *arguments, "--quiet", *find_index_options()]
+    environment = os.environ | {"SSL_CERT_FILE": os.environ.get("SSL_CERT_FILE", os.environ.get("PIP_CERT", ""))}
+    done = subprocess.run(  # noqa: S603 - our own command
+        [*command, "-"] if arguments[0] == "compile" else command,
+        input=requirements,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in environment.items() if value},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def resolve(companion: str) -> str:
+    options = ("compile", "--python-version", "3.11", "--no-header", "--no-annotate")
+    newest = uv(*options, "--no-deps", requirements=companion).strip()
+    return uv(*options, requirements=f"{newest}\ncloudsched[gcp,server] @ {ROOT.as_uri()}\n")
+
+
+def test_it_resolves_beside_the_newest_release_of_each_companion() -> None:
+    """With all that a deployment and a server need; a conflict is told with both requirements."""
+    with ThreadPoolExecutor(4) as pool:
+        for companion, found in zip(COMPANIONS, pool.map(resolve, COMPANIONS), strict=True):
+            assert f"\n{companion}==" in f"\n{found}"
+
+
+def test_it_installs_and_runs_beside_each_companion(tmp_path: Path) -> None:
+    """The packages themselves go together, too, not only what they declare."""
+    for companion in COMPANIONS:
+        folder = tmp_path / companion
+        subprocess.run([find_uv(), "venv", "--quiet", "--python", sys.executable, folder], check=True)  # noqa: S603
+        pins = tmp_path / f"{companion}.txt"
+        pins.write_text(resolve(companion), "utf-8")
+        uv("install", "--python", str(folder / "bin/python"), "--requirement", str(pins), requirements="")
+        code = "from cloudsched import App; from cloudsched.client import Client; import grpc, cheroot"
+        subprocess.run([folder / "bin/python", "-c", code], check=True, cwd=tmp_path)  # noqa: S603

@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from infra.build_source import find_index_options, find_uv
 from tests.harness import ROOT
 
@@ -33,6 +34,13 @@ def uv(*arguments: str, requirements: str) -> str:
     return done.stdout
 
 
+def make_environment(folder: Path, *requirements: str) -> Path:
+    """Make an environment with what is required, and return its Python."""
+    subprocess.run([find_uv(), "venv", "--quiet", "--python", sys.executable, folder], check=True)  # noqa: S603
+    uv("install", "--python", str(folder / "bin/python"), *requirements, requirements="")
+    return folder / "bin/python"
+
+
 def resolve(companion: str) -> str:
     options = ("compile", "--python-version", "3.11", "--no-header", "--no-annotate")
     newest = uv(*options, "--no-deps", requirements=companion).strip()
@@ -49,10 +57,17 @@ def test_it_resolves_beside_the_newest_release_of_each_companion() -> None:
 def test_it_installs_and_runs_beside_each_companion(tmp_path: Path) -> None:
     """The packages themselves go together, too, not only what they declare."""
     for companion in COMPANIONS:
-        folder = tmp_path / companion
-        subprocess.run([find_uv(), "venv", "--quiet", "--python", sys.executable, folder], check=True)  # noqa: S603
         pins = tmp_path / f"{companion}.txt"
         pins.write_text(resolve(companion), "utf-8")
-        uv("install", "--python", str(folder / "bin/python"), "--requirement", str(pins), requirements="")
+        python = make_environment(tmp_path / companion, "--requirement", str(pins))
         code = "from cloudsched import App; from cloudsched.client import Client; import grpc, cheroot"
-        subprocess.run([folder / "bin/python", "-c", code], check=True, cwd=tmp_path)  # noqa: S603
+        subprocess.run([python, "-c", code], check=True, cwd=tmp_path)  # noqa: S603
+
+
+@pytest.mark.parametrize("major", ["2", "4"])
+def test_it_installs_and_reads_rules_as_each_major_version_of_dateutil(tmp_path: Path, major: str) -> None:
+    """Random rules beside dateutil's, whichever of the two a user has."""
+    tools = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "packaging", "time-machine")
+    python = make_environment(tmp_path / "it", f"python-dateutil=={major}.*", *tools, str(ROOT))
+    judged = ("tests/domain/recurrence/test_against_dateutil.py", "tests/domain/recurrence/test_rfc5545_cases.py")
+    subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *judged], check=True, cwd=ROOT)  # noqa: S603

@@ -245,7 +245,7 @@ CONTROLS = (
     Control(
         "a hop has the name of the one before it",
         "distant",
-        {"hop number": "hop = dispatch_for(task, later, now, hop=dispatch.hop, clock_lag=clock_lag)"},
+        {"hop number": "hop = dispatch_or_hop(task, later, now, hop=dispatch.hop, clock_lag=clock_lag)"},
     ),
     Control("a place at a lock is not counted", "lock", {"lock limit": "if True:"}),
     Control("a lock that was acquired is not stored", "lock", {"stored lock": "return claim"}),

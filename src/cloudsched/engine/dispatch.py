@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_for
+from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_or_hop
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.engine.ports.tracing import trace_for
@@ -36,7 +36,7 @@ class DispatchSender:
 
     def send(self, task: Task, wakeups: Iterable[Dispatch], now: datetime, *, repair: int = 0) -> int:
         """Create a dispatch for each wake-up, and return how many there were. Raises QueueUnavailable."""
-        dispatches = [dispatch_for(task, wake, now, repair=repair) for wake in wakeups]
+        dispatches = [dispatch_or_hop(task, wake, now, repair=repair) for wake in wakeups]
         channel = None if task.delivery is None else task.delivery.channel
         for dispatch in dispatches:
             self.send_dispatch(dispatch, task.priority, channel)
@@ -52,7 +52,7 @@ class DispatchSender:
         lag = max(dispatch.at - now, timedelta(0))
         later = dispatch._replace(due_at=until)
         clock_lag = lag if lag <= 2 * MAX_SKEW else timedelta(0)
-        hop = dispatch_for(task, later, now, hop=dispatch.hop + 1, clock_lag=clock_lag)  # guard: hop number
+        hop = dispatch_or_hop(task, later, now, hop=dispatch.hop + 1, clock_lag=clock_lag)  # guard: hop number
         self.send_dispatch(hop, task.priority, None if task.delivery is None else task.delivery.channel)
 
     def send_body(self, name: str, body: bytes, at: datetime, priority: Priority) -> None:

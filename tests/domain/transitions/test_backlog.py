@@ -23,7 +23,7 @@ from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.overlap_and_catch_up import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
 from cloudsched.domain.transitions.task_draft import to_editable_fields
-from cloudsched.domain.transitions.wakeups import dispatch_for, executor_wakeups
+from cloudsched.domain.transitions.wakeups import dispatch_or_hop, executor_wakeups
 from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START
@@ -97,7 +97,7 @@ class Deployment:
     def deliver(self, *, finishes: bool) -> None:
         """Deliver the due dispatches; a handler ends at once, or its run stays open."""
         for wakeup in executor_wakeups(self.task):
-            decision = on_dispatch(self.task, dispatch_for(self.task, wakeup, self.now), self.now, "token")
+            decision = on_dispatch(self.task, dispatch_or_hop(self.task, wakeup, self.now), self.now, "token")
             if not isinstance(decision, Commit):
                 continue
             self.apply(decision)
@@ -370,7 +370,7 @@ def test_a_year_that_came_due_has_one_record_for_each_reason(verb: str, schedule
             transition = world.decide_edit(schedule={"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T12:00:00"})
         elif verb == "deliver":
             (wakeup,) = executor_wakeups(world.task)
-            decision = on_dispatch(world.task, dispatch_for(world.task, wakeup, world.now), world.now, "token")
+            decision = on_dispatch(world.task, dispatch_or_hop(world.task, wakeup, world.now), world.now, "token")
             assert isinstance(decision, Commit)
             transition = decision
         else:

@@ -19,7 +19,7 @@ from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.suspend import on_journal_append
-from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_for, executor_wakeups, lease_expiries
+from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_or_hop, executor_wakeups, lease_expiries
 from cloudsched.testing import START
 
 HOUR = timedelta(hours=1)
@@ -37,7 +37,7 @@ def plan_task(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task, and the dispatch for its first occurrence, at one o'clock."""
     task = new_task(make_draft(**more), START)
     (wake,) = executor_wakeups(task)
-    return task, dispatch_for(task, wake, START)
+    return task, dispatch_or_hop(task, wake, START)
 
 
 def claim_run(**more: Any) -> tuple[Task, Dispatch]:
@@ -105,7 +105,7 @@ def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
     assert isinstance(decision, Commit)
     assert decision.effects.run is None
     (wake,) = executor_wakeups(decision.task)
-    own = dispatch_for(decision.task, wake, AT_ONE + LEASE)
+    own = dispatch_or_hop(decision.task, wake, AT_ONE + LEASE)
     assert own.revision == newer.revision
     assert isinstance(on_dispatch(decision.task, own, AT_ONE + LEASE, "theirs"), Commit)
 
@@ -117,7 +117,7 @@ def test_an_expired_attempt_of_a_paused_or_cancelled_task_is_closed(verb: str) -
     held = (lifecycle.cancel(task, AT_ONE) if verb == "cancel" else lifecycle.pause(task, AT_ONE, paused_by=None)).task
     (lapse,) = lease_expiries(held)
     assert held.wake_at == lapse.due_at == AT_ONE + LEASE
-    decision = on_dispatch(held, dispatch_for(held, lapse, lapse.due_at), lapse.due_at, "theirs")
+    decision = on_dispatch(held, dispatch_or_hop(held, lapse, lapse.due_at), lapse.due_at, "theirs")
     assert isinstance(decision, Commit)
     assert decision.effects.run is None
     (record,) = decision.executions

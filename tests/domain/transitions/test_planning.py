@@ -23,7 +23,7 @@ from cloudsched.domain.transitions.wakeups import (
     HOP_MARGIN,
     HORIZON,
     Dispatch,
-    dispatch_for,
+    dispatch_or_hop,
     executor_wakeups,
     repair_number,
     wake_instant,
@@ -113,8 +113,8 @@ def test_a_chain_of_hops_arrives_exactly_at_the_instant(distance: timedelta) -> 
     (wake,) = executor_wakeups(task)
     now, names = START, set()
     for hop in range(distance // HORIZON + 2):
-        dispatch = dispatch_for(task, wake, now, hop=hop)
-        assert hop or dispatch == dispatch_for(task, wake, now), "the first of a chain counts from zero"
+        dispatch = dispatch_or_hop(task, wake, now, hop=hop)
+        assert hop or dispatch == dispatch_or_hop(task, wake, now), "the first of a chain counts from zero"
         assert now <= dispatch.at <= now + timedelta(days=30)
         assert dispatch.is_hop == (dispatch.at < wake.due_at)
         assert not dispatch.is_hop or wake.due_at - dispatch.at >= HOP_MARGIN, "a late hop must not delay the task"

@@ -121,7 +121,7 @@ SWEEP_PREFIX: Final = b'{"sweep":'
 class Dispatch(NamedTuple):
     """One message in the queue: wake the executor at `at` for this attempt of this occurrence.
 
-    `dispatch_for` makes of one that is to be sent, as `executor_wakeups` lists them, the one that is sent now.
+    `dispatch_or_hop` makes of one that is to be sent, as `executor_wakeups` lists them, the one that is sent now.
     """
 
     task_id: str
@@ -234,7 +234,7 @@ def dispatch_run(task: Task, run: Run, due_at: datetime) -> Dispatch:
     return Dispatch(task.id, task.revision, run.execution_id, run.scheduled_for, run.attempt, due_at, due_at)
 
 
-def dispatch_for(
+def dispatch_or_hop(
     task: Task, wakeup: Dispatch, now: datetime, *, hop: int = 0, repair: int = 0, clock_lag: timedelta = timedelta(0)
 ) -> Dispatch:
     """Return the dispatch to send now for a wake-up, or a hop at the horizon if it lies beyond.

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -94,7 +95,8 @@ def test_it_says_so_and_goes_on(
         task = {"id": task_id, "owner": "ada", "handler": "note", "title": "Note", "schedule": schedule}
         return request(service.url, "POST", "/v1/tasks", task).status
 
-    assert request(service.url, "GET", "/ready").status == 200
+    ready = request(service.url, "GET", "/ready")
+    assert (ready.status, ready.body["release"]) == (200, version("cloudsched"))
     created, due_at = [f"due-{number}" for number in range(8)], datetime.now(UTC) + timedelta(seconds=2)
     for task_id in created:
         assert create(task_id, (due_at - datetime.now(UTC)).total_seconds()) == 201

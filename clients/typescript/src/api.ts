@@ -964,6 +964,8 @@ export interface Health {
   circuits: Record<string, string>;
   /** The faults that keep threads of the process from their work at present, by the threads' names. */
   faults: Record<string, string>;
+  /** The release of cloudsched, such as `0.1.0`, or `0.1.0.dev12+g840f0935` with the commit between releases. */
+  release?: string;
   /** The release of the time zone data that this process plans with, such as `2026a`. */
   timeZoneData?: string;
 }

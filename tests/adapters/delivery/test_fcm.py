@@ -12,7 +12,6 @@ from tests.adapters.delivery.fcm_server import FcmServer, serve_fcm
 from tests.adapters.delivery.messages import make_message
 
 from cloudsched import App, Settings
-from cloudsched.adapters.delivery import fcm as fcm_module
 from cloudsched.adapters.delivery.fcm import FcmSender
 from cloudsched.adapters.safe_http import limit_session
 from cloudsched.domain.documents.person import PersonSpec
@@ -42,7 +41,8 @@ def _have_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def fcm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FcmServer]:
     with serve_fcm() as server:
-        monkeypatch.setattr(fcm_module, "URL", server.url)
+        url = f"{server.url}/v1/projects/{{0}}/messages:send"
+        monkeypatch.setattr("firebase_admin.messaging._MessagingService.FCM_URL", url)
         yield server
 
 
@@ -122,6 +122,7 @@ def test_what_may_pass_is_tried_later(fcm: FcmServer, code: str, header: str | N
     with pytest.raises(DeliveryDelayed, match=code) as caught:
         send(fcm)
     assert caught.value.retry_after == wait
+    assert len(fcm.credentials) == 1  # the library itself would have waited, and tried again
 
 
 @pytest.mark.parametrize("raw", [(502, "<html>"), (404, "Not Found"), (500, "[1]"), (503, '{"error": "x"}'), (302, "")])

@@ -1,4 +1,4 @@
-"""Send pushes by the HTTP v1 API of Firebase Cloud Messaging (FCM), to Android, iOS and browsers.
+"""Send pushes by Firebase Cloud Messaging (FCM), to Android, iOS and browsers, with firebase-admin's messaging.
 
 The meanings of the answers (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode and
 firebase.google.com/docs/cloud-messaging/scale-fcm):
@@ -10,18 +10,19 @@ firebase.google.com/docs/cloud-messaging/scale-fcm):
 * Missing or refused credentials are the operator's to mend, so the push waits.
 
 A repeat replaces what the device already shows, because all tries have the same tag (``apns-collapse-id`` on iOS).
+The library would try again by itself, wait as long as it is told, and follow redirects. Its session gets limits.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 import unicodedata
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote
+from uuid import uuid4
 
 from cloudsched.adapters.delivery.webhook import parse_retry_after
 from cloudsched.domain.documents.json_limits import truncate
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.sender import Message, Recipient
 
-URL: Final = "https://fcm.googleapis.com"
 TIMEOUT_SECONDS: Final = 15.0
 """The longest time of a whole request, to the end of its answer."""
 MAX_ANSWER: Final = 100_000
@@ -46,7 +46,7 @@ _SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
 _SERVICE: Final = "Firebase Cloud Messaging"
 _WAIT_AFTER_429: Final = timedelta(minutes=1)
 _MAX_COLLAPSE_ID: Final = 64
-_OK, _BAD_REQUEST, _FORBIDDEN, _TOO_MANY = 200, 400, 403, 429
+_BAD_REQUEST, _TOO_MANY = 400, 429
 
 
 LimitSession: TypeAlias = "Callable[..., requests.Session]"
@@ -58,36 +58,41 @@ class FcmSender:
 
     def __init__(self, project: str, limit: LimitSession) -> None:
         self._limit = limit
-        self._url = f"{URL}/v1/projects/{quote(project, safe='')}/messages:send"
+        self._project = quote(project, safe="")
 
     def send(self, message: Message, recipient: Recipient) -> str:
         """Push a message, and return the name that FCM gave it."""
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - imported when the first push is sent
-        from requests import RequestException  # noqa: PLC0415 - likewise
+        from firebase_admin import messaging  # type: ignore[import-untyped] # noqa: PLC0415 - at the first push
+        from firebase_admin.exceptions import FirebaseError  # type: ignore[import-untyped] # noqa: PLC0415 - likewise
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - likewise
 
-        body = json.dumps(write_push(message, recipient.address), ensure_ascii=False).encode("utf-8", "replace")
-        headers = {"Content-Type": "application/json; charset=UTF-8"}
+        push = _to_library(write_push(message, recipient.address)["message"])
         try:
-            response = self._session.post(
-                self._url, data=body, headers=headers, timeout=TIMEOUT_SECONDS, allow_redirects=False
-            )
-            content = _read_json(response)
+            app = self._app
+            try:
+                return str(messaging.send(push, app=app))
+            except (OSError, AttributeError, LookupError, TypeError, ValueError) as error:
+                # The library stumbles over JSON that is not of FCM's form, such as a proxy's.
+                raise DeliveryDelayed(_SERVICE, f"it did not answer as documented ({type(error).__name__})") from error
         except GoogleAuthError as error:
             raise DeliveryDelayed(_SERVICE, f"this program has no valid credentials: {error}") from error
-        except (RequestException, OSError) as error:
-            raise DeliveryDelayed(_SERVICE, f"it did not answer ({type(error).__name__})") from error
-        if response.status_code != _OK:
-            raise _from_answer(response.status_code, content.get("error"), response.headers.get("Retry-After"))
-        return str(content.get("name") or message.id)
+        except FirebaseError as error:
+            raise _from_library(error) from error
 
     @cached_property
-    def _session(self) -> requests.Session:
-        import google.auth  # noqa: PLC0415 - see `send`
-        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - likewise
+    def _app(self) -> Any:  # noqa: ANN401 - firebase-admin ships no types
+        import firebase_admin  # noqa: PLC0415 - see `send`
+        import google.auth  # noqa: PLC0415 - likewise
+        from firebase_admin import messaging  # noqa: PLC0415 - likewise
 
         credentials, _ = google.auth.default(scopes=[_SCOPE])
-        session = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]  # no types
-        return self._limit(session, max_seconds=TIMEOUT_SECONDS, max_bytes=MAX_ANSWER)
+        options = {"projectId": self._project, "httpTimeout": TIMEOUT_SECONDS}
+        app = firebase_admin.initialize_app(credentials, options, f"cloudsched-{uuid4()}")
+        session = messaging._get_messaging_service(app)._client.session  # noqa: SLF001 - no option limits it
+        session.adapters.clear()  # they try again
+        session.max_redirects = 0
+        self._limit(session, max_seconds=TIMEOUT_SECONDS, max_bytes=MAX_ANSWER)
+        return app
 
 
 def write_push(message: Message, token: str) -> dict[str, Any]:
@@ -109,6 +114,22 @@ def write_push(message: Message, token: str) -> dict[str, Any]:
     }
 
 
+def _to_library(push: dict[str, Any]) -> Any:  # noqa: ANN401 - firebase-admin ships no types
+    from firebase_admin import messaging  # noqa: PLC0415 - see `FcmSender.send`
+
+    android, apns, webpush = push["android"], push["apns"], push["webpush"]
+    aps = messaging.Aps(thread_id=apns["payload"]["aps"]["thread-id"])
+    made = messaging.Message(
+        notification=messaging.Notification(**push["notification"]),
+        data=push["data"],
+        android=messaging.AndroidConfig(notification=messaging.AndroidNotification(**android["notification"])),
+        apns=messaging.APNSConfig(headers=apns["headers"], payload=messaging.APNSPayload(aps)),
+        webpush=messaging.WebpushConfig(notification=messaging.WebpushNotification(**webpush["notification"])),
+    )
+    made.token = push["token"]  # not an argument: since 7.7 that is deprecated, for what earlier versions do not know
+    return made
+
+
 def _shorten(text: str, size: int) -> str:
     """Return the beginning of a text, without control characters: JSON makes six bytes of one."""
     return truncate(
@@ -116,17 +137,24 @@ def _shorten(text: str, size: int) -> str:
     )
 
 
-def _from_answer(status: int, error: object, retry_after: str | None) -> DeliveryDelayed | DeliveryRefused:
-    found: dict[str, Any] = error if isinstance(error, dict) else {}
+def _from_library(error: Any) -> DeliveryDelayed | DeliveryRefused:  # noqa: ANN401 - a FirebaseError, without types
+    from firebase_admin import messaging  # noqa: PLC0415 - see `FcmSender.send`
+
+    response = error.http_response
+    if response is None:
+        return DeliveryDelayed(_SERVICE, f"it did not answer ({type(error.cause or error).__name__})")
+    found = _read_error(response)
     details = [each for each in _as_list(found.get("details")) if isinstance(each, dict)]
     code = next((str(each["errorCode"]) for each in details if "errorCode" in each), str(found.get("status", "")))
-    text = " ".join(f"{status} {code}: {found.get('message', '')}".split())[:500]
-    if code == "UNREGISTERED" or (status == _BAD_REQUEST and _blames_token(details)):
+    text = " ".join(f"{response.status_code} {code}: {found.get('message', '')}".split())[:500]
+    is_bad = response.status_code == _BAD_REQUEST
+    if isinstance(error, messaging.UnregisteredError) or (is_bad and _blames_token(details)):
         return AddressGone(f"Firebase Cloud Messaging does not know the device any more: {text}")
-    if status == _BAD_REQUEST or (status == _FORBIDDEN and code == "SENDER_ID_MISMATCH"):
+    if is_bad or isinstance(error, messaging.SenderIdMismatchError):
         return DeliveryRefused(f"Firebase Cloud Messaging refuses the push: {text}")
-    wait = parse_retry_after(retry_after, time.time())
-    return DeliveryDelayed(_SERVICE, text, _WAIT_AFTER_429 if wait is None and status == _TOO_MANY else wait)
+    wait = parse_retry_after(response.headers.get("Retry-After"), time.time())
+    is_full = wait is None and response.status_code == _TOO_MANY
+    return DeliveryDelayed(_SERVICE, text, _WAIT_AFTER_429 if is_full else wait)
 
 
 def _blames_token(details: list[dict[str, Any]]) -> bool:
@@ -138,9 +166,9 @@ def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _read_json(response: requests.Response) -> dict[str, Any]:
+def _read_error(response: requests.Response) -> dict[str, Any]:
     try:
-        content = response.json()
-    except ValueError:
+        error = response.json()["error"]
+    except (LookupError, TypeError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+    return error if isinstance(error, dict) else {}

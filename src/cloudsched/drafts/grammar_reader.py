@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.phrases import (
@@ -23,9 +22,6 @@ from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.situation import Choice, Situation, choose_handler
 from cloudsched.drafts.update_reader import ask_if_new, read_update, refuse_change, settle_order
 from cloudsched.language.result import UNREAD, Reading
-
-if TYPE_CHECKING:
-    from cloudsched.domain.schedules.schedule import Schedule
 
 
 def read_text(situation: Situation) -> Proposal:
@@ -118,11 +114,9 @@ def ask_schedule(
     answers = []
     for each in reading.readings:
         text = f"{title} {each.description}" if title else each.description
-        if title and not _means(situation.read(text), each.schedule, title):
-            text = f'"{title}" {each.description}'
+        if title:
+            again = situation.read(text)
+            if (again.schedule, again.title) != (each.schedule, title):
+                text = f'"{title}" {each.description}'
         answers.append(DraftAnswer(label=each.label, description=each.description, text=f"{text}{by}{more}"))
     return DraftQuestion(field="schedule", question=reading.problems[0].hint, answers=tuple(answers))
-
-
-def _means(reading: Reading, schedule: Schedule, title: str) -> bool:
-    return reading.schedule == schedule and reading.title == title

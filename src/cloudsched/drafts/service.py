@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.brief_repr import to_words
@@ -169,12 +169,10 @@ class Drafts:
             max(self._options.default_lead, self._options.limits.least_lead),
             tools,
             find_refusal=lambda: self._engine.budgets().find_refusal(owner),
-            count_use=partial(self._count_use, owner),
+            count_use=lambda queries, tokens: self._engine.usage().add(  # a draft is a part of the owner's budget
+                owner, DRAFTS, UsageCounts(queries=queries, tokens=tokens)
+            ),
         )
-
-    def _count_use(self, owner: str, queries: int, tokens: int) -> None:
-        """Count a draft's usage like that of tasks, since it is a part of the owner's budget."""
-        self._engine.usage().add(owner, DRAFTS, UsageCounts(queries=queries, tokens=tokens))
 
     def _find_tasks(self, request: DraftRequest, access: Access) -> list[Task]:
         owner, named = access.requester.owner, request.context.get("taskId")
@@ -207,7 +205,9 @@ class Drafts:
         return resolve_for_owner(self._engine.store.records, anchor_schedule(schedule, now), owner)
 
     def _finish(self, proposal: Proposal, request: DraftRequest, access: Access) -> DraftResult:
-        content = _to_changes(proposal) if proposal.task is not None else _to_task(proposal, request)
+        content = _to_task(proposal, request) if proposal.task is None else {**proposal.changes}
+        if proposal.task is not None and proposal.schedule is not None:
+            content["schedule"] = _dump(proposal.schedule)
         missing, stored = list(proposal.missing), None
         is_complete = proposal.decision is not Decision.REFUSAL and not proposal.questions and not missing
         if is_complete and not content:
@@ -314,11 +314,6 @@ def _to_source(request: DraftRequest) -> dict[str, Any]:
     messages = [*said, {"role": "user", "content": request.text}] if said else None
     source = {**ids, "context": own or None, "messages": messages, "model": request.context.get("modelSettings")}
     return {name: value for name, value in source.items() if value is not None}
-
-
-def _to_changes(proposal: Proposal) -> dict[str, Any]:
-    schedule = {} if proposal.schedule is None else {"schedule": _dump(proposal.schedule)}
-    return {**proposal.changes, **schedule}
 
 
 def _dump(schedule: Schedule) -> dict[str, Any]:

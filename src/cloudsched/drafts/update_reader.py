@@ -195,12 +195,6 @@ def find_wishes(text: str) -> Iterator[Wish]:
         yield Wish("it", field=own["field"], value=_strip(own["value"]))
 
 
-def split_wishes(text: str) -> tuple[str, str] | None:
-    """Return the two halves of "move my report to Tuesday and rename it to Numbers", the last wish as the second."""
-    found = list(_AND.finditer(text))
-    return (text[: found[-1].start()], text[found[-1].end() :]) if found else None
-
-
 def _iter_fields(text: str) -> Iterator[Wish]:
     """Yield the wishes in "rename my report to Numbers" and "set the city of my report to Oslo".
 
@@ -279,8 +273,9 @@ def read_update(situation: Situation, text: str) -> Proposal | None:
 
 def _read_both(situation: Situation, text: str) -> Proposal | None:
     """Return the changes of "move my report to Tuesday and rename it to Numbers"."""
-    if (parts := split_wishes(text)) is None:
+    if not (found := list(_AND.finditer(text))):
         return None
+    parts = text[: found[-1].start()], text[found[-1].end() :]  # the last wish is the second
     first = read_update(situation, parts[0])
     if first is None or first.task is None:
         return first

@@ -21,8 +21,6 @@ from cloudsched.language.nodes import (
     Clock,
     Except,
     Span,
-    Stretch,
-    Within,
 )
 from cloudsched.language.phrase_context import Context, TimeOfDay
 from cloudsched.language.result import Refused
@@ -154,7 +152,7 @@ def _parse_skip_stretch(c: Cursor) -> Change | None:
     stretch = parse_stretch(c)
     if stretch is None or not (headed or c.take("skip-after") is not None):
         return None
-    return lambda current, context: _skip_stretch(current, context, stretch)
+    return lambda current, context: take_apart(current, context).leave_out([Except((stretch,))], context)
 
 
 def _parse_stop_after(c: Cursor) -> Change | None:
@@ -186,11 +184,6 @@ def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
         day = current.find_moved_day(at) or local.date()
         texts.append(datetime.combine(day, local.time()).isoformat() if several else day.isoformat())
     return edit.leave_out_dates(texts, context)
-
-
-def _skip_stretch(current: Schedule, context: Context, stretch: Stretch | Within) -> Schedule:
-    edit = take_apart(current, context)
-    return edit.leave_out([Except((stretch,))], context)
 
 
 def _end_after(current: Schedule, context: Context, count: int) -> Schedule:

@@ -102,9 +102,8 @@ def resolve_date(node: Date, context: Context, base: date) -> date:
     if node.year is not None:
         result = _make_date(node.year, month, day)
     else:
-        result = next(
-            (_make_date(y, month, day) for y in range(base.year, base.year + 9) if _is_from(y, month, day, base)), None
-        )
+        found = (_make_date(year, month, day) for year in range(base.year, base.year + 9))
+        result = next((each for each in found if each is not None and each >= base), None)
     if result is None:
         raise Refused("no-such-date", node.span)
     if node.weekday is not None and result.weekday() != node.weekday:
@@ -129,11 +128,6 @@ def _make_date(year: int, month: int, day: int) -> date | None:
     if not 1583 <= year <= LAST_YEAR or day > monthrange(year, month)[1]:
         return None
     return date(year, month, day)
-
-
-def _is_from(year: int, month: int, day: int, base: date) -> bool:
-    result = _make_date(year, month, day)
-    return result is not None and result >= base
 
 
 def _find_easter_day(kind: int, node: Date, base: date) -> date:

@@ -24,7 +24,6 @@ from cloudsched.language.nodes import (
     Months,
     Point,
     Relative,
-    Span,
     Stretch,
     Unit,
     Within,
@@ -54,7 +53,9 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
         number = named.business_day or number
     for exception in plan.exceptions:
         if exception.holidays:
-            found.setdefault(_require_calendar(context, exception.span), "skip")
+            if context.calendar is None:
+                raise Refused("holidays", exception.span)
+            found.setdefault(context.calendar, "skip")
         if context.calendar is not None and any(isinstance(each, Days) and each.business for each in exception.points):
             raise Refused("inexpressible", exception.span)
     all_days = [days for group in plan.groups for days in group.days]
@@ -73,12 +74,6 @@ def add_calendars(schedule: Schedule, plan: Plan, context: Context) -> Schedule:
         raise Refused("too-many", hint=f"a schedule may name {MAX_CALENDARS} calendars")
     changes = {"calendars": tuple(rules)} | ({} if number is None else {"business_day": number})
     return schedule.copy_unchecked(**changes)
-
-
-def _require_calendar(context: Context, span: Span) -> str:
-    if context.calendar is None:
-        raise Refused("holidays", span)
-    return context.calendar
 
 
 def _find_moved(all_days: list[Days], context: Context) -> dict[str, str]:

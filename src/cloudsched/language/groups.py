@@ -146,8 +146,10 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
             elif isinstance(clause, Days):
                 if group.days and not joined and not group.repeat:
                     raise Refused("contradiction", clause.span)
-                if group.repeat and group.days and not joined and not _can_follow(group.days[-1], clause):
-                    raise Refused("contradiction", clause.span)
+                if group.repeat and group.days and not joined:
+                    before = group.days[-1]
+                    if before.on == clause.on or (before.period and clause.period):
+                        raise Refused("contradiction", clause.span)
                 group.days.append(clause)
         case Times():
             if not joined and group.part is not None:
@@ -184,11 +186,6 @@ def _share_times(plan: Plan, clause: Times) -> None:
     for before in plan.groups[:-1]:
         if before.part is not None and not before.has_days and not (before.clocks or before.window or before.grid):
             before.clocks = list(clause.clocks)
-
-
-def _can_follow(before: Days, after: Days) -> bool:
-    """Return whether two clauses of days without a comma between them belong together."""
-    return before.on != after.on and not (before.period and after.period)
 
 
 def _start_group(plan: Plan) -> Group:

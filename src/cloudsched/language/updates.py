@@ -178,7 +178,6 @@ def _merge_drafts(drafts: list[Draft]) -> list[Draft]:
     return joined
 
 
-Change = "Callable[[Schedule, Context], Schedule]"
 _DAY_SECONDS = 86_400
 _PERIODS = {
     Unit.WEEK: ("WEEKLY", 1),
@@ -392,18 +391,13 @@ def _says_when(group: Group) -> bool:
     return repeats and (is_fine or bool(group.clocks or group.window or group.grid))
 
 
-def _repeat_once(local: datetime, read: Sequence[Clause], context: Context) -> Schedule:
-    """Return a schedule that repeats in the place of one that does not, at its time: "every Tuesday"."""
-    context.default = TimeOfDay(local.hour, local.minute, local.second)
-    return build_schedule(read, context)
-
-
 def _change_once(current: Schedule, plan: Plan, read: Sequence[Clause], context: Context, *, adds: bool) -> Schedule:
     if current.at is None:
         raise Refused("no-update")
     local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
     if plan.recurs and not adds:
-        return _repeat_once(local, read, context)
+        context.default = TimeOfDay(local.hour, local.minute, local.second)  # "every Tuesday" keeps the time
+        return build_schedule(read, context)
     if adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
         raise Refused("no-update")
     group = plan.groups[0]

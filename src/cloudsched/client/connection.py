@@ -259,7 +259,8 @@ class _Sendings:
         is_repeatable = request.time_limit is None and (request.is_idempotent or request.method in _IDEMPOTENT_METHODS)
         return {
             "stop": stop_after_attempt(1 + RETRIES if is_repeatable else 1),
-            "retry": retry_if_exception_type(_NETWORK_ERRORS) | retry_if_result(_is_overloaded),
+            "retry": retry_if_exception_type(_NETWORK_ERRORS)
+            | retry_if_result(lambda response: response.status in _RETRY_STATUSES),
             "wait": _choose_wait,
             "after": self._note,
             "retry_error_callback": _return_outcome,
@@ -281,10 +282,6 @@ class _Sendings:
         """Note that an attempt got no answer, unless nothing was sent."""
         outcome = state.outcome
         self._may_be_done |= outcome is None or not isinstance(outcome.exception(), _NOTHING_SENT)
-
-
-def _is_overloaded(response: HttpResponse) -> bool:
-    return response.status in _RETRY_STATUSES
 
 
 def _choose_wait(state: RetryCallState) -> float:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import (
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -143,11 +142,8 @@ class ClaimView(responses.Claim[TaskView]):
             raise _unexpected_response_error("a claim", error) from None
 
 
-class HeartbeatResult(responses.RenewedLease):
-    """The result of a heartbeat. If the task was cancelled, stop, and call `complete` with the status CANCELLED."""
-
-    renewed_at: AwareDatetime | None = None  # type: ignore[assignment]  # an older API does not send it
-    """The instant of the renewal, by the clock that measures leases. None if the API is too old to send it."""
+HeartbeatResult = responses.RenewedLease
+"""The result of a heartbeat. If the task was cancelled, stop, and call `complete` with the status CANCELLED."""
 
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:

@@ -77,7 +77,7 @@ class WorkerOperations:
         content = {"worker": worker, "skills": list(skills), "limit": limit, **only}
         response = yield ApiRequest("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
         claims = []
-        for item in response.read_list("claims", _identity):
+        for item in response.read_list("claims", lambda claim: claim):
             try:
                 claims.append(ClaimView.from_response(item))
             except Unavailable as error:
@@ -244,10 +244,6 @@ def _post_execution(
 ) -> Flow[ApiResponse]:
     path = f"/v1/tasks/{quote(task_id, safe='')}/executions/{quote(execution_id, safe='')}/{verb}"
     return (yield ApiRequest("POST", path, {"leaseToken": token, **content}, is_idempotent=True))
-
-
-def _identity(content: object) -> object:
-    return content
 
 
 def _encode_progress(progress: Iterable[ProgressNote | str] | None) -> list[dict[str, Any]] | None:

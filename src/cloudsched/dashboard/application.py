@@ -271,10 +271,6 @@ def _show_moment(context: Context, at: Moment | str | datetime) -> Moment:
     return at if isinstance(at, Moment) else visit.moment(at)
 
 
-def _show_look(status: Status | str) -> Status:
-    return status if isinstance(status, Status) else show_status(status)
-
-
 TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -285,7 +281,7 @@ TEMPLATES: Final = Environment(
 """Compiled once for all who are signed in. Each has a `Dashboard` of their own."""
 TEMPLATES.filters |= {
     "moment": _show_moment,
-    "look": _show_look,
+    "look": lambda status: status if isinstance(status, Status) else show_status(status),
     "count": write_count,
     "n": "{:,}".format,
     "took": write_took,

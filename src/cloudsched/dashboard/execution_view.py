@@ -154,7 +154,7 @@ def fetch(api: Api, visit: Visit, task_id: str, execution_id: str) -> Json:
         "history": api.find(f"{task_path(task_id)}/history") if _may_have_changed(record, task) else None,
         "eventSchemas": fetch_event_schemas(api, task) if _find_awaited(record) else {},
         "deliveries": (api.find(f"{path}/deliveries") or {}).get("deliveries", [])
-        if _has_deliveries(task, record)
+        if task.get("deliveryChannels") or record.get("isDelivered")  # it costs as much as the execution
         else [],
     }
 
@@ -193,11 +193,6 @@ def _may_have_changed(record: Json, task: Json) -> bool:
 def _find_awaited(record: Json) -> str | None:
     names = [each["name"] for each in record.get("steps", []) if (each["kind"], each["status"]) == ("EVENT", "WAITING")]
     return names[-1] if names and record["status"] == "SUSPENDED" else None
-
-
-def _has_deliveries(task: Json, record: Json) -> bool:
-    """Return whether a result is, or was, to be delivered. A request costs as much as reading the execution again."""
-    return bool(task.get("deliveryChannels") or record.get("isDelivered"))
 
 
 def build(answer: Json, visit: Visit) -> Json:

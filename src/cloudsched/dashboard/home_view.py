@@ -128,7 +128,9 @@ def fetch(api: Api, visit: Visit) -> Json:
         "executions": api.get("/v1/executions", **{"from": since}, pageSize=_EXECUTIONS),
         "open": open_ones,
         "due": due,
-        "next": [] if due["occurrences"] else _find_next(api, visit),
+        "next": []
+        if due["occurrences"]
+        else api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"],
         "queues": api.get("/v1/queues")["queues"],
         "needs": fetch_needs(api, visit, counts),
         "counts": counts or {},
@@ -141,10 +143,6 @@ def _ask_for_health(api: Api) -> Json:
         return api.get("/ready")
     except CloudschedError as error:
         return {**(api.find("/health") or {}), "problem": str(error)}
-
-
-def _find_next(api: Api, visit: Visit) -> list[Json]:
-    return list(api.get("/v1/tasks", dueFrom=visit.soonest, orderBy="nextExecutionTime", pageSize=1)["tasks"])
 
 
 def build(answer: Json, visit: Visit) -> Json:

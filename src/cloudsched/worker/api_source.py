@@ -261,11 +261,10 @@ class ApiWork(ClaimedWork):
         except CloudschedError as error:
             raise StoreUnavailable("The API", f"it rejects the heartbeat: {error}") from error
         self._reported = logged or self._reported
-        if heartbeat.renewed_at is not None:
-            try:
-                self._source.clock.set(heartbeat.renewed_at)
-            except OverflowError as error:
-                raise StoreUnavailable("The API", "its clock is out of range") from error
+        try:
+            self._source.clock.set(heartbeat.renewed_at)
+        except OverflowError as error:
+            raise StoreUnavailable("The API", "its clock is out of range") from error
         return LeaseRenewal(heartbeat.lease_until, is_cancelled=heartbeat.is_cancelled, renewed_at=heartbeat.renewed_at)
 
 

@@ -498,11 +498,6 @@ class Task(PublicTask):
         return self.defined_by is Requesters.USERS or (self.parent is not None and self.parent.is_for_user)
 
     @property
-    def is_paused_by_user(self) -> bool:
-        """Return whether a user's pause holds, which a user may end."""
-        return self.status is TaskStatus.PAUSED and self.paused_by is Requesters.USERS
-
-    @property
     def is_active(self) -> bool:
         """Return whether its dispatches may run anything."""
         return self.status is TaskStatus.ACTIVE and self.deleted_at is None

@@ -361,7 +361,8 @@ def _describe_rule(rule: Rule, start: datetime | None, words: English, left_out:
         left_out["times"] = None
     else:
         text += f" {words.at_numbers(times.hours, times.minutes, () if times.seconds == (0,) else times.seconds)}"
-    return text + _describe_missing_days(rule, words) + _describe_week_start(rule, start, words)
+    weeks = f" ({words.weeks_begin_on(rule.week_start)})" if _has_own_weeks(rule, start) else ""
+    return text + _describe_missing_days(rule, words) + weeks
 
 
 def _describe_missing_days(rule: Rule, words: English) -> str:
@@ -555,10 +556,6 @@ def _repeat(bits: int, step: int, count: int) -> int:
             repeated = repeated << step | bits
             done += 1
     return repeated
-
-
-def _describe_week_start(rule: Rule, start: datetime | None, words: English) -> str:
-    return f" ({words.weeks_begin_on(rule.week_start)})" if _has_own_weeks(rule, start) else ""
 
 
 def _has_own_weeks(rule: Rule, start: datetime | None) -> bool:

@@ -51,7 +51,7 @@ def vtimezone_lines(name: str, first: int) -> list[str]:
     """Return the content lines of a zone's VTIMEZONE, right from `first` on, in seconds since 1970."""
     zone = find_zone(name)
     year = max((EPOCH + timedelta(seconds=first)).year - 1, FIRST_YEAR)
-    start = _year_begin(year)
+    start = (EPOCH.replace(year=year) - EPOCH).days * SECONDS_A_DAY
     table = zone.table_for(first)
     observances = [_Observance(start, zone.offset_at(start), zone.offset_at(start))]
     for number, change in enumerate(table.changes):
@@ -115,10 +115,6 @@ def yearly_rule(day: ChangeDay) -> str | None:
     if begin < 1 or begin + 6 > _MONTH_LENGTHS[month - 1] or (month == _FEBRUARY and week == _LAST_WEEK):
         return None
     return f"{rule};BYMONTHDAY={','.join(str(begin + each) for each in range(7))};BYDAY={name}"
-
-
-def _year_begin(year: int) -> int:
-    return (EPOCH.replace(year=year) - EPOCH).days * SECONDS_A_DAY
 
 
 def _format_offset(seconds: int) -> str:

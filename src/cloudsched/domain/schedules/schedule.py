@@ -165,10 +165,6 @@ def _read_delay(value: object) -> object:
     return value
 
 
-def _to_one(fold: Fold) -> Fold:
-    return "first" if fold == "both" else fold
-
-
 class Schedule(BaseModel):
     """One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore.
 
@@ -703,7 +699,8 @@ class Schedule(BaseModel):
     def _find_local(self) -> datetime:
         """Return the instant of `local`, as the data in use say."""
         wall = parse_moment(str(self.local), "local").wall
-        return UTC_EPOCH + timedelta(seconds=wall_clock(self.timezone, fold=_to_one(self.fold)).instants(wall)[0])
+        fold: Fold = "first" if self.fold == "both" else self.fold
+        return UTC_EPOCH + timedelta(seconds=wall_clock(self.timezone, fold=fold).instants(wall)[0])
 
     def relocate(self) -> Self:
         """Return a schedule that fires once at a local time, with the instant that the data in use give it."""

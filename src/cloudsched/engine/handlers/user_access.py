@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.policy import LockScope, Priority
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.requirements import require_budget
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.errors import Forbidden, InvalidInput
@@ -70,7 +71,7 @@ def require_user_start(task: Task, registry: Registry) -> None:
     Raises Forbidden, or NotAllowed if its owner's budget is used up.
     """
     require_budget(task)
-    if not task.is_paused_by_user:
+    if task.status is not TaskStatus.PAUSED or task.paused_by is not Requesters.USERS:
         _require_user_could_create(task, registry)
 
 

@@ -84,7 +84,8 @@ class Feeds:
         page = self._store.list_tasks(query, limit=MAX_TASKS)
         shown = [task for task in page.items if task.parent is None and _is_shown(feed, task)]
         histories = self._read_histories(shown, now)
-        return build_feed(histories, now, title=_title(feed), is_cut=page.next_page_token is not None)
+        title = ", ".join([*(each.capitalize() for each in feed.categories), *feed.labels]) or "Tasks"
+        return build_feed(histories, now, title=title, is_cut=page.next_page_token is not None)
 
     def render_task(self, task: Task) -> str:
         """Return the iCalendar text of one task."""
@@ -106,7 +107,3 @@ class Feeds:
 
 def _is_shown(feed: Feed, task: Task) -> bool:
     return (not feed.categories or task.category in feed.categories) and set(feed.labels) <= set(task.labels)
-
-
-def _title(feed: Feed) -> str:
-    return ", ".join([*(each.capitalize() for each in feed.categories), *feed.labels]) or "Tasks"

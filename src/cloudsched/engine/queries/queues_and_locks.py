@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -96,7 +96,8 @@ def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> 
     for lock in found[:limit]:
         if is_quota_lock_key(lock.key):
             continue
-        waiters = sorted([*lock.waiters, *_list_entries(store, lock)], key=lambda one: one.order)
+        entries = store.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
+        waiters = sorted([*lock.waiters, *entries], key=lambda one: one.order)
         shown = waiters[:MAX_WAITERS]
         ids = {one.task_id for one in lock.holders} | {one.task_id for one in shown}
         tasks = {each.task.id: each.task for each in store.load_many(sorted(ids))}
@@ -107,7 +108,3 @@ def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> 
 def get_offered_since(offer: OfferEntry) -> datetime:
     """Return the instant since which an offer has been waiting."""
     return datetime.fromisoformat(offer.order.partition(" ")[2])
-
-
-def _list_entries(store: Store, lock: Lock) -> Iterable[Waiter]:
-    return store.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()

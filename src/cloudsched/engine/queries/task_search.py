@@ -34,11 +34,6 @@ class TaskSearch:
     has_calls: bool = True
     """True to list calls, too."""
 
-    @property
-    def is_everything(self) -> bool:
-        """Return whether every task matches."""
-        return not self.words and self.has_calls
-
     def matches(self, task: Task) -> bool:
         """Return whether a task matches all that is given."""
         if not self.has_calls and task.parent is not None:
@@ -71,7 +66,7 @@ def search_tasks(
     It reads at most `MAX_LOOKED_THROUGH` tasks, and of large ones as many as an unfiltered page: it is shorter then,
     perhaps empty, and has a token to go on. Raises InvalidInput.
     """
-    if only.is_everything:
+    if not only.words and only.has_calls:
         return store.list_tasks(query, limit=limit, page_token=page_token)
     found: list[Task] = []
     token, unreadable, passed_over, budget, left = page_token, 0, 0, MAX_LOOKED_THROUGH, MAX_PAGE_BYTES

@@ -48,7 +48,8 @@ def draft_task(call: ApiCall) -> Response:
     from cloudsched.drafts.service import Access  # noqa: PLC0415 - it brings the grammar, which few processes need
 
     request = DraftRequest.from_wire(call.read_content())
-    access = Access(_requester(call, request.owner), call.authority)
+    requester = Requester(call.caller.subject, str(call.caller.resolve_owner(request.owner) or SYSTEM_OWNER))
+    access = Access(requester, call.authority)
     drafts = call.app.container.drafts
     if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
         return json_response(drafts.make(request, access).to_wire())
@@ -61,10 +62,6 @@ def patch_confirmed(call: ApiCall, content: dict[str, Any]) -> Task:
     owner = call.app.get(call.task_id).owner
     requester = Requester(call.caller.subject, owner)
     return app.patch_confirmed(call.app, call.task_id, content, requester)
-
-
-def _requester(call: ApiCall, owner: str | None) -> Requester:
-    return Requester(call.caller.subject, str(call.caller.resolve_owner(owner) or SYSTEM_OWNER))
 
 
 def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:

@@ -109,7 +109,7 @@ def task_response(
     """Respond with a task, its allowed verbs, the fields in `more`, and the ETag of its state."""
     verbs = AllowedVerbs(call.app, call.caller).of_task(task)
     content = {**task_to_json(task), "allowedVerbs": verbs, **(more or {})}
-    return json_response(content, status, {"ETag": compute_quoted_etag(task), **(headers or {})})
+    return json_response(content, status, {"ETag": quote_etag(compute_etag(task)), **(headers or {})})
 
 
 def make_tree(tree: Tree, allowed: AllowedVerbs) -> responses.Tree[Json]:
@@ -168,11 +168,6 @@ def compute_etag(task: Task) -> str:
     """Return the tag of a task's state, without quotes."""
     content = task.model_dump_json(by_alias=True, exclude_none=True, exclude={"usage"})
     return f"{task.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
-
-
-def compute_quoted_etag(task: Task) -> str:
-    """Return the tag of a task's state as the ``ETag`` header has it."""
-    return quote_etag(compute_etag(task))
 
 
 def parse_if_match(request: Request) -> Callable[[Task], None] | None:

@@ -65,17 +65,12 @@ class Visibility:
         """Spend the time that parsing a hidden task takes, after NotFound, unless a task was parsed."""
         is_restricted = self._caller.visible_owner is not None or self._caller.queues or self._precondition
         if is_restricted and count_parsed() == self._parsed_before:
-            read_stand_in()
+            Task.model_validate_json(_stand_in(), context=STORED_CONTEXT)  # as a store reads a typical task
 
 
 def is_fixed_for(caller: Caller, task: Task) -> bool:
     """Return whether a task is another one's call, which a user may read and not change."""
     return task.parent is not None and caller.role is Role.USER
-
-
-def read_stand_in() -> None:
-    """Read a typical task, as a store does."""
-    Task.model_validate_json(_stand_in(), context=STORED_CONTEXT)
 
 
 @lru_cache(maxsize=1)

@@ -84,7 +84,7 @@ class RuleStream(Stream):
     def first_from(self, instant: int) -> int | None:
         result = self._unbounded.first_from(instant) if instant <= self._last else None
         if self._count is not None and result is not None:
-            if result == self._first():
+            if result == self._unbounded.first_from(-LAST_SECOND):
                 return result
             self._count_up_to(result, self._count)
         return result if result is not None and result <= self._last else None
@@ -92,9 +92,6 @@ class RuleStream(Stream):
     @override
     def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
         return self._unbounded.walls_of(instant, shown)
-
-    def _first(self) -> int | None:
-        return self._unbounded.first_from(-LAST_SECOND)
 
     def _count_up_to(self, wanted: int, count: int) -> None:
         """Count the instants up to one that is wanted. Those that were counted before are known.

@@ -78,7 +78,7 @@ def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
         told.left_out["rules"] = None
         text = ", ".join([*told.describe_briefly(), told.zone])
     left_out = tuple(words.left_out[part] for part in told.left_out)
-    return Description(f"{text} ({words.summary(left_out)})" if left_out else text, left_out)
+    return Description(f"{text} ({words.summary.format(words.join(left_out))})" if left_out else text, left_out)
 
 
 class _Teller:
@@ -86,7 +86,7 @@ class _Teller:
 
     def __init__(self, schedule: ScheduleFields, words: English) -> None:
         self._schedule, self._words = schedule, words
-        self.zone = words.following(schedule.timezone) if schedule.follows_owner else schedule.timezone
+        self.zone = words.following.format(schedule.timezone) if schedule.follows_owner else schedule.timezone
         self.left_out: dict[str, None] = {}
         """The parts that are left out, each once: keys of the wording's ``left_out``."""
         self._tzinfo = load_shown(schedule.timezone)
@@ -96,7 +96,7 @@ class _Teller:
         """Return the parts of the description, without the zone."""
         schedule, words = self._schedule, self._words
         if schedule.at is not None:
-            return [words.once(self._describe_instant(schedule.at))]
+            return [words.once.format(self._describe_instant(schedule.at))]
         if schedule.delay is not None:
             self.zone = ""
             if schedule.delay.microseconds:
@@ -105,15 +105,15 @@ class _Teller:
         if schedule.policies and schedule.timezone not in _UTC_NAMES:
             self.left_out["clock changes"] = None
         if not schedule.rules and self._start is not None:
-            parts = [words.once(_format_moment(self._start, words))]
+            parts = [words.once.format(_format_moment(self._start, words))]
             if schedule.exdates:
                 self.left_out["dates"] = None
         else:
             parts = self._describe_rules([parse_rule(rule) for rule in schedule.rules])
         if schedule.rdates:
-            parts.append(words.added(self._describe_dates(schedule.rdates, timed=True)))
+            parts.append(words.added.format(words.join(self._describe_dates(schedule.rdates, timed=True))))
         if schedule.exdates and schedule.rules:
-            parts.append(words.excepted(self._describe_dates(schedule.exdates, timed=False)))
+            parts.append(words.excepted.format(words.join(self._describe_dates(schedule.exdates, timed=False))))
         if schedule.calendars:
             parts += words.calendars(schedule.calendars, schedule.business_day)
         return parts
@@ -231,7 +231,7 @@ class _Teller:
         if until.is_utc:
             local = self._to_local_time(UTC_EPOCH + timedelta(seconds=until.seconds), "ends")
         time = local.hour * _HOUR + local.minute * _MINUTE + local.second
-        return words.until(local, "" if time == _DAY - 1 else _format_time(time))
+        return words.until.format(words.moment(local, "" if time == _DAY - 1 else _format_time(time)))
 
 
 def _names_times(rule: Rule) -> bool:
@@ -339,7 +339,7 @@ def _describe_window(rules: Sequence[Rule], start: datetime | None, words: Engli
         return None
     unit = next(unit for unit, size in _UNIT_SECONDS.items() if step % size == 0)
     days = [day.weekday for day in rule.weekdays]
-    span = words.from_to(_format_time(begin), _format_time(end))
+    span = words.from_to.format(_format_time(begin), _format_time(end))
     text = f"{words.every(unit, step // _UNIT_SECONDS[unit])} {span}"
     text += f" {words.on_weekdays(days)}" if days else ""
     return text + (f" {words.in_months(rule.months)}" if rule.months else "")
@@ -356,12 +356,12 @@ def _describe_rule(rule: Rule, start: datetime | None, words: English, left_out:
         left_out["times"] = None
     if times.count <= _MAX_TIMES:
         told = [_format_time(times.at(number)) for number in range(times.count)]
-        text += f" {words.at_times(told)}" if told else ""
+        text += f" {words.at.format(words.join(told))}" if told else ""
     elif rule.positions:
         left_out["times"] = None
     else:
         text += f" {words.at_numbers(times.hours, times.minutes, () if times.seconds == (0,) else times.seconds)}"
-    weeks = f" ({words.weeks_begin_on(rule.week_start)})" if _has_own_weeks(rule, start) else ""
+    weeks = f" ({words.weeks_begin_on.format(words.weekdays[rule.week_start])})" if _has_own_weeks(rule, start) else ""
     return text + _describe_missing_days(rule, words) + weeks
 
 

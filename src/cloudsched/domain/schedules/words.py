@@ -58,11 +58,11 @@ class English:
     _on_day_of_year = "on the {} day of the year"
     _on_counted_day: Mapping[str, str] = {"working": "on the {} working day", "weekend": "on the {} weekend day"}
     _on_position, _in_week, _in_month = "on the {} of {}", "in week {}", "in {}"
-    _at, _at_numbers = "at {}", ("at minute {}", "in hour {}", "at second {}")
-    _from_to, _weeks_begin_on = "from {} to {}", "weeks begin on {}"
-    _first_on, _starting, _until, _time = "first on {}", "starting {}", "until {}", " at {}"
-    _following, _once = "wherever its owner is ({})", "once, on {}"
-    _added, _excepted, _summary = "extra on {}", "except {}", "a summary, which leaves out {}"
+    at, _at_numbers = "at {}", ("at minute {}", "in hour {}", "at second {}")
+    from_to, weeks_begin_on = "from {} to {}", "weeks begin on {}"
+    _first_on, _starting, until, _time = "first on {}", "starting {}", "until {}", " at {}"
+    following, once = "wherever its owner is ({})", "once, on {}"
+    added, excepted, summary = "extra on {}", "except {}", "a summary, which leaves out {}"
     _effects: Mapping[str, str] = {
         "skip": 'except on days of "{}"',
         "before": 'moved before days of "{}"',
@@ -137,18 +137,10 @@ class English:
         *others, last = (f"a {self.weekdays[day]}" for day in days)
         return f"if it is {', '.join(others)} or {last}" if others else f"if it is {last}"
 
-    def at_times(self, times: Iterable[str]) -> str:
-        """Return ``at 09:00 and 17:00``."""
-        return self._at.format(self.join(times))
-
     def at_numbers(self, hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int]) -> str:
         """Return ``at minute 0 and 20 in hour 9 to 17``."""
         parts = zip(self._at_numbers, (minutes, hours, seconds), strict=True)
         return " ".join(said.format(self.join(self.list_numbers(numbers))) for said, numbers in parts if numbers)
-
-    def from_to(self, first: str, last: str) -> str:
-        """Return ``from 09:00 to 17:00``."""
-        return self._from_to.format(first, last)
 
     def where_missing(self, skip: Skip) -> str:
         """Return the rule for months that do not have such a day."""
@@ -156,10 +148,6 @@ class English:
             return "only in months that have that day"
         neighbour = "last day before" if skip == "BACKWARD" else "first day after"
         return f"or the {neighbour}, where there is no such day"
-
-    def weeks_begin_on(self, day: int) -> str:
-        """Return ``weeks begin on Sunday``."""
-        return self._weeks_begin_on.format(self.weekdays[day])
 
     def first_on(self, day: date, time: str) -> str:
         """Return ``first on Friday 17 April 2026``. ``time`` may be empty."""
@@ -169,21 +157,9 @@ class English:
         """Return ``starting Friday 17 April 2026``. ``time`` may be empty."""
         return self._starting.format(self.name_date(day)) + self._name_time(time)
 
-    def following(self, zone: str) -> str:
-        """Return ``wherever its owner is (Europe/Paris)``, of a schedule that follows its owner."""
-        return self._following.format(zone)
-
-    def until(self, day: date, time: str) -> str:
-        """Return ``until 2028-01-01``. ``time`` may be empty."""
-        return self._until.format(self.moment(day, time))
-
     def count(self, number: int) -> str:
         """Return ``10 times``."""
         return f"{number} time" + ("" if number == 1 else "s")
-
-    def once(self, moment: str) -> str:
-        """Return ``once, on …``."""
-        return self._once.format(moment)
 
     def delayed(self, delay: timedelta) -> str:
         """Return ``now``, or ``once, in 10 minutes``."""
@@ -196,14 +172,6 @@ class English:
         """Return ``2028-01-01 at 09:00``. ``time`` may be empty."""
         return f"{day:%Y-%m-%d}{self._name_time(time)}"
 
-    def added(self, moments: Sequence[str]) -> str:
-        """Return ``extra on …``: single dates besides the others."""
-        return self._added.format(self.join(moments))
-
-    def excepted(self, moments: Sequence[str]) -> str:
-        """Return ``except …``."""
-        return self._excepted.format(self.join(moments))
-
     def calendars(self, rules: Sequence[CalendarRule], business_day: int | None) -> list[str]:
         """Return the effects of a schedule's calendars."""
         if business_day is not None:
@@ -214,10 +182,6 @@ class English:
     def union(self, rules: Iterable[str]) -> str:
         """Return several rules, which apply together."""
         return f"; {self.last_and} ".join(rules)
-
-    def summary(self, left_out: Iterable[str]) -> str:
-        """Return the remark that names what a summary leaves out."""
-        return self._summary.format(self.join(left_out))
 
     def ordinal(self, number: int) -> str:
         """Return ``2nd``, ``last`` or ``2nd last``."""
@@ -297,11 +261,11 @@ class German(English):
     _on_day_of_year = "am {} Tag des Jahres"
     _on_counted_day: Mapping[str, str] = {"working": "am {} Werktag", "weekend": "am {} Wochenendtag"}
     _on_position, _in_week, _in_month = "am {} von {}", "in Woche {}", "im {}"
-    _at, _at_numbers = "um {}", ("zur Minute {}", "in Stunde {}", "zur Sekunde {}")
-    _from_to, _weeks_begin_on = "von {} bis {}", "Wochen beginnen am {}"
-    _first_on, _starting, _until, _time = "erstmals am {}", "ab {}", "bis {}", " um {}"
-    _following, _once = "egal wo sein Besitzer ist ({})", "einmal, am {}"
-    _added, _excepted, _summary = "zusätzlich am {}", "außer am {}", "eine Zusammenfassung ohne {}"
+    at, _at_numbers = "um {}", ("zur Minute {}", "in Stunde {}", "zur Sekunde {}")
+    from_to, weeks_begin_on = "von {} bis {}", "Wochen beginnen am {}"
+    _first_on, _starting, until, _time = "erstmals am {}", "ab {}", "bis {}", " um {}"
+    following, once = "egal wo sein Besitzer ist ({})", "einmal, am {}"
+    added, excepted, summary = "zusätzlich am {}", "außer am {}", "eine Zusammenfassung ohne {}"
     _effects: Mapping[str, str] = {
         "skip": 'außer an Tagen von "{}"',
         "before": 'verschoben vor Tagen von "{}"',

@@ -273,7 +273,9 @@ class AssistantRun:
 
         context.progress(f"Calls {tool!r}")
         try:
-            fields = self._call_fields(context.task, tool)
+            handler = self._registry.find(tool)
+            # No more urgent than users may ask for.
+            fields = {} if handler is None else {"priority": limit_priority(handler, context.task.priority)}
             number = context.durable_run.perform(_WHAT, start_call, tool, arguments, fields, check).number
         except InvalidInput as refused:
             context.progress(f"{tool!r} was not called")
@@ -284,11 +286,6 @@ class AssistantRun:
             return note_call(tool, arguments, failure=str(outcome)[:_MAX_FAILURE])
         context.progress(f"{tool!r} has answered")
         return note_call(tool, arguments, result=outcome)
-
-    def _call_fields(self, task: Task, tool: str) -> dict[str, Any]:
-        """Return the priority of a call: no more urgent than users may ask for."""
-        handler = self._registry.find(tool)
-        return {} if handler is None else {"priority": limit_priority(handler, task.priority)}
 
 
 _DOES = "Does what you say, each time anew, with a language model: looks things up, sums them up, writes a text"

@@ -57,14 +57,16 @@ def _load_record(store: Store, task: Task) -> Execution | None:
 
 
 def _report(task: Task, delivery: Delivery, record: Execution | None) -> DeliveryReport:
-    is_sent = task.status is TaskStatus.COMPLETED
+    is_sent, reason = task.status is TaskStatus.COMPLETED, None
+    if not is_sent and record is not None:
+        reason = record.error.message if record.message is None and record.error is not None else record.message
     return DeliveryReport(
         channel=delivery.channel,
         status=_find_status(task),
         attempts=0 if record is None else record.attempt_count,
         sent_at=record.finished_at if is_sent and record is not None else None,
         message_id=_read_message_id(record) if is_sent else None,
-        reason=None if is_sent or record is None else _read_reason(record),
+        reason=reason,
     )
 
 
@@ -80,7 +82,3 @@ def _read_message_id(record: Execution | None) -> str | None:
     content: Any = None if record is None else record.content
     found = content.get("messageId") if isinstance(content, dict) else None
     return found if isinstance(found, str) else None
-
-
-def _read_reason(record: Execution) -> str | None:
-    return record.message if record.message is not None or record.error is None else record.error.message

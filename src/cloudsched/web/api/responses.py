@@ -29,7 +29,7 @@ from cloudsched.errors import InvalidInput, PreconditionFailed
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import ExecutionStatus, Run
+    from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.ports.pages import Page
@@ -75,17 +75,14 @@ def _blank() -> responses.Task:
 
 def _message(task: Task) -> str:
     message = task.message
-    if (refusal := next(filter(None, map(_quota_refusal, task.runs)), None)) is not None:
+    refusals = (run.suspension.quota_refusal for run in task.runs if run.suspension is not None)
+    if (refusal := next(filter(None, refusals), None)) is not None:
         message = f"{message} Calls wait for room: {refusal}".strip()
     if (bound := describe_bound_runs(task)) != "":
         message = f"{message} {bound}".strip()
     if task.deferred:
         message = f"{message} Saved; its dispatch is deferred until the queue can be reached.".strip()
     return message
-
-
-def _quota_refusal(run: Run) -> str | None:
-    return None if run.suspension is None else run.suspension.quota_refusal
 
 
 Json = dict[str, Any]

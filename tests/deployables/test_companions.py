@@ -21,14 +21,9 @@ COMPANIONS = (
 def uv(*arguments: str, requirements: str) -> str:
     """Run a command of uv's on requirements; what it says of a conflict is the test's failure."""
     command = [find_uv(), "pip", *arguments, "--quiet", *find_index_options()]
-    environment = os.environ | {"SSL_CERT_FILE": os.environ.get("SSL_CERT_FILE", os.environ.get("PIP_CERT", ""))}
+    trusted = {"SSL_CERT_FILE": os.environ["PIP_CERT"]} if "PIP_CERT" in os.environ else {}
     done = subprocess.run(  # noqa: S603 - our own command
-        [*command, "-"] if arguments[0] == "compile" else command,
-        input=requirements,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={name: value for name, value in environment.items() if value},
+        command, input=requirements, capture_output=True, text=True, check=False, env=trusted | os.environ
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -42,7 +37,7 @@ def make_environment(folder: Path, *requirements: str) -> Path:
 
 
 def resolve(companion: str) -> str:
-    options = ("compile", "--python-version", "3.11", "--no-header", "--no-annotate")
+    options = ("compile", "-", "--python-version", "3.11", "--no-header", "--no-annotate")
     newest = uv(*options, "--no-deps", requirements=companion).strip()
     return uv(*options, requirements=f"{newest}\ncloudsched[gcp,server] @ {ROOT.as_uri()}\n")
 

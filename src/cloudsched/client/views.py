@@ -142,8 +142,8 @@ class ClaimView(responses.Claim[TaskView]):
             raise _unexpected_response_error("a claim", error) from None
 
 
-HeartbeatResult = responses.RenewedLease
-"""The result of a heartbeat. If the task was cancelled, stop, and call `complete` with the status CANCELLED."""
+class HeartbeatResult(responses.RenewedLease):
+    """The result of a heartbeat. If the task was cancelled, stop, and call `complete` with the status CANCELLED."""
 
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:

@@ -39,7 +39,7 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, RetryConfig
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
-from cloudsched.engine.ports.clock import load_checked
+from cloudsched.engine.execution.executor import load_checked
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, StoreUnavailable

@@ -21,8 +21,7 @@ from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
-from cloudsched.domain.transitions.planning import occurrence_after, start_time
-from cloudsched.domain.transitions.zone_plans import occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time
 
 HORIZON = timedelta(days=30)
 LATE = timedelta(minutes=3)

@@ -16,8 +16,7 @@ from tests.simulation.schedules import covers, is_same_plan, list_due
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.planning import occurrence_after
-from cloudsched.domain.transitions.zone_plans import occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

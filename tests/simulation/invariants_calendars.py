@@ -20,7 +20,7 @@ from cloudsched.domain.documents.calendar import Calendar
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.zone_plans import occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_id
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -19,8 +19,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run,
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
-from cloudsched.domain.transitions.planning import occurrence_after, start_time
-from cloudsched.domain.transitions.zone_plans import occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time
 from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tests.zone_data import CAIRO, MEXICO, load_release
 from cloudsched import App, Schedule, Task
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.transitions.zone_plans import name_occurrence
+from cloudsched.domain.transitions.planning import name_occurrence
 from cloudsched.testing import Simulation
 
 SUMMER = datetime(2027, 5, 1, tzinfo=UTC)

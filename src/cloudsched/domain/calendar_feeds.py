@@ -16,8 +16,7 @@ from cloudsched.domain.recurrence.icalendar import escape_text, join_lines
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.schedules.icalendar_output import event_lines, split_events, vtimezone_lines
 from cloudsched.domain.schedules.preview import ClockChange, preview
-from cloudsched.domain.transitions.planning import occurrence_after
-from cloudsched.domain.transitions.zone_plans import occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.cases import try_each
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.zone_plans import name_occurrence
+from cloudsched.domain.transitions.planning import name_occurrence
 
 
 def list_local_times(schedule: Schedule, start: str, count: int) -> list[str]:

@@ -22,9 +22,9 @@ from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_ta
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail
 from cloudsched.domain.transitions.overlap_and_catch_up import MAX_BACKLOG_RANGES, MAX_COUNTED, due_ranges
+from cloudsched.domain.transitions.planning import occurrence_id
 from cloudsched.domain.transitions.task_draft import to_editable_fields
 from cloudsched.domain.transitions.wakeups import dispatch_or_hop, executor_wakeups
-from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START
 

@@ -18,7 +18,7 @@ from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.edits import NO_LEAD, new_task
-from cloudsched.domain.transitions.planning import requested_id, start_time
+from cloudsched.domain.transitions.planning import requested_id, stamp, start_time
 from cloudsched.domain.transitions.wakeups import (
     HOP_MARGIN,
     HORIZON,
@@ -28,7 +28,6 @@ from cloudsched.domain.transitions.wakeups import (
     repair_number,
     wake_instant,
 )
-from cloudsched.domain.transitions.zone_plans import stamp
 from cloudsched.testing import START
 
 INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds

@@ -34,13 +34,11 @@ from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
     decide_backlog,
-    longest_delay,
     note_left_out,
     record_missed,
 )
-from cloudsched.domain.transitions.planning import occurrence_after, start_time, waits_for_open_run
+from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time, waits_for_open_run
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
-from cloudsched.domain.transitions.zone_plans import occurrence_id
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -217,7 +215,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
     start = start_time(task, occurrence)
     if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
-    if waits_for_open_run(task):  # guard: open run
+    if task.runs and waits_for_open_run(task):  # guard: open run
         return drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
@@ -250,7 +248,7 @@ def _claim_occurrence(
         chosen = decision.kept[0].next_at if decision.kept else None
         last = decision.decided[-1].until if chosen is None else chosen
         following, lost = _find_following(noted, last)
-    noted, left_out = note_left_out(noted, last, now)
+    noted, left_out = note_left_out(noted, last, now) if task.schedule.calendars else (noted, ())
     records, run_count = (*left_out, *missed), task.run_count + (chosen is not None)
     is_last = task.max_runs is not None and run_count >= task.max_runs
     changes: dict[str, Any] = {
@@ -289,7 +287,8 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     """Return whether a due occurrence is the only one, and in time. Nearly all are."""
     if task.backlog or (following is not None and start_time(task, following) <= now):
         return False
-    return now - start <= longest_delay(task)
+    tolerance = task.catch_up.tolerance()
+    return now - start <= (tolerance if task.expiration is None else min(tolerance, task.expiration))
 
 
 def _decide_due(task: Task, now: datetime) -> BacklogDecision:

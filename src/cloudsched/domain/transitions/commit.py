@@ -216,9 +216,10 @@ class Commit(TaskWrite):
             if each.base is None and not new_tasks:
                 continue
             writes += 1 + len(each.executions)
-            before, after = each.find_offers()
-            if before != after:
-                writes, deletes = writes + (after is not None), deletes + (after is None)
+            if each.task.offer is not None or (each.base is not None and each.base.task.offer is not None):
+                before, after = each.find_offers()
+                if before != after:
+                    writes, deletes = writes + (after is not None), deletes + (after is None)
         if self.delivered is not None:
             writes += len(self.delivered.unfinished) or 1
         if self.lock is not None:

@@ -26,8 +26,8 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
-from cloudsched.domain.transitions.overlap_and_catch_up import begin_plan, end_plan, shorten_backlog
-from cloudsched.domain.transitions.planning import find_budget_pause, find_past_start, occurrence_after
+from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog
+from cloudsched.domain.transitions.planning import begin_plan, find_budget_pause, find_past_start, occurrence_after
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, InvalidSchedule
 

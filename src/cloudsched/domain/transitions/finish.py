@@ -358,11 +358,11 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
 
 def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the task past the occurrences that its policy skips while the run was open, and their records."""
-    if run.trigger is not Trigger.SCHEDULE or waits_for_open_run(task):
-        return task, ()
     started_at = run.started_at or now
     if task.next_execution_time is None or not started_at < task.next_execution_time <= now:
         return task, ()  # nothing came due meanwhile, or a backlog from before the run: catchUp decides
+    if run.trigger is not Trigger.SCHEDULE or waits_for_open_run(task):
+        return task, ()
     decided = decide_overlap(task, run, now).decided
     if not decided:
         return task, ()

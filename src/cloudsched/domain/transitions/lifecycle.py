@@ -19,7 +19,14 @@ from cloudsched.domain.transitions.definitions import drop_unused, restore_defin
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
-from cloudsched.domain.transitions.planning import find_budget_pause, occurrence_after, requested_id, start_time
+from cloudsched.domain.transitions.planning import (
+    find_budget_pause,
+    note_zone,
+    occurrence_after,
+    planned_schedule,
+    requested_id,
+    start_time,
+)
 from cloudsched.domain.transitions.requirements import (
     RETRY_ACTION,
     RETRYABLE_STATUSES,
@@ -33,7 +40,6 @@ from cloudsched.domain.transitions.requirements import (
 from cloudsched.domain.transitions.retry_execution import restore_entries, restore_usage
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.domain.transitions.wakeups import wake_instant
-from cloudsched.domain.transitions.zone_plans import note_zone, planned_schedule
 from cloudsched.errors import NotAllowed
 
 if TYPE_CHECKING:

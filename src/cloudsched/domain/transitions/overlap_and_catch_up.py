@@ -25,9 +25,16 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import DueRange, Task, TaskStatus
-from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, start_time
+from cloudsched.domain.transitions.planning import (
+    DistantSchedule,
+    begin_plan,
+    find_past_start,
+    occurrence_after,
+    occurrence_id,
+    planned_schedule,
+    start_time,
+)
 from cloudsched.domain.transitions.run_records import execution_record, keep_recent
-from cloudsched.domain.transitions.zone_plans import DistantSchedule, occurrence_id, planned_schedule
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
@@ -107,12 +114,6 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
 def decide_overlap(task: Task, run: Run, now: datetime) -> BacklogDecision:
     """Decide about the occurrences that came due while a run was open, which has ended."""
     return _apply_overlap(task, run, due_ranges(task, now))
-
-
-def longest_delay(task: Task) -> timedelta:
-    """Return how late an occurrence may start, by its task's policies."""
-    tolerance = task.catch_up.tolerance()
-    return tolerance if task.expiration is None else min(tolerance, task.expiration)
 
 
 def _apply_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> BacklogDecision:
@@ -259,17 +260,6 @@ def end_plan(
     ended, left_out = note_left_out(passed, left_out_until or now, now)
     past = {"planned_to": _find_last_recorded(ended), "plan_from": None}
     return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past}), (*records, *left_out)
-
-
-def begin_plan(task: Task, since: datetime, first: datetime | None = None) -> dict[str, Any]:
-    """Return the changes with which a plan begins at an instant, or with its first occurrence if that came before.
-
-    Only calendars need them: what they left out before was not of the plan, and gets no record.
-    """
-    if not task.schedule.calendars:
-        return {}
-    at = since if first is None else min(since, first)
-    return {"plan_from": at if task.plan_from is None else max(at, task.plan_from)}
 
 
 def _find_last_recorded(task: Task) -> datetime | None:

@@ -43,9 +43,15 @@ from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
-from cloudsched.domain.transitions.overlap_and_catch_up import begin_plan, due_ranges, end_plan, note_left_out
-from cloudsched.domain.transitions.planning import find_past_start, occurrence_after, occurrence_from
-from cloudsched.domain.transitions.zone_plans import can_replan, plan_distance
+from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, note_left_out
+from cloudsched.domain.transitions.planning import (
+    begin_plan,
+    can_replan,
+    find_past_start,
+    occurrence_after,
+    occurrence_from,
+    plan_distance,
+)
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule

@@ -19,8 +19,7 @@ from cloudsched.domain.documents.execution import Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
-from cloudsched.domain.transitions.planning import start_time, waits_for_open_run
-from cloudsched.domain.transitions.zone_plans import occurrence_id
+from cloudsched.domain.transitions.planning import occurrence_id, start_time, waits_for_open_run
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -55,7 +54,7 @@ def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
 def _next_start(task: Task) -> datetime | None:
     """Return when the next occurrence starts, or None if there is none, or if an open run blocks it."""
     occurrence = task.next_execution_time
-    if occurrence is None or waits_for_open_run(task):
+    if occurrence is None or (task.runs and waits_for_open_run(task)):
         return None
     return start_time(task, occurrence) if task.jitter or task.zone_change else occurrence
 

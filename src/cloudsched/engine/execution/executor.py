@@ -18,11 +18,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import Lease, lease_fingerprint
+from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
     DeliveryAction,
@@ -35,18 +36,18 @@ from cloudsched.domain.transitions.claim import (
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
-from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.ports.clock import load, load_checked
+from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
 from cloudsched.errors import (
     BlobsUnavailable,
+    ClockSkewed,
     InvalidInput,
     QueueUnavailable,
     StoreUnavailable,
@@ -59,8 +60,11 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.durable_services import DurableServices
-    from cloudsched.engine.ports.clock import Loaded
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.tracing import Tracer
+
+    Loaded: TypeAlias = tuple[VersionedTask | None, datetime]
 
 log = logging.getLogger(__name__)
 
@@ -223,7 +227,8 @@ class Executor:
     def start(self, attempt: Attempt) -> bool:
         """Dispatch what may run concurrently, and make the context. Return False if the lease has already expired."""
         task, run = attempt.begun_task, attempt.run
-        if not waits_for_open_run(attempt.task) or len(attempt.task.runs) > 1:  # else there is nothing to send
+        # Else this run alone is open, and holds the next occurrence back: there is nothing to send.
+        if attempt.task.overlap is Overlap.ALLOW or len(attempt.task.runs) > 1:
             with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
@@ -381,6 +386,28 @@ class Executor:
     def _drop_options(self, dispatch: Dispatch, task: Task | None) -> None:
         for _, option in self._options.on_drop:
             option.on_drop(dispatch, task)
+
+
+def load(store: Store, clock: Clock, task_id: str) -> Loaded:
+    """Return a task, or None, with the time for which everything is decided: the clock may be set in a moment."""
+    return store.load(task_id), clock.now()
+
+
+def load_checked(store: Store, clock: Clock, task_id: str) -> Loaded:
+    """Return the same. Raises ClockSkewed if this machine's clock does not agree with the store's."""
+    before = clock.now()
+    stored, now = load(store, clock, task_id)
+    if now - before > MAX_SKEW:  # a difference could hide in a read that took so long
+        before = now
+        stored, now = load(store, clock, task_id)
+    if stored is None or stored.read_at is None:
+        return stored, now
+    skew = measure_skew(before, stored.read_at, now)
+    if abs(skew) > MAX_SKEW:
+        error = ClockSkewed(skew, MAX_SKEW)
+        log.error("%s", error, extra={"action": "clock_skewed", "taskId": task_id})
+        raise error
+    return stored, now
 
 
 def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:

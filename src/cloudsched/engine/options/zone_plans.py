@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.zone_plans import can_replan
+from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:

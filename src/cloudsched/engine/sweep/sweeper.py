@@ -22,6 +22,7 @@ from cloudsched.domain.documents.task import MAX_RETENTION, Task, TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated
+from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.domain.transitions.wakeups import (
     executor_wakeups,
     lease_expiries,
@@ -29,7 +30,6 @@ from cloudsched.domain.transitions.wakeups import (
     list_orphaned_attempts,
     repair_number,
 )
-from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.sweep.zone_watch import replan_task

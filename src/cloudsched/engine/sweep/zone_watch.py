@@ -27,7 +27,7 @@ from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a fiel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.transitions.zone_plans import can_replan
+from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import VersionedRecord
 from cloudsched.engine.state.commits import compare_and_set

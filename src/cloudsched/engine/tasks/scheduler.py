@@ -27,11 +27,11 @@ from cloudsched.domain.transitions.definitions import describe_bound_runs
 from cloudsched.domain.transitions.edits import anchor_schedule, edit_or_restart, new_task
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
+from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.suspend import on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
-from cloudsched.domain.transitions.zone_plans import can_replan
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.commits import compare_and_set

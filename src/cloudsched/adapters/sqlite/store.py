@@ -31,13 +31,13 @@ from cloudsched.adapters.sqlite.tables import (
     DELETE_OFFER,
     LAYOUT,
     LAYOUT_VERSION,
-    PUT_EXECUTION,
     TaskRow,
     from_microseconds,
     to_execution_row,
     to_json,
     to_microseconds,
     to_task_row,
+    write_execution,
     write_task,
 )
 from cloudsched.domain.documents.execution import Execution, Message
@@ -139,10 +139,10 @@ class SqliteStore:
         task, writes = commit.task, (commit, *commit.others)
         tasks = [to_task_row(each) for each in writes]
         made = [(each.task.id, e) for each in writes for e in each.executions]
+        executions = [to_execution_row(key, e) for key, e in made]
         expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
         expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in commit.messages if m.expire_at]
         records: dict[str, list[Row]] = {
-            PUT_EXECUTION: [to_execution_row(key, e) for key, e in made],
             _PUT_MESSAGE: [
                 (m.owner, m.id, to_microseconds(m.created_at), to_json(m, "inboxes", m.owner, "messages", m.id))
                 for m in commit.messages
@@ -164,6 +164,8 @@ class SqliteStore:
                 write_lock(connection, commit.lock)
             if commit.delivered is not None:
                 mark_delivered(connection, commit.delivered)
+            for row in executions:
+                write_execution(connection, row)
             for statement, rows in records.items():
                 if rows:
                     connection.executemany(statement, rows)

@@ -33,8 +33,8 @@ _ADD_LABELS = "INSERT INTO labels SELECT value, NEW.created_at, NEW.id FROM json
 _REMOVE_LABELS = """DELETE FROM labels WHERE task_created_at = OLD.created_at AND task_id = OLD.id
     AND label IN (SELECT value FROM json_each(OLD.labels))"""
 
-_COUNT_CHANGE = """INSERT INTO changes (owner, number) VALUES ({0}.owner, 1)
-    ON CONFLICT (owner) DO UPDATE SET number = number + 1"""
+_BEGIN_COUNT = "INSERT INTO changes (owner, number) VALUES (NEW.owner, 0) ON CONFLICT DO NOTHING"
+_COUNT_CHANGE = "UPDATE changes SET number = number + 1 WHERE owner = {0}.owner"
 _IS_LABELLED = "({0}.labels IS NOT NULL AND {0}.is_failure IS NOT NULL)"
 _ADD_EXECUTION_LABELS = """INSERT INTO execution_labels
     SELECT value, NEW.is_failure, NEW.scheduled_for, NEW.task_id, NEW.id FROM json_each(NEW.labels)
@@ -62,7 +62,7 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_open ON tasks (open_status, open_since, id) WHERE open_status IS NOT NULL",
     "CREATE INDEX tasks_in_trouble ON tasks (trouble, trouble_since, id) WHERE trouble IS NOT NULL",
     "CREATE TABLE changes (owner TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
-    f"CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
+    f"CREATE TRIGGER change_by_new_task AFTER INSERT ON tasks BEGIN {_BEGIN_COUNT}; {_COUNT_CHANGE.format('NEW')}; END",
     f"CREATE TRIGGER change_by_changed_task AFTER UPDATE ON tasks BEGIN {_COUNT_CHANGE.format('NEW')}; END",
     f"CREATE TRIGGER change_by_deleted_task AFTER DELETE ON tasks BEGIN {_COUNT_CHANGE.format('OLD')}; END",
     """CREATE TABLE labels (
@@ -131,16 +131,17 @@ _COLUMNS: Final = (
 )
 """The columns that lists search."""
 _ALL_FIELDS: Final = frozenset(Task.model_fields)
-_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
+_INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
 _SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
 """A document with at most this many characters of JSON fits Firestore, whatever its name."""
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 _RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
-PUT_EXECUTION = f"""INSERT INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
-    VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))})
-    ON CONFLICT (task_id, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _RECORD_COLUMNS)}"""  # noqa: S608 - no input
+_INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
+    VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))}) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+_UPDATE_EXECUTION = f"""UPDATE OR FAIL executions SET {", ".join(f"{name} = ?" for name in _RECORD_COLUMNS)}
+    WHERE task_id = ? AND id = ?"""  # noqa: S608 - the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,8 @@ def from_microseconds(ticks: int) -> datetime:
 def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     """Insert a task, or update it if it has the expected version. Write its offer, and return the new version.
 
-    An update names only columns that change: SQLite writes a page for every index of a column that is named.
+    An update names only columns that change: SQLite writes a page for every index of a column that is named. It says
+    ``OR FAIL``, since the whole commit is undone anyway: else SQLite copies each page that it changes to undo it alone.
     """
     task, values, base = row.write.task, row.columns.values(), row.write.base
     expected = None if base is None else base.version
@@ -230,7 +232,7 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     else:
         version = cast("int", expected.value) + 1
         names = "".join([f", {name} = ?" for name in row.columns])
-        statement = f"UPDATE tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
+        statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
         done = connection.execute(statement, (row.body, version, *values, task.id, expected.value))
     if done.rowcount != 1:
         raise VersionConflict(f"task {task.id}")
@@ -242,6 +244,12 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     else:
         connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, to_json(offer)))
     return version
+
+
+def write_execution(connection: sqlite3.Connection, row: Row) -> None:
+    """Insert a record, or overwrite it."""
+    if not connection.execute(_INSERT_EXECUTION, row).rowcount:
+        connection.execute(_UPDATE_EXECUTION, (*row[2:], *row[:2]))
 
 
 def to_execution_row(task_id: str, execution: Execution) -> Row:

@@ -62,7 +62,8 @@ class DispatchSender:
     def send_dispatch(self, dispatch: Dispatch, priority: Priority, channel: str | None = None) -> None:
         """Create one dispatch."""
         name, body = dispatch.encode(trace_for(dispatch.execution_id))
-        message = QueueMessage(name, dispatch.at, body, self._keys.sign(body), priority, channel, dispatch.is_hop)
+        is_hop = dispatch.at < dispatch.due_at  # it comes before its time, to be followed by another one
+        message = QueueMessage(name, dispatch.at, body, self._keys.sign(body), priority, channel, is_hop)
         self._dispatcher.create(message)
         if log.isEnabledFor(logging.DEBUG):
             ids = {"taskId": dispatch.task_id, "executionId": dispatch.execution_id}

@@ -32,7 +32,7 @@ from pydantic import (
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticUndefined, core_schema
+from pydantic_core import PydanticUndefined, core_schema, to_json
 
 from cloudsched.domain.brief_repr import list_given
 from cloudsched.domain.first_error import find_first_error
@@ -44,7 +44,7 @@ NO_DEFAULT: Final = object()
 
 
 class Packed:
-    """Marks a field that is stored in a shorter form than the API shows."""
+    """Marks a field of a document that is stored in a shorter form than the API shows."""
 
     def __init__(self, pack: Callable[[Any], object], unpack: Callable[[Any], object]) -> None:
         """Take two functions. `unpack` gets packed and unpacked values."""
@@ -52,21 +52,8 @@ class Packed:
         self.unpack = unpack
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        """Return the field's schema with both steps. It packs the field only when it is stored."""
-
-        def serialize(
-            value: Any,  # noqa: ANN401 - the field's
-            shown: core_schema.SerializerFunctionWrapHandler,
-            info: core_schema.SerializationInfo[Any],
-        ) -> object:
-            return self.pack(value) if info.context and info.context.get("stored") else shown(value)
-
-        schema = handler(source)
-        return core_schema.no_info_before_validator_function(
-            self.unpack,
-            schema,
-            serialization=core_schema.wrap_serializer_function_ser_schema(serialize, info_arg=True, schema=schema),
-        )
+        """Return the field's schema, which reads both forms. `Document` packs the field when it is stored."""
+        return core_schema.no_info_before_validator_function(self.unpack, handler(source))
 
 
 class StoredField(NamedTuple):
@@ -260,6 +247,14 @@ class WireModel(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+_AS_STORED: Final[dict[str, Any]] = {
+    "by_alias": True,
+    "exclude_none": True,
+    "exclude_defaults": True,
+    "context": STORED_CONTEXT,
+}
+
+
 class Document(WireModel):
     """An object that is stored as a document of its own. Fields that have their defaults are left out of it."""
 
@@ -272,10 +267,9 @@ class Document(WireModel):
     def to_stored(self) -> dict[str, Any]:
         """Return the document as the store's types (instants stay datetimes) with camelCase keys."""
         self.require_readable()
-        data = self.model_dump(
-            mode="python", by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT
-        )
-        values = self.__dict__
+        values, packed = self.__dict__, _list_packed(type(self))
+        data = self.model_dump(mode="python", exclude={*packed}, **_AS_STORED)
+        data |= {key: pack(values[name]) for name, (key, pack) in packed.items() if values[name]}
         return {**{key: values[name] for name, key, default, _ in _always_stored(type(self))}, **data}
 
     def to_stored_json(self, changes: Collection[str] | None = None) -> str:
@@ -284,9 +278,12 @@ class Document(WireModel):
         `changes` are the fields that differ from what was read.
         """
         self.require_readable(changes)
-        body = self.model_dump_json(by_alias=True, exclude_none=True, exclude_defaults=True, context=STORED_CONTEXT)
-        values = self.__dict__
+        values, packed = self.__dict__, _list_packed(type(self))
+        body = self.model_dump_json(exclude={*packed}, **_AS_STORED)
         left_out = [text for name, _, default, text in _always_stored(type(self)) if values[name] == default]
+        left_out += [
+            f'"{key}":{to_json(pack(values[name])).decode()}' for name, (key, pack) in packed.items() if values[name]
+        ]
         return f"{{{','.join(left_out)},{body[1:]}" if left_out else body
 
     def require_readable(self, names: Collection[str] | None = None) -> None:
@@ -366,6 +363,12 @@ def _always_stored(model: type[Document]) -> tuple[tuple[str, str, object, str],
         for name, key, _, _ in list_stored_fields(model)
         if name in model.always_stored and (default := get_default(fields[name])) is not NO_DEFAULT
     )
+
+
+@cache
+def _list_packed(model: type[Document]) -> dict[str, tuple[str, Callable[[Any], object]]]:
+    """Return the packed fields, by their names, with their keys and what packs them. None is stored if it is empty."""
+    return {name: (key, pack) for name, key, _, pack in list_stored_fields(model) if pack is not None}
 
 
 @cache

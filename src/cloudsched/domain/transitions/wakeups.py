@@ -168,11 +168,6 @@ class Dispatch(NamedTuple):
         return f"{digest[:32]}-{self.task_id}", f"{identity}{delivery}}}".encode()
 
     @property
-    def is_hop(self) -> bool:
-        """Return whether it comes before its time, to be followed by another one."""
-        return self.at < self.due_at
-
-    @property
     def body(self) -> bytes:
         """The message as bytes, as the queue carries it."""
         return self.encode(self.trace)[1]

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from operator import is_
-from typing import Any, Final, TypeVar, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -25,14 +25,6 @@ from cloudsched.domain.documents.task import Task
 
 _MUTABLE: Final = (dict, list, set)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-
-M = TypeVar("M", bound=BaseModel)
-
-
-def copy_values(model: M) -> M:
-    """Return a copy of a model that shares no changeable value with it."""
-    copies = copy_changeable(model.__dict__, list_changeable(type(model)))
-    return model.model_copy(update=copies) if copies else model
 
 
 def copy_changeable(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -55,9 +47,12 @@ def _copy(value: Any) -> Any:  # noqa: ANN401 - any value of a field
     if isinstance(value, list):
         return [item if type(item) in _SCALARS else _copy(item) for item in value]
     if isinstance(value, tuple):
-        copies = tuple([copy_values(item) if isinstance(item, BaseModel) else _copy(item) for item in value])
+        copies = tuple([item if type(item) in _SCALARS else _copy(item) for item in value])
         return value if all(map(is_, copies, value)) else copies
-    return copy_values(value) if isinstance(value, BaseModel) else value
+    if isinstance(value, BaseModel):
+        changes = copy_changeable(value.__dict__, list_changeable(type(value)))
+        return value.model_copy(update=changes) if changes else value
+    return value
 
 
 @cache
@@ -112,7 +107,7 @@ class KnownTasks:
                 return None
             self._kept.move_to_end(task_id)
         _, task, values, _ = known
-        return task.model_copy(update=copy_changeable(values, values)) if values else task
+        return task.model_copy(update={name: _copy(value) for name, value in values.items()}) if values else task
 
     def keep(self, task: Task, stamp: object, size: int) -> None:
         """Keep a task that takes so many bytes as it is stored. The least recently used ones make room.

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.journal import (
 )
 from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
-from cloudsched.domain.transitions.lifecycle import retry
+from cloudsched.domain.transitions.retry_execution import retry
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.options.table import TABLE

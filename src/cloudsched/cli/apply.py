@@ -10,7 +10,6 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.options import json_option
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
 def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool) -> None:
     """Print one line for each change. `titles` has the titles of tasks whose ids say nothing to people."""
-    from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - not needed for --help
+    from cloudsched.domain.documents.document import complete_table  # noqa: PLC0415 - not needed for --help
+    from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - likewise
 
     signs = complete_table(
         Action,

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.journal import StepKind, StepRecord, StepStatus
 from cloudsched.domain.documents.task import TaskStatus

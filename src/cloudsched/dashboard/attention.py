@@ -17,7 +17,7 @@ from cloudsched.dashboard.status import BAD, Status, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Api, Json, Visit, task_path, write_count
-from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.responses.overview_responses import NeedCause
 from cloudsched.domain.transitions.requirements import RETRYABLE_STATUSES
 

@@ -13,8 +13,8 @@ from cloudsched.dashboard.attention import CAUSES
 from cloudsched.dashboard.forms import Done
 from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.visit import Api, Json, Visit, write_count
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import NotFound
 

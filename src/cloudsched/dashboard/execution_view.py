@@ -16,7 +16,7 @@ from cloudsched.dashboard.task_view import fetch_event_schemas
 from cloudsched.dashboard.times import parse_instant, write_duration, write_took
 from cloudsched.dashboard.visit import Api, Json, Visit, task_path
 from cloudsched.dashboard.waterfall import Waterfall, WaterfallRow, draw_axis, draw_ground, draw_row, make_waterfall
-from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.transitions.requirements import FINAL_STATUSES

@@ -18,9 +18,9 @@ from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.visit import Api, Json, Visit, task_path, write_count
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.overview_responses import NeedCause

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, ExecutionStatus
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import TaskStatus

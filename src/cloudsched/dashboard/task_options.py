@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.dashboard.forms import Field, Option, choose, field_id
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap, Priority
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.errors import InvalidSchedule

@@ -22,7 +22,7 @@ from cloudsched.dashboard.status import BAD, OPEN, shorten, show_status, write_m
 from cloudsched.dashboard.task_options import read_before
 from cloudsched.dashboard.times import find_clock_changes, find_zone, parse_instant, write_duration
 from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, task_path
-from cloudsched.domain.closed_sets import complete_table
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.documents.verbs import Verb

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
-from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions import retry_execution
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.manual_verbs import find_execution_verbs
@@ -66,4 +66,4 @@ def test_a_retry_is_offered_exactly_if_it_is_accepted(
         covers=None if count == 1 else OccurrenceRange(until=NOW, count=count),
     )
     offered = find_execution_verbs(task, execution, lambda: NOW, TRUSTED_CODE)
-    assert (Verb.RETRY in offered) == changes(task, lambda each: lifecycle.retry(each, execution, NOW))
+    assert (Verb.RETRY in offered) == changes(task, lambda each: retry_execution.retry(each, execution, NOW))

@@ -14,8 +14,7 @@ from typing import Annotated, Final
 
 from pydantic import StringConstraints
 
-from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel, complete_table
 
 COMPLETION: Final = "COMPLETION"
 """The channel of a task's own completion callback, beside those of `DeliveryChannel`."""

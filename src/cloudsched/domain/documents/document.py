@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -183,6 +183,21 @@ class StoredEnum(StrEnum):
 
     if not TYPE_CHECKING:
         value = property(attrgetter("_value_"))
+
+
+Member = TypeVar("Member", bound=StrEnum)
+Row = TypeVar("Row")
+
+
+def complete_table(members: type[Member], rows: Mapping[Member, Row]) -> Mapping[str, Row]:
+    """Return a table by the members of a closed set, or by their texts. One that lacks a row is refused at import.
+
+    If the rows are code, write a `match` that ends in `assert_never` instead, which the type check verifies.
+    """
+    missing = [each.name for each in members if each not in rows]
+    if missing:
+        raise TypeError(f"A table of {members.__name__} has no row for {', '.join(missing)}.")
+    return {str(member): row for member, row in rows.items()}
 
 
 class WireModel(BaseModel):

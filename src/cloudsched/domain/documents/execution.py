@@ -13,11 +13,18 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import Child, OnChildFailure
-from cloudsched.domain.documents.document import Document, Instant, Integer, Packed, StoredEnum, WireModel
+from cloudsched.domain.documents.document import (
+    Document,
+    Instant,
+    Integer,
+    Packed,
+    StoredEnum,
+    WireModel,
+    complete_table,
+)
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.script import Script

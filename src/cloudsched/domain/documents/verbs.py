@@ -14,8 +14,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, StringConstraints
 from pydantic.alias_generators import to_snake
 
-from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.document import InputInstant, Integer, StoredEnum, WireModel
+from cloudsched.domain.documents.document import InputInstant, Integer, StoredEnum, WireModel, complete_table
 
 
 class Verb(StrEnum):

@@ -3,27 +3,51 @@
 Everything is compared as instants. COUNT and UNTIL apply to their own rule. An EXDATE removes an instant that COUNT has
 already counted. An instant produced twice is one occurrence. DTSTART is an occurrence only if a rule produces it, or if
 there is no rule.
+
+Rules of a day or longer produce wall-clock times, which `cloudsched.domain.recurrence.wall_clock` converts to instants.
+
+A rule finer than a day can be read in two ways (``subDaily``):
+
+- ``elapsed``: its periods are real hours, minutes or seconds after DTSTART, across clock changes, so that an
+  hourly task fires once every real hour. Its BYxxx parts filter by what the clock shows at each instant.
+- ``wall``: its periods are those of the clock face, converted like a daily rule's times: every six hours stays
+  at 2, 8, 14 and 20, and an instant that two of them map to fires once.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from typing_extensions import override
 
 from cloudsched.domain.recurrence.allowance import spend_steps
-from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
+from cloudsched.domain.recurrence.days import DayFilter
+from cloudsched.domain.recurrence.expand import (
+    CALENDAR_DAYS,
+    DAY,
+    LAST_SECOND,
+    MINUTE,
+    DatedTimes,
+    Grid,
+    Periods,
+    StepBudget,
+    WallTimes,
+    refuse_sparse,
+)
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
-from cloudsched.domain.recurrence.rrule import parse_rule
-from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily, first_instant
+from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock, clock_of
+from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone, ZoneData
 
+SubDaily = Literal["elapsed", "wall"]
+MAX_RULE_COUNT = 100_000
+_CYCLE = CALENDAR_DAYS * DAY
 _DISTANT_PAST = -(10**11)
 _MOST_READ = 50
 
@@ -138,24 +162,6 @@ class Recurrence:
         return min((result for result in each if result is not None), default=None)
 
 
-class Dates(Stream):
-    """Instants that are listed one by one, with the wall-clock times that were written."""
-
-    def __init__(self, instants: dict[int, set[int]], *, is_local: bool = True) -> None:
-        self.is_local = is_local
-        self._instants = sorted(instants)
-        self._walls = instants
-
-    @override
-    def first_from(self, instant: int) -> int | None:
-        at = bisect_left(self._instants, instant)
-        return self._instants[at] if at < len(self._instants) else None
-
-    @override
-    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
-        return tuple(self._walls[instant])
-
-
 def list_rules(rrule: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the RRULE values of a schedule, which may have one, several or none."""
     if rrule is None:
@@ -224,3 +230,305 @@ def list_instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[i
     if moment.offset is not None:
         return (moment.wall - moment.offset,)
     return clock.instants(moment.wall + (time_of_day if moment.is_date else 0))
+
+
+class Stream(Protocol):
+    """Ascending instants, in seconds since 1970 UTC."""
+
+    is_local: bool = False
+    """True if they are wall-clock times, rather than instants of their own or steps in elapsed time."""
+    interval: int | None = None
+    """The seconds between any two that follow each other, or None if they are not always the same."""
+
+    def first_from(self, instant: int) -> int | None:
+        """Return the first instant that is not before ``instant``, or None if there is none."""
+
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        """Return the wall-clock times by which it has one of its instants, or the one that is shown if none."""
+        del instant
+        return (shown,)
+
+
+class Dates(Stream):
+    """Instants that are listed one by one, with the wall-clock times that were written."""
+
+    def __init__(self, instants: dict[int, set[int]], *, is_local: bool = True) -> None:
+        self.is_local = is_local
+        self._instants = sorted(instants)
+        self._walls = instants
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        at = bisect_left(self._instants, instant)
+        return self._instants[at] if at < len(self._instants) else None
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return tuple(self._walls[instant])
+
+
+class RuleStream(Stream):
+    """The instants of one rule."""
+
+    def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, begin: int | None = None) -> None:
+        self.is_local = rule.frequency <= Frequency.DAILY or sub_daily == "wall"
+        self._count = rule.count
+        self._counted = (-LAST_SECOND, 0)
+        """The latest instant that was counted, and its number. It is one value, since threads share it."""
+        self._last = LAST_SECOND
+        if rule.until is not None:
+            if rule.until.is_utc:
+                self._last = rule.until.seconds
+            else:
+                ends = clock.instants(rule.until.seconds) or (rule.until.seconds - clock.zone.smallest,)
+                self._last = max(ends)
+        self._unbounded = _build_stream(rule, start, clock, sub_daily, self._last, begin)
+        self.interval = self._unbounded.interval
+        if self._count is not None and self._count > MAX_RULE_COUNT and not isinstance(self._unbounded, FixedInterval):
+            raise InvalidSchedule("rrule", f"COUNT is {self._count}", f"at most {MAX_RULE_COUNT}; use UNTIL instead")
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        result = self._unbounded.first_from(instant) if instant <= self._last else None
+        if self._count is not None and result is not None:
+            if result == self._unbounded.first_from(-LAST_SECOND):
+                return result
+            self._count_up_to(result, self._count)
+        return result if result is not None and result <= self._last else None
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return self._unbounded.walls_of(instant, shown)
+
+    def _count_up_to(self, wanted: int, count: int) -> None:
+        """Count the instants up to one that is wanted. Those that were counted before are known.
+
+        If COUNT ends on the way, the stream ends there from then on.
+        """
+        if isinstance(self._unbounded, FixedInterval):
+            self._last, self._count = self._unbounded.at(count - 1), None
+            return
+        last, counted = self._counted
+        try:
+            while last < wanted and counted < count:
+                spend_steps()
+                following = self._unbounded.first_from(last + 1)
+                if following is None:
+                    break
+                last, counted = following, counted + 1
+        finally:
+            self._counted = (last, counted)
+        if counted == count:
+            self._last, self._count = last, None
+
+
+class FixedInterval(Stream):
+    """A rule in elapsed time that has one instant every so many seconds."""
+
+    def __init__(self, start: int, step: int) -> None:
+        self._start, self._step = start, step
+        self.interval = step
+
+    def at(self, number: int) -> int:
+        """Return the instant of a zero-based number."""
+        return self._start + number * self._step
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        if instant <= self._start:
+            return self._start
+        result = instant + (self._start - instant) % self._step
+        return result if result <= LAST_SECOND else None
+
+
+class WallClockStream(Stream):
+    """Wall-clock times, converted to instants by a clock with its policies."""
+
+    def __init__(self, times: WallTimes, clock: WallClock) -> None:
+        self._times, self._clock = times, clock
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        return self._clock.first_from(self._times, instant)
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return tuple(wall for wall in self._clock.walls_at(instant) if self._times.first_from(wall) == wall)
+
+
+class ElapsedPeriods(Stream):
+    """A rule finer than a day whose periods are elapsed time."""
+
+    def __init__(self, periods: Periods, days: DayFilter, zone: Zone, first_period: int, until: int) -> None:
+        self._periods, self._days, self._zone = periods, days, zone
+        self._first_period = first_period
+        self._until = until
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        work = StepBudget()
+        horizon = instant + _CYCLE
+        reached = instant
+        while reached <= min(horizon, self._until):
+            result, following = self._search_interval(reached, work)
+            if following is None:
+                return result
+            reached = following
+        if reached <= self._until:
+            refuse_sparse()
+        return None
+
+    def _search_interval(self, instant: int, work: StepBudget) -> tuple[int | None, int | None]:
+        """Search up to the next clock change. Return the instant found, or else where to continue, if at all."""
+        table = self._zone.table_for(instant)
+        at = bisect_right(table.changes, instant)
+        end = table.changes[at] if at < len(table.changes) else table.end
+        offset = table.offsets[at]
+        last = int(min(LAST_SECOND, self._until + offset, end - 1 + offset))
+        grid = self._grid(offset)
+        wall = grid.first_from(instant + offset, last, work)
+        if wall is not None:
+            return wall - offset, None
+        if last == LAST_SECOND or (
+            grid.is_empty and all(self._grid(later).is_empty for later in {*table.offsets[at:]})
+        ):
+            return None, None
+        work.consume()
+        day = self._days.first_from((int(min(end, self._until)) + self._zone.smallest) // DAY)
+        if day is None:
+            return None, None
+        return None, max(int(min(end, self._until + 1)), day * DAY - self._zone.largest)
+
+    def _grid(self, offset: int) -> Grid:
+        return self._periods.grid_at(self._first_period + offset)
+
+
+class WallPeriods(Stream):
+    """A rule finer than a day whose periods are those of the wall clock."""
+
+    def __init__(self, periods: Periods, first_period: int, last: int) -> None:
+        self._grid = periods.grid_at(first_period)
+        self._last = last
+
+    @override
+    def first_from(self, wall: int) -> int | None:
+        return self._grid.first_from(wall, self._last, StepBudget())
+
+
+class SetPositionFilter(Stream):
+    """The instants that BYSETPOS picks from each period of a rule finer than a day."""
+
+    def __init__(self, members: Stream, periods: Periods, first_period: int, positions: tuple[int, ...]) -> None:
+        self._members, self._periods, self._first_period = members, periods, first_period
+        self._positions = positions
+        self._never = min(abs(place) for place in positions) > len(periods.members(first_period))
+        self._known: tuple[int | None, tuple[int, ...]] = (None, ())
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        if self._never:
+            return None
+        work = StepBudget(1000)
+        probe = self._period_start(instant)
+        while True:
+            member = self._members.first_from(probe)
+            if member is None:
+                return None
+            period = self._period_start(member)
+            picked = self._select_in_period(period)
+            at = bisect_left(picked, instant)
+            if at < len(picked):
+                return picked[at]
+            probe = period + self._periods.step
+            work.consume()
+
+    def _period_start(self, instant: int) -> int:
+        return instant - (instant - self._first_period) % self._periods.step
+
+    def _select_in_period(self, period: int) -> tuple[int, ...]:
+        known, picked = self._known  # read together: another thread may be at another period
+        if known == period:
+            return picked
+        members = []
+        member = self._members.first_from(period)
+        while member is not None and member < period + self._periods.unit:
+            spend_steps()
+            members.append(member)
+            member = self._members.first_from(member + 1)
+        places = {place - 1 if place > 0 else len(members) + place for place in self._positions}
+        picked = tuple(members[place] for place in sorted(places) if 0 <= place < len(members))
+        self._known = (period, picked)
+        return picked
+
+
+class StartingAt(Stream):
+    """A stream from a start on."""
+
+    def __init__(self, stream: Stream, start: int) -> None:
+        self._stream, self._start = stream, start
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        return self._stream.first_from(max(instant, self._start))
+
+    @override
+    def walls_of(self, instant: int, shown: int) -> tuple[int, ...]:
+        return self._stream.walls_of(instant, shown)
+
+
+def first_instant(clock: WallClock, start: int) -> int:
+    """Return the instant from which rules of elapsed time count."""
+    starts = clock.instants(start)
+    return starts[0] if starts else start - clock.zone.offset_at(start - clock.zone.largest)
+
+
+def _build_stream(
+    rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, until: int, begin: int | None
+) -> Stream:
+    """Return a rule's instants from DTSTART on, whatever its COUNT.
+
+    `start` is DTSTART as the clock shows it. If a gap shifts it, the times just after the gap come before DTSTART
+    although they read later: 03:00 is before 02:30, which means 03:30. `begin` is the instant that DTSTART means to
+    rules of elapsed time, if the clock does not say.
+    """
+    starts = clock.instants(start)
+    if rule.frequency <= Frequency.DAILY:
+        return _not_before(WallClockStream(DatedTimes(rule, start), clock), starts)
+    time = start % DAY
+    days = DayFilter(rule, weekdays=[day.weekday for day in rule.weekdays])
+    periods = Periods(rule, time // 60 % 60, time % 60, days)
+    into_period = time % periods.unit
+    if sub_daily == "wall":
+        first_period = start - into_period
+        times: Stream = WallPeriods(periods, first_period, min(LAST_SECOND, until + clock.zone.largest + DAY))
+        if rule.positions:
+            times = SetPositionFilter(times, periods, first_period, rule.positions)
+        return _not_before(WallClockStream(StartingAt(times, start), clock), starts)
+    begin = first_instant(clock, start) if begin is None else begin
+    first_period = begin - into_period
+    if days.is_unrestricted and not (rule.hours or rule.positions):
+        steady = _find_steady_start(rule, periods, first_period, begin, clock.zone)
+        if steady is not None:
+            return FixedInterval(steady, periods.step)
+    stream: Stream = ElapsedPeriods(periods, days, clock.zone, first_period, until)
+    if rule.positions:
+        stream = SetPositionFilter(stream, periods, first_period, rule.positions)
+    return StartingAt(stream, begin)
+
+
+def _find_steady_start(rule: Rule, periods: Periods, first_period: int, begin: int, zone: Zone) -> int | None:
+    """Return the first instant of a rule that has one in each period, always as far into it. None for others."""
+    if not rule.minutes and not rule.seconds:
+        return begin
+    is_filter = periods.unit == 1 or (periods.unit == MINUTE and rule.minutes)
+    is_aligned = (first_period + zone.offset_at(begin)) % periods.unit == 0 and zone.changes_by(periods.unit, begin)
+    members = periods.members(0)
+    if is_filter or not is_aligned or len(members) != 1:
+        return None
+    first = first_period + members[0]
+    return first if first >= begin else first + periods.step
+
+
+def _not_before(stream: Stream, starts: tuple[int, ...]) -> Stream:
+    """Cut off the instants before DTSTART. A DTSTART that a gap skips is no instant, and bounds nothing."""
+    return StartingAt(stream, starts[0]) if starts else stream

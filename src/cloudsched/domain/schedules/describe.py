@@ -28,7 +28,7 @@ from cloudsched.domain.recurrence.time_zones import load_shown
 from cloudsched.domain.schedules.words import WEEKEND, WORKING_DAYS, English, find_words
 
 if TYPE_CHECKING:
-    from cloudsched.domain.recurrence.rule_streams import SubDaily
+    from cloudsched.domain.recurrence.recurrence_set import SubDaily
     from cloudsched.domain.recurrence.wall_clock import Fold, Gap
     from cloudsched.domain.schedules.calendar_days import CalendarRule
 

@@ -23,8 +23,8 @@ from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search,
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND
 from cloudsched.domain.recurrence.icalendar import find_windows_zone, find_zone
 from cloudsched.domain.recurrence.iso8601 import EPOCH, utc_seconds, wall_seconds
+from cloudsched.domain.recurrence.recurrence_set import RuleStream
 from cloudsched.domain.recurrence.rrule import parse_rule
-from cloudsched.domain.recurrence.rule_streams import RuleStream
 from cloudsched.domain.recurrence.time_zones import Zone
 from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
 from cloudsched.domain.schedules.calendar_days import MAX_INTERVALS, to_date, to_day

@@ -58,9 +58,8 @@ from cloudsched.domain.recurrence.iso8601 import (
     to_utc,
     utc_seconds,
 )
-from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence, list_rules
+from cloudsched.domain.recurrence.recurrence_set import Recurrence, SubDaily, compile_recurrence, list_rules
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
-from cloudsched.domain.recurrence.rule_streams import SubDaily
 from cloudsched.domain.recurrence.time_zones import is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
 from cloudsched.domain.schedules.calendar_days import CALENDAR_ID, MAX_CALENDARS, CalendarRule, to_date

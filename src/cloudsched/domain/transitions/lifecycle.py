@@ -1,4 +1,4 @@
-"""The status changes that a task allows, and the effects of pause, resume, cancel, delete and retry.
+"""The status changes that a task allows, and the effects of pause, resume, cancel and delete.
 
 `ALLOWED` is the only definition of the status changes. The diagram in ``docs/explanation/lifecycle.md`` is tested
 against it. Every function here is a pure decision: it takes a task and the current time and returns the commit.
@@ -6,17 +6,16 @@ against it. Every function here is a pure decision: it takes a task and the curr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.closed_sets import complete_table
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
+from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import RecentRequest, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.definitions import drop_unused, restore_definition
-from cloudsched.domain.transitions.growth import require_payload_room
+from cloudsched.domain.transitions.definitions import drop_unused
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.planning import (
@@ -28,16 +27,11 @@ from cloudsched.domain.transitions.planning import (
     start_time,
 )
 from cloudsched.domain.transitions.requirements import (
-    RETRY_ACTION,
-    RETRYABLE_STATUSES,
-    open_run_error,
     require_cancellable,
     require_future,
     require_pausable,
-    require_retryable,
     require_status,
 )
-from cloudsched.domain.transitions.retry_execution import restore_entries, restore_usage
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.domain.transitions.wakeups import wake_instant
 from cloudsched.errors import NotAllowed
@@ -231,74 +225,6 @@ def was_recreated(task: Task, current: Task) -> bool:
     if current.created_at != task.created_at or (task.deleted_at is not None and current.deleted_at is None):
         return True
     return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None
-
-
-def last_finished_execution_id(task: Task) -> str:
-    """Return the execution that finished last, or, if none has run, the last one that was skipped or expired."""
-    last = task.last_execution_id or task.outcome_execution_id
-    if last is not None:
-        return last
-    if task.runs:
-        raise open_run_error(max(task.runs, key=lambda run: run.scheduled_for))
-    require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
-    raise NotAllowed(RETRY_ACTION, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
-
-
-def retry(
-    task: Task,
-    execution: Execution,
-    now: datetime,
-    cancelled_calls: Collection[int] = (),
-    retried_calls: Collection[int] = (),
-    *,
-    from_step: int | None = None,
-) -> Commit:
-    """Retry an execution that did not succeed: one more attempt in the same record.
-
-    A task that has ended is active again until that attempt is over. A durable handler continues from the failure: its
-    `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With `from_step`, it continues from
-    there: that step and all after it are forgotten.
-
-    It runs the definition that the execution began with, whatever the task runs now, but today's children or script.
-    Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
-    """
-    if task.find_run(execution.id):
-        return Commit(task)
-    require_retryable(task, execution)
-    entries = restore_entries(execution, now, cancelled_calls, retried_calls, from_step=from_step)
-    task, definition = restore_definition(task, execution)
-    if definition is not None:
-        require_payload_room(task, added=execution.payload)
-    run = Run(
-        execution_id=execution.id,
-        scheduled_for=execution.scheduled_for,
-        trigger=execution.trigger,
-        attempt=execution.attempt_count + 1,
-        due_at=now,
-        started_at=execution.started_at,
-        attempts=execution.attempts,
-        omitted_attempts=execution.omitted_attempts,
-        progress=execution.progress,
-        steps=len(entries),
-        usage=restore_usage(execution, entries),
-        payload=execution.payload,
-        defined_by=execution.defined_by,
-        definition=definition,
-        log=execution.log,
-    )
-    why = "Retried by its owner."
-    record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
-    message = task.message if task.is_active else why
-    active = with_changes(
-        task,
-        now,
-        status=_S.ACTIVE,
-        message=message,
-        runs=task.runs_with(run),
-        has_children=may_have_children(task, entries),
-        recent_requests=tuple(each for each in task.recent_requests if not each.key.startswith(f"{run.execution_id} ")),
-    )
-    return Commit(active, executions=(record,), entries=entries)
 
 
 def start_next_backfill(task: Task, now: datetime) -> Task:

@@ -1,4 +1,4 @@
-"""The entries of an execution's journal that a manual retry keeps, and those that it repeats."""
+"""Retry an execution by hand: what that does to its task, and which entries of its journal are kept or repeated."""
 
 from __future__ import annotations
 
@@ -7,12 +7,94 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage
-from cloudsched.errors import InvalidInput
+from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.definitions import restore_definition
+from cloudsched.domain.transitions.growth import require_payload_room
+from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
+from cloudsched.domain.transitions.requirements import (
+    RETRY_ACTION,
+    RETRYABLE_STATUSES,
+    open_run_error,
+    require_retryable,
+    require_status,
+)
+from cloudsched.domain.transitions.run_records import execution_record
+from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
+
+
+def last_finished_execution_id(task: Task) -> str:
+    """Return the execution that finished last, or, if none has run, the last one that was skipped or expired."""
+    last = task.last_execution_id or task.outcome_execution_id
+    if last is not None:
+        return last
+    if task.runs:
+        raise open_run_error(max(task.runs, key=lambda run: run.scheduled_for))
+    require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
+    raise NotAllowed(RETRY_ACTION, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
+
+
+def retry(
+    task: Task,
+    execution: Execution,
+    now: datetime,
+    cancelled_calls: Collection[int] = (),
+    retried_calls: Collection[int] = (),
+    *,
+    from_step: int | None = None,
+) -> Commit:
+    """Retry an execution that did not succeed: one more attempt in the same record.
+
+    A task that has ended is active again until that attempt is over. A durable handler continues from the failure: its
+    `cancelled_calls` are created again, and its failed `retried_calls` are awaited. With `from_step`, it continues from
+    there: that step and all after it are forgotten.
+
+    It runs the definition that the execution began with, whatever the task runs now, but today's children or script.
+    Raises NotAllowed if the execution succeeded, or its task is paused or cancelled.
+    """
+    if task.find_run(execution.id):
+        return Commit(task)
+    require_retryable(task, execution)
+    entries = restore_entries(execution, now, cancelled_calls, retried_calls, from_step=from_step)
+    task, definition = restore_definition(task, execution)
+    if definition is not None:
+        require_payload_room(task, added=execution.payload)
+    run = Run(
+        execution_id=execution.id,
+        scheduled_for=execution.scheduled_for,
+        trigger=execution.trigger,
+        attempt=execution.attempt_count + 1,
+        due_at=now,
+        started_at=execution.started_at,
+        attempts=execution.attempts,
+        omitted_attempts=execution.omitted_attempts,
+        progress=execution.progress,
+        steps=len(entries),
+        usage=restore_usage(execution, entries),
+        payload=execution.payload,
+        defined_by=execution.defined_by,
+        definition=definition,
+        log=execution.log,
+    )
+    why = "Retried by its owner."
+    record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
+    message = task.message if task.is_active else why
+    active = with_changes(
+        task,
+        now,
+        status=TaskStatus.ACTIVE,
+        message=message,
+        runs=task.runs_with(run),
+        has_children=may_have_children(task, entries),
+        recent_requests=tuple(each for each in task.recent_requests if not each.key.startswith(f"{run.execution_id} ")),
+    )
+    return Commit(active, executions=(record,), entries=entries)
 
 
 def restore_entries(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryStatus
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
 from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.deliveries import delivery_ids

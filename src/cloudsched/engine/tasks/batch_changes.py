@@ -34,7 +34,7 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark
-from cloudsched.domain.transitions.lifecycle import last_finished_execution_id
+from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES

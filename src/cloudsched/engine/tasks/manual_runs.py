@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.journal import StepKind
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.verbs import Action
-from cloudsched.domain.transitions import lifecycle, manual_verbs
+from cloudsched.domain.transitions import manual_verbs, retry_execution
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
-from cloudsched.domain.transitions.retry_execution import keep_before, require_step
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft
 from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.errors import InvalidInput, NotFound
@@ -105,20 +104,20 @@ class ManualRuns:
         self, execution_id: str | None, from_step: int | None, by: Authority, task: Task, now: datetime
     ) -> Commit:
         engine, child_tasks = self._engine, self._child_tasks
-        chosen_id = execution_id or lifecycle.last_finished_execution_id(task)
+        chosen_id = execution_id or retry_execution.last_finished_execution_id(task)
         execution = engine.store.load_execution(task.id, chosen_id)
         if execution is None and (run := task.find_run(chosen_id)) is not None:
             raise open_run_error(run)
         if execution is None:
             raise NotFound("execution", chosen_id)
         loaded = engine.archive().load_execution(execution)
-        kept = loaded.model_copy(update={"steps": tuple(keep_before(loaded.steps, from_step))})
+        kept = loaded.model_copy(update={"steps": tuple(retry_execution.keep_before(loaded.steps, from_step))})
         cancelled, retried = child_tasks.list_cancelled_calls(kept.steps), child_tasks.list_retried_calls(kept)
-        transition = lifecycle.retry(task, loaded, now, cancelled, retried, from_step=from_step)
+        transition = retry_execution.retry(task, loaded, now, cancelled, retried, from_step=from_step)
         if loaded.steps_reference is not None:  # without them, completed steps would run again
             raise missing_steps_error(loaded.steps_reference)
         if from_step is not None and transition.executions:
-            require_step(loaded, from_step)
+            retry_execution.require_step(loaded, from_step)
             self._require_start(task, by)
             for run in transition.task.runs:
                 if run.execution_id == chosen_id:

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from cloudsched.domain.closed_sets import complete_table
 from cloudsched.domain.documents.authority import (
     MAX_OWNER,
     RESERVED_SUBJECTS,
@@ -37,6 +36,7 @@ from cloudsched.domain.documents.authority import (
     SenderRole,
     is_subject,
 )
+from cloudsched.domain.documents.document import complete_table
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 
 

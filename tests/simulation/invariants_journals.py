@@ -23,8 +23,8 @@ from cloudsched import Context, Execution, Task
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepRecord, StepStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.transitions.commit import ArchivedJournal
-from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import CallFailed, JournalMismatch
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Api, Json, Visit, task_path, write_count
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.responses.overview_responses import NeedCause
-from cloudsched.domain.transitions.requirements import RETRYABLE_STATUSES
+from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 _SHOWN, _WAITS, _GROUPED = 5, 100, 100
 SOON: Final = timedelta(days=7)

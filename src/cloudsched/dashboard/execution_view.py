@@ -19,7 +19,7 @@ from cloudsched.dashboard.waterfall import Waterfall, WaterfallRow, draw_axis, d
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.journal import StepStatus
-from cloudsched.domain.transitions.requirements import FINAL_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 

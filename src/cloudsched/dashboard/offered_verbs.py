@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.dashboard.status import BAD, OPEN, shorten, show_status
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
-from cloudsched.domain.transitions.requirements import FINAL_STATUSES, RETRYABLE_STATUSES
+from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Api, Json, Visit

@@ -9,10 +9,10 @@ import pytest
 from tests.cases import try_each
 
 from cloudsched import Task, TaskDraft, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.transitions import lifecycle, manual_verbs
 from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.lifecycle import ALLOWED, with_changes
-from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import NotAllowed
 from cloudsched.testing import START
 

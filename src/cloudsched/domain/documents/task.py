@@ -169,6 +169,10 @@ class TaskStatus(StoredEnum):
     EXPIRED = "EXPIRED"
 
 
+FINAL_STATUSES = frozenset({TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.EXPIRED})
+"""The final statuses: nothing of the task starts any more."""
+
+
 class Trouble(StoredEnum):
     """The reason why a task needs somebody, the most urgent first."""
 
@@ -480,7 +484,7 @@ class Task(PublicTask):
     @property
     def has_ended(self) -> bool:
         """Return whether it has a final status and no open run."""
-        return self.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not self.runs
+        return self.status in FINAL_STATUSES and not self.runs
 
     @property
     def is_made_by_code(self) -> bool:

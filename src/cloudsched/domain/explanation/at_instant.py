@@ -12,14 +12,13 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.explanation.explain import MISSED, explain_run, say_instant
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.planning import waits_for_open_run
-from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import InvalidSchedule
 
 MAX_RECORDS: Final = 50

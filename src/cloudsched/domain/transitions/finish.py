@@ -33,7 +33,7 @@ from cloudsched.domain.documents.execution import (
     Run,
     Trigger,
 )
-from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -50,7 +50,6 @@ from cloudsched.domain.transitions.lifecycle import (
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap, pass_over, stop_plan
 from cloudsched.domain.transitions.planning import occurrence_after, waits_for_open_run
-from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.domain.transitions.run_records import (
     derive_message_id,
     execution_record,

@@ -1,7 +1,8 @@
 """The status changes that a task allows, and the effects of pause, resume, cancel and delete.
 
 `ALLOWED` is the only definition of the status changes. The diagram in ``docs/explanation/lifecycle.md`` is tested
-against it. Every function here is a pure decision: it takes a task and the current time and returns the commit.
+against it. Every decision is pure: it takes a task and the current time and returns the commit. `manual_verbs` asks the
+same checks as they do, so exactly the verbs that would be accepted are offered.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import RecentRequest, Task, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, RecentRequest, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
 from cloudsched.domain.transitions.offers import refresh_offers
@@ -25,12 +26,6 @@ from cloudsched.domain.transitions.planning import (
     planned_schedule,
     requested_id,
     start_time,
-)
-from cloudsched.domain.transitions.requirements import (
-    require_cancellable,
-    require_future,
-    require_pausable,
-    require_status,
 )
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.domain.transitions.wakeups import wake_instant
@@ -117,6 +112,43 @@ _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]
     ExecutionStatus.EXPIRED: (_S.EXPIRED, "Its time had passed before it could run."),
     ExecutionStatus.SKIPPED: (_S.EXPIRED, "It was missed, and its catch-up policy says not to run it late."),
 }
+
+
+def require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
+    """Check that the task has one of these statuses."""
+    if task.status not in statuses:
+        raise NotAllowed(
+            action, task.status, "Give it a new schedule to start it again." * (task.status in FINAL_STATUSES)
+        )
+
+
+def require_budget(task: Task) -> None:
+    """Check that a task that a user starts is not paused because its owner's budget is used up."""
+    if find_budget_pause(task) is not None:
+        raise NotAllowed("start", "paused: its owner's budget is used up", "An admin may raise the budget.")
+
+
+def require_pausable(task: Task) -> None:
+    """Check that an ACTIVE task may be paused."""
+    require_status(task, "pause", _S.ACTIVE)
+
+
+def require_future(task: Task, following: datetime | None) -> None:
+    """Check that a paused task would have something to do: `following` is its next occurrence, were it resumed."""
+    require_status(task, "resume", _S.PAUSED)
+    if following is None and task.is_one_time and task.planned_to is None and not task.runs:
+        raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
+
+
+def require_cancellable(task: Task) -> None:
+    """Check that a task may be cancelled."""
+    require_status(task, "cancel", _S.ACTIVE, _S.PAUSED)
+
+
+def require_free_run(task: Task, action: str) -> None:
+    """Check that the task has room for one more open run."""
+    if len(task.runs) >= MAX_OPEN_RUNS:
+        raise NotAllowed(action, f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
 
 
 def pause(

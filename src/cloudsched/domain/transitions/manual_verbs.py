@@ -16,18 +16,18 @@ from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.idempotency import RequestMark, choose_instant
-from cloudsched.domain.transitions.lifecycle import start_next_backfill, with_changes
-from cloudsched.domain.transitions.overlap_and_catch_up import resume_plan
-from cloudsched.domain.transitions.planning import find_budget_pause, requested_id
-from cloudsched.domain.transitions.requirements import (
-    RETRYABLE_STATUSES,
+from cloudsched.domain.transitions.lifecycle import (
     require_cancellable,
     require_free_run,
     require_future,
     require_pausable,
-    require_retryable,
     require_status,
+    start_next_backfill,
+    with_changes,
 )
+from cloudsched.domain.transitions.overlap_and_catch_up import resume_plan
+from cloudsched.domain.transitions.planning import find_budget_pause, requested_id
+from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES, require_retryable
 from cloudsched.domain.transitions.suspend import find_addressee, list_awaited
 from cloudsched.errors import InvalidInput, NotAllowed
 

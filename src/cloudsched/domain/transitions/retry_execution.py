@@ -14,19 +14,17 @@ from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import restore_definition
 from cloudsched.domain.transitions.growth import require_payload_room
-from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
-from cloudsched.domain.transitions.requirements import (
-    RETRY_ACTION,
-    RETRYABLE_STATUSES,
-    open_run_error,
-    require_retryable,
-    require_status,
-)
+from cloudsched.domain.transitions.lifecycle import may_have_children, require_free_run, require_status, with_changes
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
+
+
+RETRYABLE_STATUSES = (TaskStatus.ACTIVE, TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED)
+"""The task statuses in which an execution may be retried manually."""
+RETRY_ACTION = "retry an execution of"
 
 
 def last_finished_execution_id(task: Task) -> str:
@@ -95,6 +93,34 @@ def retry(
         recent_requests=tuple(each for each in task.recent_requests if not each.key.startswith(f"{run.execution_id} ")),
     )
     return Commit(active, executions=(record,), entries=entries)
+
+
+def require_retryable(task: Task, execution: Execution) -> None:
+    """Check that an execution that is not open may have one more attempt, with the payload that it had."""
+    if execution.status is ExecutionStatus.SUCCEEDED:  # guard: succeeded run
+        raise NotAllowed(RETRY_ACTION, "done with it", "It has succeeded; trigger the task to run it anew.")
+    if execution.covers is not None:
+        hint = f"Backfill from {execution.scheduled_for.isoformat()} to {execution.covers.until.isoformat()} instead."
+        raise NotAllowed(RETRY_ACTION, "past several occurrences with that one record", hint)
+    require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
+    require_free_run(task, "retry")
+    require_payload_room(task, added=execution.payload)
+
+
+def open_run_error(run: Run) -> NotAllowed:
+    """Return the error for retrying a run that is still open."""
+    is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
+    hint = f"{run.execution_id} {is_at}, and continues by itself: retry it after it has ended."
+    return NotAllowed(RETRY_ACTION, "still at work on it", hint)
+
+
+def missing_steps_error(reference: str) -> NotAllowed:
+    """Return the error for retrying an execution whose steps are gone: completed ones would run again."""
+    hint = (
+        f"They were stored as {reference!r}, which is not there any more. Without them, what it has done would be done "
+        "again: if that is meant, trigger the task, which runs from the beginning."
+    )
+    return NotAllowed(RETRY_ACTION, "missing the steps of that execution", hint)
 
 
 def restore_entries(

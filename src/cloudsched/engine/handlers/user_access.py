@@ -11,7 +11,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
 from cloudsched.domain.documents.policy import LockScope, Priority
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.requirements import require_budget
+from cloudsched.domain.transitions.lifecycle import require_budget
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.errors import Forbidden, InvalidInput
 

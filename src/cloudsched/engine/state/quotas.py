@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.policy import quota_lock_key
+from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.transitions.commit import VersionedLock
 from cloudsched.domain.transitions.locks import Holder
-from cloudsched.domain.transitions.requirements import FINAL_STATUSES
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import manual_verbs, retry_execution
 from cloudsched.domain.transitions.idempotency import RequestMark
-from cloudsched.domain.transitions.requirements import missing_steps_error, open_run_error
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft
 from cloudsched.engine.handlers.user_access import require_user_start
 from cloudsched.errors import InvalidInput, NotFound
@@ -107,7 +106,7 @@ class ManualRuns:
         chosen_id = execution_id or retry_execution.last_finished_execution_id(task)
         execution = engine.store.load_execution(task.id, chosen_id)
         if execution is None and (run := task.find_run(chosen_id)) is not None:
-            raise open_run_error(run)
+            raise retry_execution.open_run_error(run)
         if execution is None:
             raise NotFound("execution", chosen_id)
         loaded = engine.archive().load_execution(execution)
@@ -115,7 +114,7 @@ class ManualRuns:
         cancelled, retried = child_tasks.list_cancelled_calls(kept.steps), child_tasks.list_retried_calls(kept)
         transition = retry_execution.retry(task, loaded, now, cancelled, retried, from_step=from_step)
         if loaded.steps_reference is not None:  # without them, completed steps would run again
-            raise missing_steps_error(loaded.steps_reference)
+            raise retry_execution.missing_steps_error(loaded.steps_reference)
         if from_step is not None and transition.executions:
             retry_execution.require_step(loaded, from_step)
             self._require_start(task, by)

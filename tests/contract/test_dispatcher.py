@@ -105,6 +105,7 @@ def cloud_tasks() -> Iterator[DispatcherUnderTest]:
         def log_message(self, *_: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket.listen(64)  # not 5: beyond it connections may be reset, and a stopped clock redelivers nothing
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -194,8 +195,7 @@ def test_a_name_is_created_once_while_pending_and_after_delivery(line: Dispatche
 def test_a_name_is_taken_while_it_is_redelivered(line: DispatcherUnderTest) -> None:
     line.executor.to_refuse = 1
     line.send("one")
-    while not line.executor.received:
-        threading.Event().wait(0.002)
+    wait_until(lambda: line.executor.received)
     line.send("one")
     line.advance_until_accepted()
     line.send("last")

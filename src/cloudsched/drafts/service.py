@@ -11,9 +11,9 @@ from datetime import datetime, time, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.domain.in_words import to_words
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.responses.api_responses import Decision, DraftResult, DraftStep, MissingField, Occurrence
 from cloudsched.domain.transitions.edits import anchor_schedule

@@ -34,8 +34,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUndefined, core_schema, to_json
 
-from cloudsched.domain.brief_repr import list_given
-from cloudsched.domain.first_error import find_first_error
+from cloudsched.domain.in_words import find_first_error, list_given
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
 

@@ -45,8 +45,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.brief_repr import list_given
-from cloudsched.domain.first_error import describe_error, list_errors
+from cloudsched.domain.in_words import describe_error, list_errors, list_given
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.iso8601 import (

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.script import ScriptName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.domain.documents.usage import Month
-from cloudsched.domain.first_error import describe_error, list_errors
+from cloudsched.domain.in_words import describe_error, list_errors
 from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:

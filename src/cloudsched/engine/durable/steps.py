@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 
 from cloudsched.domain.documents.journal import MAX_TRIES, JournalEntry, StepError, StepKind, StepStatus, StepTry
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
-from cloudsched.domain.first_error import find_first_error
+from cloudsched.domain.in_words import find_first_error
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.step_attempt import StepCall, Usage
 from cloudsched.engine.durable.suspension import is_handler_failure

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
-from cloudsched.domain.first_error import list_errors
+from cloudsched.domain.in_words import list_errors
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidPayload
 

@@ -20,9 +20,9 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.brief_repr import to_words
 from cloudsched.domain.documents.policy import quota_lock_key
 from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.in_words import to_words
 from cloudsched.domain.transitions.commit import VersionedLock
 from cloudsched.domain.transitions.locks import Holder
 from cloudsched.errors import InvalidInput, QuotaExceeded

@@ -1,4 +1,4 @@
-"""The errors of pydantic, in words, at a cost that does not grow with the text of each of many errors."""
+"""Values and pydantic's errors in words: a length of time, the `repr` of a model, what is wrong with a field."""
 
 from __future__ import annotations
 
@@ -7,11 +7,30 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from datetime import timedelta
+
+    from pydantic import BaseModel, ValidationError
 
 FEW: Final = 20
-"""The most errors that are read one by one."""
+"""The most errors that are read one by one: the cost must not grow with the text of each of many."""
 _DECODER: Final = json.JSONDecoder()
+
+
+def list_given(model: BaseModel) -> list[tuple[str | None, Any]]:
+    """Return the fields of a model that differ from their defaults, with their values."""
+    defaults = (
+        (name, field.get_default(call_default_factory=True)) for name, field in type(model).model_fields.items()
+    )
+    return [(name, getattr(model, name)) for name, default in defaults if getattr(model, name) != default]
+
+
+def to_words(span: timedelta) -> str:
+    """Return a length of time in the largest unit of which it is a whole number."""
+    seconds = round(span.total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds // length} {unit}{'s' if seconds > length else ''}"
+    return f"{seconds} second{'s' if seconds != 1 else ''}"
 
 
 def find_first_error(error: ValidationError, rather: str = "") -> dict[str, Any]:

@@ -25,8 +25,8 @@ from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocume
 
 T = TypeVar("T")
 
-MAX_GROUP_SIZE = 64
-"""The most writers that share one transaction, so that none waits long for the others."""
+MAX_GROUP_SIZE = 128
+"""The most parts that share one transaction, so that none waits long for the others: what 64 handlers end and begin."""
 
 
 @dataclass(slots=True, eq=False)
@@ -241,10 +241,10 @@ class Database:
         If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with other work,
         and is repeated with that if any of it raises: so nothing but its writes may depend on how often it runs.
         """
-        (unit,) = self._commits.run([work])
-        if unit.failure is None and unit.error is None:
-            return cast("T", unit.result)
-        raise cast("Exception", self._find_error(unit))
+        (answer,) = self.write_all([work])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
         """Run each as `write` does, in one transaction if they are few. Return the result or the error of each."""

@@ -29,15 +29,16 @@ from cloudsched.adapters.sqlite.search import (
 )
 from cloudsched.adapters.sqlite.tables import (
     DELETE_OFFER,
+    INSERT_EXECUTION,
     LAYOUT,
     LAYOUT_VERSION,
+    UPDATE_EXECUTION,
     TaskRow,
     from_microseconds,
     to_execution_row,
     to_json,
     to_microseconds,
     to_task_row,
-    write_execution,
     write_task,
 )
 from cloudsched.domain.documents.execution import Execution, Message
@@ -107,10 +108,7 @@ class SqliteStore:
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None."""
         rows = self._database.read(_LOAD_TASK, (task_id,))
-        if not rows:
-            return None
-        version, body = rows[0]
-        return self._to_versioned_task(task_id, version, body)
+        return self._to_versioned_task(task_id, *rows[0]) if rows else None
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
@@ -165,7 +163,8 @@ class SqliteStore:
             if commit.delivered is not None:
                 mark_delivered(connection, commit.delivered)
             for row in executions:
-                write_execution(connection, row)
+                if not connection.execute(INSERT_EXECUTION, row).rowcount:
+                    connection.execute(UPDATE_EXECUTION, (*row[2:], *row[:2]))
             for statement, rows in records.items():
                 if rows:
                     connection.executemany(statement, rows)
@@ -214,17 +213,14 @@ class SqliteStore:
             return connection.execute(_TASK_EXISTS, (task_id,)).fetchone() is not None
 
         def some(connection: sqlite3.Connection) -> int:
-            if is_alive(connection):
-                return 0
-            return connection.execute(_PURGE_SOME, (task_id, PURGE_BATCH_SIZE)).rowcount
+            return 0 if is_alive(connection) else connection.execute(_PURGE_SOME, (task_id, PURGE_BATCH_SIZE)).rowcount
 
         def task(connection: sqlite3.Connection) -> None:
-            if is_alive(connection):
-                return
-            connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
-            connection.execute(DELETE_OFFER, (task_id,))
-            connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
-            self._notify_removed(task_id)
+            if not is_alive(connection):
+                connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+                connection.execute(DELETE_OFFER, (task_id,))
+                connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
+                self._notify_removed(task_id)
 
         while self._database.write(some):
             pass

@@ -138,9 +138,9 @@ _SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
 """A document with at most this many characters of JSON fits Firestore, whatever its name."""
 DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 _RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
-_INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
+INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
     VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))}) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
-_UPDATE_EXECUTION = f"""UPDATE OR FAIL executions SET {", ".join(f"{name} = ?" for name in _RECORD_COLUMNS)}
+UPDATE_EXECUTION = f"""UPDATE OR FAIL executions SET {", ".join(f"{name} = ?" for name in _RECORD_COLUMNS)}
     WHERE task_id = ? AND id = ?"""  # noqa: S608 - the same
 
 
@@ -225,15 +225,14 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     ``OR FAIL``, since the whole commit is undone anyway: else SQLite copies each page that it changes to undo it alone.
     """
     task, values, base = row.write.task, row.columns.values(), row.write.base
-    expected = None if base is None else base.version
-    if expected is None:
+    if base is None:
         version = secrets.randbits(48)  # so a task created again under an id never has its old version
         done = connection.execute(_INSERT, (*values, row.body, task.id, version))
     else:
-        version = cast("int", expected.value) + 1
+        version = cast("int", base.version.value) + 1
         names = "".join([f", {name} = ?" for name in row.columns])
         statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
-        done = connection.execute(statement, (row.body, version, *values, task.id, expected.value))
+        done = connection.execute(statement, (row.body, version, *values, task.id, base.version.value))
     if done.rowcount != 1:
         raise VersionConflict(f"task {task.id}")
     before, offer = row.offers
@@ -244,12 +243,6 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     else:
         connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, to_json(offer)))
     return version
-
-
-def write_execution(connection: sqlite3.Connection, row: Row) -> None:
-    """Insert a record, or overwrite it."""
-    if not connection.execute(_INSERT_EXECUTION, row).rowcount:
-        connection.execute(_UPDATE_EXECUTION, (*row[2:], *row[:2]))
 
 
 def to_execution_row(task_id: str, execution: Execution) -> Row:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 from random import Random
 from typing import Final
 
@@ -74,7 +75,7 @@ class Priority(StoredEnum):
     NORMAL = "NORMAL"
     LOW = "LOW"
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Its place in the order, from 0 for the most urgent."""
         return tuple(Priority).index(self)

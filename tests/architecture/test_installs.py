@@ -133,7 +133,7 @@ def import_all(modules: list[str]) -> str:
     return f"from importlib import import_module\nfor name in {names}:\n    import_module(name)\n"
 
 
-NOT_IMPORTED = {"__init__", "__main__", "emulator/__main__", "adapters/quickjs/child"} | PYTEST_PLUGINS
+NOT_IMPORTED = {"__init__", "__main__", "adapters/quickjs/child"} | PYTEST_PLUGINS
 FUNCTIONS = """
 sys.path.insert(0, "functions")
 import main

@@ -62,7 +62,7 @@ def test_a_command_names_what_to_install(tmp_path: Path, package: str, command: 
     ("package", "code", "extra"),
     [
         ("httpx", "from cloudsched.client import Client", "worker"),
-        ("jwt", "import runpy; runpy.run_module('cloudsched.emulator', run_name='__main__')", "dev"),
+        ("jwt", "from cloudsched.emulator import CloudTasksEmulator", "dev"),
     ],
 )
 def test_an_import_names_what_to_install(tmp_path: Path, package: str, code: str, extra: str) -> None:

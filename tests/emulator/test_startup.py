@@ -42,7 +42,7 @@ def _same_signals() -> Iterator[None]:
 def test_the_program_prints_when_it_is_ready_and_stops_cleanly(signum: signal.Signals, connect: Connect) -> None:
     arguments = ["--port", "0", "--queue", f"{LOCATION}/queues/q", "--freeze", "2030-01-01T00:00:00Z"]
     process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", "cloudsched.emulator", *arguments],
+        [sys.executable, "-m", "cloudsched", "emulator", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

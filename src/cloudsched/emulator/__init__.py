@@ -9,7 +9,7 @@
 
 Usable alone: it imports nothing else of cloudsched. To read it, begin with `model/queue.py` (one queue, pure)
 and `model/queues.py` (all queues, pure), then `runtime/dispatcher.py` (sends what is due), `api/tasks_service.py` (the
-RPCs), `http/listener.py` (the port) and `emulator.py` (puts the parts together).
+RPCs), `http/server.py` (the port) and `emulator.py` (puts the parts together).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Attempt": "runtime.history",
+    "Attempt": "runtime.attempt_history",
     "BadQueue": "model.queues",
     "ClockBusy": "runtime.dispatcher",
     "CloudTasksEmulator": "emulator",

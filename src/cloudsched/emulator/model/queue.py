@@ -145,7 +145,7 @@ class Queue:
 
     def add(self, task: Task, now: datetime) -> None:
         """Add a new task."""
-        if self.is_name_taken(task.id, now):
+        if task.id in self.tasks or self.is_name_reserved(task.id, now):
             raise RpcError(Code.ALREADY_EXISTS, ENTITY_EXISTS)
         self._numbers += 1
         task.number = self._numbers
@@ -244,10 +244,6 @@ class Queue:
         elif task.running_attempts == 0:
             task.schedule_at = at
             self._enqueue(task)
-
-    def is_name_taken(self, task_id: str, now: datetime) -> bool:
-        """Return whether a name is taken by a task, or by one that ended less than 24 hours ago."""
-        return task_id in self.tasks or self.is_name_reserved(task_id, now)
 
     def is_name_reserved(self, task_id: str, now: datetime) -> bool:
         """Return whether a task of that name is gone and its name still taken."""

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import get_args
 
 import click
 
 from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.imports import pause_collection
-from cloudsched.config.settings import StoreChoice
 
 
 @click.command()
-@click.option(
-    "--store",
-    type=click.Choice(get_args(StoreChoice)),
-    default="auto",
-    show_default=True,
-    help="The store: embedded, or Google's Firestore emulator; auto takes the emulator if there is one.",
-)
-def demo(store: StoreChoice) -> None:
+def demo() -> None:
     """Watch a year of tasks run in seconds.
 
     Creates a reminder, a weekday report and a birthday over HTTP, moves the clock from 1 January 2027 to February 2028,
@@ -31,7 +22,7 @@ def demo(store: StoreChoice) -> None:
 
     try:
         with raise_on_signal():
-            problems = run_and_print(store)
+            problems = run_and_print()
     except Stopped as stopped:
         sys.exit(stopped.exit_code)
     sys.exit(1 if problems else 0)

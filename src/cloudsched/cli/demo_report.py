@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
@@ -28,7 +27,6 @@ from cloudsched.local.examples import app
 from cloudsched.local.stack import Stack, run_stack
 
 if TYPE_CHECKING:
-    from cloudsched.config.settings import StoreChoice
     from cloudsched.domain.responses.api_responses import Execution
 
 
@@ -87,7 +85,7 @@ class DemoResult:
     """The titles of the messages, earliest first."""
 
 
-def run_and_print(store: StoreChoice) -> list[str]:
+def run_and_print() -> list[str]:
     """Run the scenario and print what ran. Return what did not run as it should."""
     console = Console(width=WIDTH, highlight=False)
     base = Settings(
@@ -95,7 +93,7 @@ def run_and_print(store: StoreChoice) -> list[str]:
         firestore_emulator=Settings.from_environment().firestore_emulator,
         retention=None,  # the first day's reminder must still be there a year later
     )
-    with run_stack(app, base=base, store=store, clock=MovableClock(START, frozen=True)) as stack:
+    with run_stack(app, base=base, store="auto", clock=MovableClock(START, frozen=True)) as stack:
         console.print(f"[bold]Store[/]  {stack.store.reason}.", soft_wrap=True)
         console.print(f"[bold]API[/]    {stack.url}/v1/tasks   [bold]Cloud Tasks[/]  {stack.emulator.address}\n")
         result = _run_scenario(stack, console)
@@ -178,16 +176,13 @@ def _runs_table(result: DemoResult) -> Table:
             last = between.pop() if between else None
             for run in filter(None, (first, last)):
                 if run is last and between:
-                    table.add_row("", f"… {len(between)} more", "", _list_statuses(between), style="dim")
+                    statuses = " ".join(sorted({each.status for each in between}))
+                    table.add_row("", f"… {len(between)} more", "", statuses, style="dim")
                 local = f"{run.scheduled_for.astimezone(zone):%a %d %b %Y %H:%M %z}"
                 table.add_row(title, local, _format_time(run.scheduled_for), run.status)
                 title = ""
         table.add_section()
     return table
-
-
-def _list_statuses(runs: Iterable[Execution]) -> str:
-    return " ".join(sorted({run.status for run in runs}))
 
 
 def _hops_table(result: DemoResult) -> Table:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,7 +25,6 @@ _REFUSED = 1
 @click.option("--owner", help="Whose task it is; your own if omitted.")
 @click.option("--handler", help="The handler, if the words fit several.")
 @click.option("--task", "task_id", metavar="ID", help="The task to change, if the words fit several.")
-@click.option("--context", metavar="JSON", help="What is known besides, such as fields of the payload.")
 @click.option("--yes", is_flag=True, help="Create or change the task without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show the draft.")
 @click.option("--json", "as_json", is_flag=True, help="Print the draft as JSON, for programs, and store nothing.")
@@ -39,7 +37,6 @@ def draft(  # noqa: PLR0913 - one argument for each option
     owner: str | None,
     handler: str | None,
     task_id: str | None,
-    context: str | None,
     yes: bool,
     dry_run: bool,
     as_json: bool,
@@ -47,7 +44,7 @@ def draft(  # noqa: PLR0913 - one argument for each option
     """Draft a task, or a change of one, from TEXT: "Remind me to stretch every weekday at 9:00"."""
     from cloudsched.domain.responses.api_responses import Decision  # noqa: PLC0415 - not needed for --help
 
-    known = {**_parse(context), **({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
+    known = {**({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
     drafted = client.draft(text, timezone=timezone, owner=owner, context=known, locale=locale)
     if as_json:
         click.echo(to_json_line(drafted.to_wire()))
@@ -60,16 +57,6 @@ def draft(  # noqa: PLR0913 - one argument for each option
     verb = "Create this task" if drafted.decision is Decision.CREATION else "Change the task"
     if yes or click.confirm(f"{verb}?"):
         click.echo(client.confirm(drafted).id)
-
-
-def _parse(text: str | None) -> dict[str, Any]:
-    try:
-        content = json.loads(text or "{}")
-    except ValueError as error:
-        raise click.BadParameter(f"is not JSON: {error}", param_hint="--context") from error
-    if not isinstance(content, dict):
-        raise click.BadParameter("is not a JSON object", param_hint="--context")
-    return content
 
 
 def _print(drafted: DraftResult, title: str | None) -> None:

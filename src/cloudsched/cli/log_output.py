@@ -60,16 +60,13 @@ def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[l
     for each in (_is_of_interest, *more_filters):
         handler.addFilter(each)
     root = logging.getLogger()
-    for old in [each for each in root.handlers if _prints_on_terminal(each)]:
-        root.removeHandler(old)
+    for old in list(root.handlers):
+        if type(old) is logging.StreamHandler and old.stream in {sys.stderr, sys.stdout}:
+            root.removeHandler(old)
     root.addHandler(handler)
     if root.level == logging.NOTSET or root.level > logging.INFO:
         root.setLevel(logging.INFO)
     logging.getLogger(_OWN_LOGGER).setLevel(logging.INFO)
-
-
-def _prints_on_terminal(handler: logging.Handler) -> bool:
-    return type(handler) is logging.StreamHandler and handler.stream in {sys.stderr, sys.stdout}
 
 
 def _has_colours() -> bool:

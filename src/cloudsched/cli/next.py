@@ -48,16 +48,6 @@ class StoredCalendars:
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 
 
-def read_calendars(options: Sequence[str], now: datetime, stored: StoredCalendars) -> tuple[CalendarRule, ...]:
-    """Return the calendars of some options, each ``weekends``, a stored one or a file, with ``=before`` or the like."""
-    return tuple(_read_rule(option, now, stored) for option in options)
-
-
-def find_default(rules: Sequence[CalendarRule]) -> str | None:
-    """Return the id of the calendar that words such as "except holidays" mean: the first one."""
-    return next((rule.id for rule in rules if rule.id != WEEKENDS), None)
-
-
 def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: StoredCalendars) -> Schedule:
     """Return a schedule with the days of its calendars, and with the calendars that it does not name yet.
 
@@ -75,6 +65,7 @@ def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: Sto
 
 
 def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarRule:
+    """Return the calendar of an option: ``weekends``, a stored one or a file, with ``=before`` or the like."""
     place, _, on = option.rpartition("=")
     if on not in get_args(On) or not place:
         place, on = option, "skip"
@@ -110,19 +101,6 @@ _MARKS = {
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
 @click.option("--after", metavar="INSTANT", help="Show only later occurrences. Default: now.")
 @click.option(
-    "--gap", type=click.Choice(["shift", "skip"]), help="What to do with local times that a clock change skips."
-)
-@click.option(
-    "--fold",
-    type=click.Choice(["first", "last", "both"]),
-    help="What to do with local times that a clock change repeats.",
-)
-@click.option(
-    "--sub-daily",
-    type=click.Choice(["elapsed", "wall"]),
-    help="How rules finer than a day step: by elapsed time or by the wall clock.",
-)
-@click.option(
     "--calendar",
     "calendars",
     multiple=True,
@@ -139,9 +117,6 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     locale: str | None,
     count: int,
     after: str | None,
-    gap: str | None,
-    fold: str | None,
-    sub_daily: str | None,
     calendars: tuple[str, ...],
     as_json: bool,
     **connection: str | None,
@@ -155,11 +130,10 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     """
     now = SystemClock().now()
     stored = StoredCalendars(connection)
-    policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
     start = parse_instant(after, timezone, "--after") if after else now
-    rules = read_calendars(calendars, now, stored)
-    set_policies = {name: value for name, value in policies.items() if value}
-    read = _read(schedule, dtstart, timezone, now, set_policies, find_default(rules), locale=locale)
+    rules = tuple(_read_rule(option, now, stored) for option in calendars)
+    meant = next((rule.id for rule in rules if rule.id != WEEKENDS), None)  # by words such as "except holidays"
+    read = _read(schedule, dtstart, timezone, now, meant, locale=locale)
     parsed = add_calendars(read.schedule, rules, stored)
     previews = preview(parsed, start, count)
     ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
@@ -178,7 +152,6 @@ def _read(
     dtstart: str | None,
     timezone: str,
     now: datetime,
-    policies: dict[str, str],
     calendar: str | None,
     *,
     locale: str | None,
@@ -192,14 +165,11 @@ def _read(
         read = read_schedule(
             text, now=now, timezone=timezone, default_time=at, default_calendar=default, has_title=True, locale=locale
         )
-    schedule = read.schedule
-    if not dtstart and not policies:
+    if not dtstart:
         return read
-    fields = schedule.model_dump(exclude_none=True) | policies
-    if dtstart:
-        if schedule.is_one_time:
-            raise InvalidSchedule("dtstart", "has no meaning for a single instant", "omit it")
-        fields["dtstart"] = dtstart
+    if read.schedule.is_one_time:
+        raise InvalidSchedule("dtstart", "has no meaning for a single instant", "omit it")
+    fields = read.schedule.model_dump(exclude_none=True) | {"dtstart": dtstart}
     return replace(read, schedule=Schedule.model_validate(fields))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import secrets
 import sys
 import time
@@ -68,7 +67,9 @@ def run(
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
 
     app = load_app(handlers).app
-    configure_line_logging(lambda: f"{datetime.now(UTC):%H:%M:%S}", _is_no_sweep)
+    configure_line_logging(
+        lambda: f"{datetime.now(UTC):%H:%M:%S}", lambda record: getattr(record, "action", "") != "swept"
+    )
     try:
         if durable:
             execution = _run_durably(app, handler, content, owner, skips_waits=skip_waits)
@@ -77,10 +78,6 @@ def run(
     except Stopped as stopped:
         sys.exit(stopped.exit_code)
     sys.exit(_report(execution, is_durable=durable))
-
-
-def _is_no_sweep(record: logging.LogRecord) -> bool:
-    return getattr(record, "action", "") != "swept"
 
 
 def _read_payload(text: str | None) -> Any:  # noqa: ANN401 - any JSON

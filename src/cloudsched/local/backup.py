@@ -92,7 +92,9 @@ def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = N
             shutil.rmtree(beside, ignore_errors=True)
             raise
         _sync(place)
-        _remove_oldest(place, keep)
+        if keep is not None:
+            for old in sorted(each for each in place.iterdir() if _NAME.fullmatch(each.name))[:-keep]:
+                shutil.rmtree(old)
     except (sqlite3.Error, OSError) as error:
         raise StoreUnavailable(f"The folder {data}", f"it cannot be copied to {target}: {error}") from error
     return Backup(target, tasks, sum(each.stat().st_size for each in target.rglob("*") if each.is_file()))
@@ -125,13 +127,6 @@ def _copy_results(source: Path, target: Path) -> None:
             else:
                 shutil.copy2(place, copied)
                 _sync(copied)
-
-
-def _remove_oldest(place: Path, keep: int | None) -> None:
-    if keep is not None:
-        found = sorted(each for each in place.iterdir() if _NAME.fullmatch(each.name))
-        for old in found[:-keep]:
-            shutil.rmtree(old)
 
 
 def _require_sound(path: Path) -> None:

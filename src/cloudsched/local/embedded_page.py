@@ -81,10 +81,6 @@ class Visitor:
         if not is_subject(self.name):
             raise Misconfigured(describe_subject(self.name))
 
-    def to_caller(self) -> Caller:
-        """Return the visitor as a caller of the API."""
-        return Caller(f"user:{self.name}", Role(self.role), self.name)
-
 
 if TYPE_CHECKING:
     Identify = Callable[[Any], Visitor | None]
@@ -155,7 +151,8 @@ class Pages:
                 _OwnApi(self._app, _write_credential(who), None), place=place, hosts=None, has_sign_in=True
             )
         if who is not None:
-            return Dashboard(_OwnApi(self._app, {}, who.to_caller()), place=place, hosts=None)
+            caller = Caller(f"user:{who.name}", Role(who.role), who.name)
+            return Dashboard(_OwnApi(self._app, {}, caller), place=place, hosts=None)
         return Dashboard(_OwnApi(self._app, {}, None), place=place, hosts=LOCAL_HOSTS)
 
 

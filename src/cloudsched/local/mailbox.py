@@ -59,7 +59,9 @@ def is_mailbox_path(path: str) -> bool:
 def show_mailbox(request: Request, mailbox: Mailbox, settings: Settings) -> Response:
     """Answer a request for the page, for the same as JSON, or for the frame of a mail."""
     try:
-        _require_own_machine(request)
+        refused = find_foreign_name(request.host) or find_detour(request.headers.keys())
+        if refused is not None:
+            raise Forbidden(refused)
         require_allowed_origin(request, ())
         _require_admin(request, settings)
     except Unauthenticated as error:
@@ -82,12 +84,6 @@ def show_mailbox(request: Request, mailbox: Mailbox, settings: Settings) -> Resp
 
 def _frame_path(sent: SentMessage) -> str:
     return f"{PATH}/{sent.number}.html"
-
-
-def _require_own_machine(request: Request) -> None:
-    refusal = find_foreign_name(request.host) or find_detour(request.headers.keys())
-    if refusal is not None:
-        raise Forbidden(refusal)
 
 
 def _require_admin(request: Request, settings: Settings) -> None:

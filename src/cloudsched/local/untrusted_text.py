@@ -20,11 +20,6 @@ def to_printable(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def to_printable_lines(text: str) -> str:
-    """Return text of several lines, each as `to_printable` does."""
-    return "\n".join(map(to_printable, text.split("\n")))
-
-
 def to_json_line(value: Any) -> str:  # noqa: ANN401 - any JSON
     """Return JSON on one line, whole, with control characters as escapes, which parse to the same value."""
     text = json.dumps(value, ensure_ascii=False)
@@ -35,4 +30,4 @@ def to_json_line(value: Any) -> str:  # noqa: ANN401 - any JSON
 
 def print_error(error: object) -> None:
     """Print an error of a command on standard error, with the command's name before it."""
-    click.echo(to_printable_lines(f"cloudsched: {error}"), err=True)
+    click.echo("\n".join(map(to_printable, f"cloudsched: {error}".split("\n"))), err=True)

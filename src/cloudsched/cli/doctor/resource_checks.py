@@ -209,7 +209,8 @@ def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> F
     mend = "gcloud firestore backups list, and gcloud firestore operations list"
     if ready:
         age = now - max(ready)
-        what = f"the last backup of {deployment.database} is {_say(age)} old"
+        shown = f"{age.days} days" if age.days > 1 else f"{max(0, round(age / timedelta(hours=1)))} hours"
+        what = f"the last backup of {deployment.database} is {shown} old"
         return ok("backups", what) if age <= limit else wrong("backups", what, mend)
     begun = [_parse(each["createTime"]) for each in schedules if "createTime" in each]
     if begun and now - min(begun) <= limit:
@@ -219,7 +220,3 @@ def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> F
 
 def _parse(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _say(age: timedelta) -> str:
-    return f"{age.days} days" if age.days > 1 else f"{max(0, round(age / timedelta(hours=1)))} hours"

@@ -18,7 +18,6 @@ FOR_USERS = {
     "create_table": "SqlalchemyOutbox: a project without migrations makes the table",
     "drops_answers": "SimulatedChannel: a channel of a user's own tests takes a message and fails",
     "inject": "CloudTasksEmulator: faults for a user's own tests",
-    "issue_tokens": "CloudTasksEmulator: tokens for a user's own tests",
 }
 """What users call although nothing of ours does, and why."""
 FOR_LIBRARIES = {

@@ -78,9 +78,6 @@ class CloudTasksEmulator:
     def __exit__(self, *_exc: object) -> None:
         self.stop()
 
-    def __repr__(self) -> str:
-        return f"<CloudTasksEmulator {self.address if self._thread else 'stopped'}>"
-
     # Start and stop ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -210,10 +207,6 @@ class CloudTasksEmulator:
             return 0
 
         self._call(set_faults)
-
-    def issue_tokens(self, mode: TokenMode) -> None:
-        """Issue tokens of that kind from now on."""
-        self._tokens.mode = mode
 
     def _call(self, call: Callable[[Dispatcher], Coroutine[Any, Any, int]]) -> int:
         dispatcher, loop = self._dispatcher, self._loop

@@ -445,7 +445,10 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
     if not group.has_days:
         return
     if fine:
-        _limit_days(edit, group, adds=adds)
+        if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
+            raise Refused("no-update")
+        only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]
+        edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
         return
     times = None if group.has_times else edit.times
     drafts = _build_new_days(edit, group, plan, context, times)
@@ -491,13 +494,6 @@ def _change_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft
     if not same or repeat.rate > 1 or all(one.interval == interval for one in edit.drafts):
         raise Refused("no-update", repeat.span, "say on which days it should run")
     return [replace(draft, interval=interval) for draft in edit.drafts]
-
-
-def _limit_days(edit: Edit, group: Group, *, adds: bool) -> None:
-    if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
-        raise Refused("no-update")
-    only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]
-    edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
 
 
 def _add_rules(edit: Edit, drafts: list[Draft]) -> None:

@@ -32,9 +32,6 @@ class MovableClock:
         self._offset = (_to_utc(at) - real) if at is not None else timedelta(0)
         self._frozen_at: datetime | None = real + self._offset if frozen else None
 
-    def __repr__(self) -> str:
-        return f"<MovableClock {self.mode} at {self.now().isoformat()}>"
-
     @property
     def mode(self) -> Mode:
         """Return whether the clock runs or is frozen."""

@@ -129,7 +129,10 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
             if isinstance(point, Stretch | Within):
                 dates += _list_stretch(point, context, base)
             elif isinstance(point, Months):
-                _remove_months(drafts, point)
+                for draft in drafts:
+                    draft.months = [each for each in draft.months or ALL_MONTHS if each not in point.months]
+                    if not draft.months:
+                        raise Refused("never", point.span)
             elif isinstance(point, Days) and not point.dates and _is_repeated(point):
                 _remove_days(drafts, point)
             else:
@@ -178,14 +181,6 @@ def _is_repeated(point: Days) -> bool:
     if all(not pick.nth for pick in point.picks):
         return True
     return point.period is None or point.period.each or (point.period.definite and not point.period.months)
-
-
-def _remove_months(drafts: list[Draft], point: Months) -> None:
-    for draft in drafts:
-        left = [month for month in draft.months or ALL_MONTHS if month not in point.months]
-        if not left:
-            raise Refused("never", point.span)
-        draft.months = left
 
 
 def _remove_days(drafts: list[Draft], point: Days) -> None:

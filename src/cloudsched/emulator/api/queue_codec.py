@@ -53,7 +53,8 @@ def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str])
     """
     if message.HasField("http_target"):
         raise invalid_argument("Queue.httpTarget: in the emulator each task has its own request, and no queue has one.")
-    for path in map(_to_snake_case, paths):
+    for written in paths:
+        path = "".join(f"_{each.lower()}" if each.isupper() else each for each in written)
         group, _, name = path.partition(".")
         if path in _IGNORED:
             continue
@@ -66,10 +67,6 @@ def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str])
             value = replace(getattr(config, group), **{name: getattr(value, name)})
         config = replace(config, **{group: value})
     return config
-
-
-def _to_snake_case(path: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in path)
 
 
 def _read_limits(message: Proto) -> RateLimits:

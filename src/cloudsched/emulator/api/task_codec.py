@@ -210,7 +210,11 @@ def _read_method(request: Proto) -> str:
 
 
 def _read_headers(headers: Proto) -> dict[str, str]:
-    kept = {name: value for name, value in headers.items() if not _is_reserved(name)}
+    kept = {
+        name: value
+        for name, value in headers.items()
+        if name.lower() not in _COMPUTED_HEADERS and not name.lower().startswith(_SERVICE_PREFIXES)
+    }
     size = 0
     for name, value in kept.items():
         size += len(name) + len(value.encode())
@@ -221,11 +225,6 @@ def _read_headers(headers: Proto) -> dict[str, str]:
     if size > MAX_HEADER_BYTES:
         raise invalid_argument("The size of the headers must be less than 80KB.")
     return {"User-Agent": "Google-Cloud-Tasks", **kept}
-
-
-def _is_reserved(name: str) -> bool:
-    lower = name.lower()
-    return lower in _COMPUTED_HEADERS or lower.startswith(_SERVICE_PREFIXES)
 
 
 def _read_auth(request: Proto) -> OidcToken | OAuthToken | None:

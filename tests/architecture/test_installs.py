@@ -51,7 +51,6 @@ IMPORTED_ELSEWHERE = {
     "cachecontrol": "firebase-admin, which does not declare it for certain",
     "functions-framework": "functions/main.py",
     "google-cloud-firestore": "handlers that keep data of their own; tests compare our messages with it",
-    "google-cloud-tasks": "likewise",
     "opentelemetry-exporter-gcp-monitoring": "the namespace package opentelemetry",
     "opentelemetry-exporter-gcp-trace": "the namespace package opentelemetry",
     "pyjwt[crypto]": "jwt",

@@ -86,12 +86,12 @@ def _put_process_back(own_process: None) -> None:
 
 
 @contextmanager
-def serve_api_of(sim: Simulation) -> Iterator[str]:
+def serve_api_of(app: App) -> Iterator[str]:
     """Serve its API; give the address."""
 
     @Request.application
     def answer(request: Request) -> Any:  # noqa: ANN401 - whatever it answers
-        return serve_api(sim.app, request)
+        return serve_api(app, request)
 
     with WebServer(answer) as server:
         server.serve()
@@ -101,7 +101,7 @@ def serve_api_of(sim: Simulation) -> Iterator[str]:
 @pytest.fixture
 def url(sim: Simulation) -> Iterator[str]:
     """The address of its API."""
-    with serve_api_of(sim) as address:
+    with serve_api_of(sim.app) as address:
         yield address
 
 

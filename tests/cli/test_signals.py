@@ -89,7 +89,7 @@ def test_a_signal_is_heard_whichever_thread_gets_it(tmp_path: Path) -> None:
     with run("cloudsched", "serve", "--port", "0", "--data", "data") as serving:
         url = serving.wait_for(r"API +(http://\S+)/v1/tasks")[1]
         commands = {
-            "cloudsched.emulator --port 0": r"127\.0\.0\.1:\d",
+            "cloudsched emulator --port 0": r"127\.0\.0\.1:\d",
             "cloudsched dev --store sqlite --port 0 --tasks-port 0": "Ready",
             f"cloudsched worker --queue gpu --poll 600 --url {url}": "Ctrl-C stops it",
             f"cloudsched dashboard --url {url} --port 0": "Ctrl-C",

@@ -126,7 +126,7 @@ def test_missing_credential_explains_how_to_authenticate(
     (tmp_path / "handlers.py").write_text("from cloudsched import App\napp = App()\n@app.handler('x')\ndef x(): ...\n")
     kept = create_key("box", Role.ADMIN)[1]
     sim = simulate(access=Access(api_keys=(str(kept),)))
-    with serve_api_of(sim) as url:
+    with serve_api_of(sim.app) as url:
         for command in (("tasks", "--url", url, "list"), ("worker", "--queue", "gpu", "--url", url)):
             said = run_command(*command)
             assert said.code == ExitCode.UNAUTHORISED

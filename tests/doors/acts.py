@@ -250,6 +250,16 @@ READS_OF_LISTS: Final = (
         for owned in (False, True)
     ),
     Act("list_handlers", "list_handlers"),
+    *(
+        Act(f"{word}_dispatch_queue", "update_dispatch_queue", body)
+        for word, body in (
+            ("pause", {"state": "PAUSED"}),
+            ("resume", {"state": "RUNNING"}),
+            ("rate", {"maxDispatchesPerSecond": 5.0}),
+        )
+    ),
+    Act("purge_dispatch_queue", "purge_dispatch_queue"),
+    Act("list_dispatch_queues", "list_dispatch_queues"),
     Act("show_caller", "show_caller"),
     Act("preview_schedule", "preview_schedule", dict(WHEN)),
     Act(

@@ -397,6 +397,12 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "delete_calendar": lambda a, t: ["calendars", "delete", "cal", "--yes", *_owner(a, t)],
     "get_usage": lambda a, t: ["usage", "--json", *_owner(a, t)],
     "list_handlers": lambda *_: ["schema"],
+    "list_dispatch_queues": lambda *_: ["queues", "list", "--json"],
+    "purge_dispatch_queue": lambda *_: ["queues", "purge", "q", "--yes"],
+    "update_dispatch_queue": lambda a, _: [
+        *("queues", a.name.split("_")[0], "q"),
+        *(("--per-second", "5") if "state" not in (a.body or {}) else ()),
+    ],
     "draft_task": lambda a, t: ["draft", a.body["text"], "--json", *_owner(a, t)],  # type: ignore[index]
 }
 """What is typed for an operation."""
@@ -468,6 +474,7 @@ FORMS: Final[dict[str, Callable[[Act, Any], Form]]] = {
     "send_event": _fill_event,
     **{each.method: _fill_verb(each.word) for each in (Verb.PAUSE, Verb.RESUME, Verb.CANCEL, Verb.RETRY, *BUTTONS)},
     "delete_task": _fill_verb("delete"),
+    "update_dispatch_queue": lambda a, _: ("/queues", {"queue": "q", "verb": a.name.split("_")[0]}),
     "mark_message_read": lambda _, target: ("/deliveries", {"owner": target.owner, "message": target.message_id}),
     "batch_retry_executions": lambda a, _: ("/retry", (a.body or {})["filter"]),
     "batch_change_tasks": lambda a, _: ("/bulk", {"action": (a.body or {})["action"], "status": "active"}),

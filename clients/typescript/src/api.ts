@@ -446,6 +446,21 @@ export interface Device {
   token: string;
 }
 
+/** A queue of Cloud Tasks that carries dispatches to the executor. */
+export interface DispatchQueue {
+  queue: string;
+  state: QueueState;
+  maxDispatchesPerSecond: number;
+  maxConcurrentDispatches: number;
+  /** The number of dispatches in it, also of those that lie ahead, as Cloud Tasks estimates it. */
+  depth: number;
+}
+
+/** The queues of the deployment in Cloud Tasks. */
+export interface DispatchQueueList {
+  queues: Array<DispatchQueue>;
+}
+
 /** One answer to a question: the fields of the next request for a draft that differ from this one's. */
 export interface DraftAnswer {
   /** The difference from the other answers. */
@@ -1353,6 +1368,14 @@ export interface Parent {
   scriptTree?: string;
 }
 
+/** What is to change of a queue in Cloud Tasks: its state, its rates, or some of them. */
+export interface PatchDispatchQueue {
+  /** PAUSED keeps its dispatches, RUNNING delivers them again. */
+  state?: "RUNNING" | "PAUSED" | null;
+  maxDispatchesPerSecond?: number | null;
+  maxConcurrentDispatches?: number | null;
+}
+
 /** A person's contacts and preferences. */
 export interface Person {
   name: string;
@@ -1508,6 +1531,9 @@ export interface Queue {
 export interface QueueList {
   queues: Array<Queue>;
 }
+
+/** What a queue of Cloud Tasks does. */
+export type QueueState = "RUNNING" | "PAUSED" | "DISABLED";
 
 /** A task that waits in a queue. */
 export interface QueuedTask {

@@ -402,6 +402,21 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return (await this.#get<api.QueueList>("/v1/queues", query, options)).queues;
   }
 
+  /** The queues in Cloud Tasks that carry dispatches. For admins, like those below. */
+  async dispatchQueues(options?: RequestOptions): Promise<api.DispatchQueue[]> {
+    return (await this.#get<api.DispatchQueueList>("/v1/dispatch-queues", {}, options)).queues;
+  }
+
+  /** Delete all dispatches of a queue. The sweep sends what is still to run within a minute or two of its time. */
+  purgeDispatchQueue(queue: string, options: RequestOptions = {}): Promise<api.DispatchQueue> {
+    return this.#post(`/v1/dispatch-queues/${encode(queue)}/purge`, undefined, options, undefined, true);
+  }
+
+  /** Pause or resume a queue, or change how fast it delivers. */
+  updateDispatchQueue(queue: string, change: api.PatchDispatchQueue, options?: RequestOptions): Promise<api.DispatchQueue> {
+    return this.#send("PATCH", `/v1/dispatch-queues/${encode(queue)}`, change, options);
+  }
+
   queuedTasks(queue: string, filters: Filters<api.ListQueuedTasksQuery> = {}, options?: RequestOptions): Listing<api.QueuedTask> {
     return this.#list(`/v1/queues/${encode(queue)}/tasks`, "tasks", filters, options);
   }

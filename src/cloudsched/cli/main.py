@@ -46,6 +46,7 @@ _COMMANDS = {
     "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
     "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
+    "queues": ("cloudsched.cli.operators:queues", "Show, pause, resume and purge a deployment's queues."),
     "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
     "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
     "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),

@@ -1,4 +1,4 @@
-"""``cloudsched keys``, ``shards`` and ``usage``: the commands for those who operate a deployment."""
+"""``cloudsched keys``, ``queues``, ``shards`` and ``usage``: the commands for those who operate a deployment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.options import ROLE, ApiCommand, client_options, json_option
+from cloudsched.cli.options import (
+    ROLE,
+    ApiCommand,
+    ApiGroup,
+    api_options,
+    client_options,
+    confirm,
+    json_option,
+    pass_client,
+    yes_option,
+)
 from cloudsched.errors import Misconfigured
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
@@ -16,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.client.client import Client
-    from cloudsched.domain.responses.overview_responses import UsageRow
+    from cloudsched.domain.responses.overview_responses import DispatchQueue, UsageRow
 
 
 @click.group()
@@ -50,6 +60,79 @@ def new(name: str, role: str, owner: str | None, queues: tuple[str, ...], *, as_
         return
     click.echo(f"The key, which is shown only once: {key}", err=True)
     click.echo(str(entry))
+
+
+@click.group(cls=ApiGroup)
+@api_options
+def queues() -> None:
+    """Show and change the queues in Cloud Tasks that carry dispatches to the executor, with an admin's key."""
+
+
+_queue_argument = click.argument("queue")
+
+
+@queues.command("list")
+@json_option
+@pass_client
+def list_queues(client: Client, *, as_json: bool) -> None:
+    """List the queues with their states, rates and numbers of dispatches."""
+    _print_queues(client.dispatch_queues(), as_json=as_json)
+
+
+@queues.command()
+@_queue_argument
+@json_option
+@pass_client
+def pause(client: Client, queue: str, *, as_json: bool) -> None:
+    """Let a queue keep its dispatches. Tasks run late until it is resumed."""
+    _print_queues([client.update_dispatch_queue(queue, state="PAUSED")], as_json=as_json)
+
+
+@queues.command()
+@_queue_argument
+@json_option
+@pass_client
+def resume(client: Client, queue: str, *, as_json: bool) -> None:
+    """Let a queue deliver again."""
+    _print_queues([client.update_dispatch_queue(queue, state="RUNNING")], as_json=as_json)
+
+
+@queues.command()
+@_queue_argument
+@yes_option
+@json_option
+@pass_client
+def purge(client: Client, queue: str, *, is_sure: bool, as_json: bool) -> None:
+    """Delete all dispatches of a queue. The sweep sends again what is still to run, when it is due."""
+    question = (
+        f"Delete all dispatches of {to_printable(queue)}? The sweep sends again what is still to run, a little late."
+    )
+    confirm(question, is_sure=is_sure)
+    _print_queues([client.purge_dispatch_queue(queue)], as_json=as_json)
+
+
+@queues.command()
+@_queue_argument
+@click.option("--per-second", type=float, help="The most dispatches a second, up to 500.")
+@click.option("--concurrent", type=int, help="The most dispatches at the same time, up to 5000.")
+@json_option
+@pass_client
+def rate(client: Client, queue: str, *, per_second: float | None, concurrent: int | None, as_json: bool) -> None:
+    """Change how fast a queue delivers."""
+    if per_second is None and concurrent is None:
+        raise click.UsageError("Give --per-second, --concurrent, or both.")
+    changed = client.update_dispatch_queue(queue, per_second=per_second, concurrent=concurrent)
+    _print_queues([changed], as_json=as_json)
+
+
+def _print_queues(found: Sequence[DispatchQueue], *, as_json: bool) -> None:
+    width = max((len(each.queue) for each in found), default=0)
+    for each in found:
+        if as_json:
+            click.echo(to_json_line(each.to_wire()))
+            continue
+        rates = f"{each.max_dispatches_per_second:g} a second, {each.max_concurrent_dispatches:,} at once"
+        click.echo(f"{to_printable(each.queue).ljust(width)}  {each.state:<8}  {rates}, {each.depth:,} in it")
 
 
 @click.group()

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from cloudsched.dashboard.attention import CAUSES, list_path
+from cloudsched.dashboard.forms import Done
 from cloudsched.dashboard.life_chart import draw_runs, write_runs
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.status import BAD, OPEN, show_status
@@ -24,6 +25,7 @@ from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.responses.overview_responses import NeedCause
+from cloudsched.errors import NotFound
 
 PAGE_SIZE: Final = 50
 
@@ -360,8 +362,18 @@ def fetch_queues(api: Api, visit: Visit) -> Json:
         "queues": api.get("/v1/queues")["queues"],
         "workers": api.get("/v1/workers")["workers"],
         "chosen": chosen,
+        "dispatch": (api.find("/v1/dispatch-queues") or {}).get("queues", ()) if visit.role == "admin" else (),
         "waiting": api.get(path, pageSize=50, pageToken=visit.query.get("page")) if chosen else {},
     }
+
+
+def send_queues(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
+    """Pause or resume a queue in Cloud Tasks."""
+    queue, state = texts.get("queue", ""), "RUNNING" if texts.get("verb") == "resume" else "PAUSED"
+    if queue in {"", ".", ".."}:
+        raise NotFound("queue", queue)
+    api.patch(f"/v1/dispatch-queues/{quote(queue, safe='')}", {"state": state})
+    return Done("queues", f"queue-{state.lower()}")
 
 
 def build_queues(answer: Json, _visit: Visit) -> Json:

@@ -33,6 +33,8 @@ DONE: Final = {
     "bulk": "Started. This task does it, and shows how far it is.",
     "retries": "Started. This task retries them, and shows how far it is. Cancel it to leave the rest.",
     "clock": "The clock was moved.",
+    "queue-paused": "Paused. The queue keeps its dispatches.",
+    "queue-running": "Resumed. The queue delivers again.",
 }
 """The message after a verb. The address only names the verb, so nobody can make a link with another message."""
 
@@ -75,7 +77,9 @@ _TASK, _EXECUTION = "/tasks/<task_id>", "/tasks/<task_id>/executions/<execution_
 VIEWS: Final = {
     "home": View("/", home_view.fetch, home_view.build, "home.html", "Home"),
     "calendar": View("/calendar", calendar_view.fetch, calendar_view.build, "calendar.html", "Calendar"),
-    "queues": View("/queues", lists_view.fetch_queues, lists_view.build_queues, "queues.html", "Queues"),
+    "queues": View(
+        "/queues", lists_view.fetch_queues, lists_view.build_queues, "queues.html", "Queues", lists_view.send_queues
+    ),
     "locks": View("/locks", lists_view.fetch_locks, lists_view.build_locks, "locks.html", "Locks"),
     "deliveries": View(
         "/deliveries",

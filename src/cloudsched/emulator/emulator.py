@@ -134,7 +134,7 @@ class CloudTasksEmulator:
             dispatcher = Dispatcher(queues, self.clock, sender, self._history, self._patience)
             stack.push_async_callback(dispatcher.close)
             methods = list_methods(CloudTasksService(queues, self.clock.now, dispatcher.start))
-            rest = RestGateway(methods, self._functions_url)
+            rest = RestGateway(methods, lambda name: len(queues.get_queue(name).tasks), self._functions_url)
             control = Control(self.clock, dispatcher, queues, self._history, self._tokens)
             listener = Listener(methods, rest, control, self._gate, dispatcher.wake)
             stack.push_async_callback(listener.close)

@@ -33,6 +33,7 @@ from cloudsched.runtime.factories import (
 )
 
 if TYPE_CHECKING:
+    from cloudsched.adapters.google.queue_admin import QueueAdmin
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.drafts.draft_tokens import DraftTokens
@@ -144,6 +145,22 @@ class Container:
         if self._store is None:
             self.settings.require_store()  # reports a missing store before a missing queue
         return self.circuits.guard("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
+
+    @lazy_property
+    def queue_admin(self) -> QueueAdmin | None:
+        """Administers the queues in Cloud Tasks. None if something else carries the dispatches."""
+        from cloudsched.adapters.google.queue_admin import QueueAdmin  # noqa: PLC0415 - imported only when used
+
+        settings = self.settings
+        if self._dispatcher is not None and not settings.tasks_emulator:
+            return None
+        return QueueAdmin(
+            project=settings.project,
+            location=settings.location,
+            queue=settings.queue,
+            queues_per_priority=settings.queues_per_priority,
+            emulator=settings.tasks_emulator,
+        )
 
     @lazy_property
     def blobs(self) -> Blobs:

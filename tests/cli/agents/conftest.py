@@ -39,7 +39,7 @@ def drafting_app() -> App:
 @pytest.fixture
 def url(sim: Simulation) -> Iterator[str]:
     """The address of the API."""
-    with serve_api_of(sim) as address:
+    with serve_api_of(sim.app) as address:
         yield address
 
 

@@ -16,6 +16,7 @@ from cloudsched.cli.options import explain_unreachable
 from cloudsched.client.flow import ApiRequest, Flow
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.responses.api_responses import CallerInfo
+from cloudsched.domain.responses.overview_responses import QueueState
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, Unauthenticated
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_LATENESS = timedelta(minutes=2)
 """The most that a task may be late: the sweep finds what was lost within a minute, and its dispatch takes a moment."""
+MAX_BACKLOG_SECONDS = 3600
+"""The most that a queue may hold: what it delivers in an hour. Part of it may lie ahead, so more need not be late."""
 POLL_SECONDS = 0.5
 OWNER = "cloudsched-doctor"
 
@@ -72,6 +75,8 @@ def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
         return
     yield ok("access", f"you are {caller.role}")
     yield _check_lateness(api, caller)
+    if caller.role == "admin":
+        yield from _check_queues(api)
     if canary is None:
         yield skipped("canary", "no task was run (--no-canary)")
     elif not caller.may_change:
@@ -112,6 +117,27 @@ def _check_lateness(api: Api, caller: CallerInfo) -> Finding:
             mend = f"cloudsched tasks why {task.id}"
             return wrong("sweep lag", f"task {task.id} is {seconds:.0f} s late: the sweep does not find it", mend)
     return ok("sweep lag", f"no task is more than {MAX_LATENESS.total_seconds():.0f} s late")
+
+
+def _check_queues(api: Api) -> Iterator[Finding]:
+    """Look for queues that deliver nothing, or hold much."""
+    try:
+        found = api.client.dispatch_queues()
+    except CloudschedError as error:
+        yield unknown("queues", f"they cannot be looked at: {error}", "grant the API's account queueAdmin on them")
+        return
+    if not found:
+        yield skipped("queues", "this API uses no Cloud Tasks")
+        return
+    stopped = [each for each in found if each.state is not QueueState.RUNNING]
+    for each in stopped:
+        yield wrong("queues", f"{each.queue} is {each.state}", f"cloudsched queues resume {each.queue}")
+    deep = [each for each in found if each.depth > each.max_dispatches_per_second * MAX_BACKLOG_SECONDS]
+    for each in deep:
+        what = f"{each.queue} holds {each.depth:,} dispatches, which takes it over an hour if all are due"
+        yield wrong("queues", what, f"cloudsched queues rate {each.queue} --per-second N --concurrent N")
+    if not stopped and not deep:
+        yield ok("queues", f"{len(found)} run, and none holds more dispatches than it delivers in an hour")
 
 
 def _run_canary(api: Api, caller: CallerInfo, canary: Canary) -> Finding:

@@ -58,6 +58,33 @@ class QueueList(ApiResponse):
     queues: tuple[Queue, ...]
 
 
+class QueueState(StrEnum):
+    """What a queue of Cloud Tasks does."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    """It keeps its dispatches until it is resumed."""
+    DISABLED = "DISABLED"
+    """Cloud Tasks has stopped it."""
+
+
+class DispatchQueue(ApiResponse):
+    """A queue of Cloud Tasks that carries dispatches to the executor."""
+
+    queue: str
+    state: QueueState
+    max_dispatches_per_second: float
+    max_concurrent_dispatches: int
+    depth: int = Field(ge=0)
+    """The number of dispatches in it, also of those that lie ahead, as Cloud Tasks estimates it."""
+
+
+class DispatchQueueList(ApiResponse):
+    """The queues of the deployment in Cloud Tasks."""
+
+    queues: tuple[DispatchQueue, ...]
+
+
 class QueuedTask(ApiResponse):
     """A task that waits in a queue."""
 

@@ -1,5 +1,6 @@
 """REST: the same RPCs as JSON over HTTP/1.1, mapped as in the v2 reference's HTTP annotations.
 
+The administration of queues by v2beta3, as `gcloud beta` and our own use it, is that of v2 with the number of tasks.
 A path without `/v2` leads to the same RPCs: firebase-admin sends such to an emulator. It expects a response of its own
 shape and leaves the URL of its function for the emulator to fill in.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"
 """The address of a function in Firebase's Functions emulator."""
 
-_VERSION: Final = re.compile(r"/(?:(v2)/)?(projects/.*)", re.DOTALL)
+_VERSION: Final = re.compile(r"/(?:(v2|v2beta3)/)?(projects/.*)", re.DOTALL)
+_BETA: Final = "v2beta3"
 _SYSTEM: Final = frozenset(
     [
         "alt",
         "callback",
         "fields",
         "key",
+        "readMask",
         "oauth_token",
         "access_token",
         "prettyPrint",
@@ -53,8 +56,14 @@ class Reply(NamedTuple):
 class RestGateway:
     """Translates HTTP requests to RPCs, and their results to JSON."""
 
-    def __init__(self, methods: Iterable[RpcMethod], functions_url: str = DEFAULT_FUNCTIONS_URL) -> None:
+    def __init__(
+        self,
+        methods: Iterable[RpcMethod],
+        count_tasks: Callable[[str], int],
+        functions_url: str = DEFAULT_FUNCTIONS_URL,
+    ) -> None:
         self._methods = tuple(methods)
+        self._count_tasks = count_tasks
         self._functions_url = functions_url
 
     def find(self, verb: str, path: str) -> tuple[RpcMethod, str, dict[str, str | None]] | None:
@@ -64,6 +73,8 @@ class RestGateway:
             return None
         version, resource = match[1] or "", match[2]
         for method in self._methods:
+            if version == _BETA and not method.grpc.endswith("Queue"):
+                continue
             if method.verb == verb and (match := method.path.fullmatch(resource)):
                 return method, version, match.groupdict()
         return None
@@ -98,6 +109,8 @@ class RestGateway:
         """Return a response message as JSON."""
         integers = _INTEGER_ENUMS in (query.get("$alt"), query.get("alt"))
         shown: dict[str, Any] = json_format.MessageToDict(reply, use_integers_for_enums=integers)
+        if version == _BETA and "stats" in query.get("readMask", "").split(","):
+            shown["stats"] = {"tasksCount": str(self._count_tasks(reply.name))}
         if not version and method.grpc.endswith("/CreateTask"):
             shown["name"] = f"/{shown['name']}"
             return {"task": shown}

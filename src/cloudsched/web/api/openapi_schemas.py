@@ -110,6 +110,8 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.BatchResult[Task], responses.BatchResults[Task], responses.OccurrenceList, responses.SchedulePreview),
     *(responses.TaskHistory, responses.ExecutionLogs),
     overview_responses.ExecutionCounts,
+    overview_responses.DispatchQueue,
+    overview_responses.DispatchQueueList,
     *(overview_responses.OccurrencePage, overview_responses.QueueList, overview_responses.QueuedTaskPage),
     *(overview_responses.WorkerList, overview_responses.LockPage),
     *(overview_responses.OverviewCounts, overview_responses.HandlerList, overview_responses.ChangeCursor),

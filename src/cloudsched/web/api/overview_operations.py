@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PydanticInvalidForJsonSchema, PydanticUserError, TypeAdapter
 from werkzeug.wrappers import Response
@@ -20,7 +20,7 @@ from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.engine.pull import presence
 from cloudsched.engine.queries import queues_and_locks
-from cloudsched.errors import Forbidden, InvalidInput
+from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate
@@ -31,10 +31,20 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from cloudsched.adapters.google.queue_admin import QueueAdmin
     from cloudsched.config.settings import Prices
     from cloudsched.domain.transitions.locks import Holder, Waiter
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.sweep.shard_sweeps import SweepNote
+
+
+class PatchDispatchQueue(WireModel):
+    """What is to change of a queue in Cloud Tasks: its state, its rates, or some of them."""
+
+    state: Literal["RUNNING", "PAUSED"] | None = None
+    """PAUSED keeps its dispatches, RUNNING delivers them again."""
+    max_dispatches_per_second: Annotated[float, Field(gt=0, le=500)] | None = None
+    max_concurrent_dispatches: Annotated[int, Field(strict=True, gt=0, le=5000)] | None = None
 
 
 @operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="QueueList")
@@ -48,6 +58,52 @@ def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
         container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now()
     )
     return json_response(responses.QueueList(queues=shown).to_wire())
+
+
+@operation("GET", "/v1/dispatch-queues", "Service", response_schema="DispatchQueueList")
+def list_dispatch_queues(call: ApiCall) -> Response:
+    """List the queues in Cloud Tasks that carry dispatches, with their states, rates and depths. For admins.
+
+    Those that do not exist, or that the API's account may not see, are left out. `serve` and tests have none.
+    """
+    _require_admin(call, "administer queues")
+    admin = call.app.container.queue_admin
+    queues = () if admin is None else admin.list()
+    return json_response(responses.DispatchQueueList(queues=queues).to_wire())
+
+
+@operation(
+    "PATCH",
+    "/v1/dispatch-queues/{queue}",
+    "Service",
+    body=PatchDispatchQueue,
+    response_schema="DispatchQueue",
+    error_statuses=(404,),
+)
+def update_dispatch_queue(call: ApiCall, body: PatchDispatchQueue) -> Response:
+    """Pause or resume a queue in Cloud Tasks, or change how fast it delivers. For admins."""
+    rates = body.model_dump(include={"max_dispatches_per_second", "max_concurrent_dispatches"})
+    return json_response(_open_queue_admin(call).update(call.path["queue"], body.state, rates).to_wire())
+
+
+@operation(
+    "POST", "/v1/dispatch-queues/{queue}/purge", "Service", response_schema="DispatchQueue", error_statuses=(404,)
+)
+def purge_dispatch_queue(call: ApiCall) -> Response:
+    """Delete all dispatches of a queue in Cloud Tasks. For admins.
+
+    The sweep sends what is still to run within a minute or two of its time.
+    """
+    return json_response(_open_queue_admin(call).purge(call.path["queue"]).to_wire())
+
+
+def _open_queue_admin(call: ApiCall) -> QueueAdmin:
+    """Return what administers queues. Raises Forbidden for all but admins, and NotFound without Cloud Tasks."""
+    _require_admin(call, "administer queues")
+    admin = call.app.container.queue_admin
+    if admin is None:
+        raise NotFound("queue", call.path["queue"])
+    return admin
 
 
 @operation("GET", "/v1/queues/{queue}/tasks", "Workers", query=bodies.OwnerPageQuery, response_schema="QueuedTaskPage")
@@ -313,9 +369,9 @@ def delete_budget(call: ApiCall) -> Response:
     return Response(status=204)
 
 
-def _require_admin(call: ApiCall) -> None:
+def _require_admin(call: ApiCall, what: str = "change a budget") -> None:
     if call.caller.role is not Role.ADMIN:
-        raise Forbidden("Only an admin may change a budget.")
+        raise Forbidden(f"Only an admin may {what}.")
 
 
 def _show_budget(call: ApiCall, budget: Budget, status: int = 200) -> Response:

@@ -1,0 +1,115 @@
+"""The administration of queues by the API and `cloudsched queues`, with Google's client, at the local Cloud Tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import CommandResult, serve_api_of
+from werkzeug.test import Client as LocalClient
+from werkzeug.test import TestResponse
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Settings
+from cloudsched.emulator import CloudTasksEmulator
+from cloudsched.web.auth.authentication import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+Ask = Callable[..., TestResponse]
+ROLES = {"admin": (Role.ADMIN, None), "user": (Role.USER, "ada"), "worker": (Role.WORKER, None)}
+QUEUES = ("cloudsched", "cloudsched-low", "cloudsched-x", "other")
+LOCATION = "projects/demo/locations/l/queues"
+
+
+MADE = {name: create_key(name, *role) for name, role in ROLES.items()}
+
+
+@pytest.fixture(name="app")
+def open_app(tmp_path: Path) -> Iterator[App]:
+    """Open the app of a deployment, one of whose queues holds a dispatch."""
+    with CloudTasksEmulator(queues=[f"{LOCATION}/{each}" for each in QUEUES]) as emulator:
+        parts = {
+            "CLOUDSCHED_STORE": "sqlite",
+            "CLOUDSCHED_DATA": str(tmp_path / "tasks.db"),
+            "GOOGLE_CLOUD_PROJECT": "demo",
+            "CLOUDSCHED_LOCATION": "l",
+            "CLOUDSCHED_EXECUTOR_URL": "http://e.test",
+            "CLOUD_TASKS_EMULATOR_HOST": emulator.address,
+            "CLOUDSCHED_SECRET": "a-secret-of-many-letters",
+            "CLOUDSCHED_API_KEYS": " ".join(str(entry) for _, entry in MADE.values()),
+        }
+        app = App(Settings.from_environment(parts))
+        app.handler("greet")(lambda: None)
+        app.create(owner="ada", title="Greet", handler="greet", schedule="every day at 9:00", timezone="UTC")
+        yield app
+        app.close()
+
+
+@pytest.fixture
+def ask(app: App) -> Ask:
+    """Send requests with the key of a role to its API."""
+    client = LocalClient(Request.application(lambda request: serve_api(app, request)))
+    return lambda method, path, body=None, who="admin": client.open(
+        path, method=method, json=body, headers={"X-Api-Key": MADE[who][0]}
+    )
+
+
+def test_an_admin_sees_and_changes_the_queues_of_the_deployment(ask: Ask) -> None:
+    """With state, rates and depth. A purge empties a queue; one rate leaves the other as it was."""
+    usual = {"state": "RUNNING", "maxDispatchesPerSecond": 500.0, "maxConcurrentDispatches": 1000}
+    (normal, low) = ask("GET", "/v1/dispatch-queues").get_json()["queues"]
+    assert (normal, low) == ({"queue": QUEUES[0], **usual, "depth": 1}, {"queue": QUEUES[1], **usual, "depth": 0})
+    path = "/v1/dispatch-queues/cloudsched"
+    assert ask("PATCH", path, {"state": "PAUSED"}).get_json() == {**normal, "state": "PAUSED"}
+    assert ask("GET", "/v1/dispatch-queues").get_json()["queues"][0]["state"] == "PAUSED"
+    assert ask("PATCH", path, {"state": "RUNNING"}).get_json() == normal
+    assert ask("PATCH", path, {"maxDispatchesPerSecond": 2.5}).get_json() == {**normal, "maxDispatchesPerSecond": 2.5}
+    assert ask("POST", f"{path}/purge").get_json()["depth"] == 0
+    for refused in ({"state": "DISABLED"}, {"maxDispatchesPerSecond": 0}, {"maxConcurrentDispatches": 5001}):
+        assert ask("PATCH", path, refused).status_code == 400
+
+
+@pytest.mark.parametrize("who", ROLES)
+def test_nobody_reaches_another_queue(ask: Ask, who: str) -> None:
+    """Neither one of the same project, nor a missing one, which an update would create; only an admin reaches any."""
+    for queue in ("other", "cloudsched-x", "cloudsched-high", "..", "..%2Fother", "cloudsched%2F..%2Fother", "%2E%2E"):
+        for method, verb, body in (("POST", "/purge", None), ("PATCH", "", {"state": "PAUSED"})):
+            answer = ask(method, f"/v1/dispatch-queues/{queue}{verb}", body, who)
+            assert answer.status_code in ({404, 405} if who == "admin" else {403, 404, 405}), (queue, answer.text)
+    if who != "admin":
+        assert ask("GET", "/v1/dispatch-queues", who=who).status_code == 403
+        assert ask("PATCH", "/v1/dispatch-queues/cloudsched", {"state": "PAUSED"}, who).status_code == 403
+    states = [(each["queue"], each["state"]) for each in ask("GET", "/v1/dispatch-queues").get_json()["queues"]]
+    assert states == [("cloudsched", "RUNNING"), ("cloudsched-low", "RUNNING")]
+
+
+def test_commands_change_a_queue_and_the_doctor_sees_it(
+    app: App, run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purge asks first. A queue that is paused, or holds more than an hour's work, is named with what mends it."""
+    monkeypatch.setenv("CLOUDSCHED_KEY", MADE["admin"][0])
+    with serve_api_of(app) as url:
+
+        def type_words(*words: str) -> str:
+            done = run_command("queues", "--url", url, *words)
+            assert done.code == 0, done.err
+            return done.out
+
+        def examine() -> dict[str, str]:
+            report = json.loads(run_command("doctor", "--url", url, "--no-canary", "--json").out)
+            return next(each for each in report["findings"] if each["area"] == "queues")
+
+        assert examine()["verdict"] == "ok"
+        assert "PAUSED" in type_words("pause", "cloudsched-low")
+        found = examine()
+        assert (found["verdict"], "cloudsched queues resume cloudsched-low" in str(found)) == ("wrong", True)
+        assert "RUNNING" in type_words("resume", "cloudsched-low")
+        assert "0.0001 a second" in type_words("rate", "cloudsched", "--per-second", "0.0001")
+        assert "holds 1 dispatches" in str(examine())
+        assert run_command("queues", "--url", url, "purge", "cloudsched").code != 0
+        assert "1 in it" in type_words("list")
+        assert "0 in it" in type_words("purge", "cloudsched", "--yes")
+        assert run_command("queues", "--url", url, "pause", "other").code != 0

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.machine import FOLDER, find_site_packages
 from tests.language import template_phrases
 from tests.language.collected_phrases import CASES, judge, parse_now
+from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
@@ -175,10 +176,10 @@ def score_generated(
     reader: Callable[[Sequence[Phrase]], list[Schedule | None]], count: int
 ) -> tuple[Counter[str], float]:
     """Return the score over phrases from templates, and the CPU time that one takes."""
-    zone = load_tzinfo(template_phrases.ZONE)
-    now = template_phrases.NOW.replace(tzinfo=zone)
+    zone = load_tzinfo(ZONE)
+    now = NOW.replace(tzinfo=zone)
     phrases = list(template_phrases.make(Random(2026), count))  # noqa: S311 -- repeatable
-    asked = [Phrase(one.phrase, now, template_phrases.ZONE) for one in phrases]
+    asked = [Phrase(one.phrase, now, ZONE) for one in phrases]
     reader(asked[:20])
     begin = thread_time()
     schedules = reader(asked)

@@ -8,22 +8,18 @@ no part of `cloudsched.language` is asked.
 
 from __future__ import annotations
 
-from calendar import monthrange
-from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
 from random import Random
 from typing import NamedTuple
+
+from tests.language.template_phrases import format_ordinal
+from tests.language.walk import NOW, WEEKEND, WORK, ZONE, On, any_day, both, but, dom, month, nth, walk, wd
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language import read
 
-NOW = datetime(2026, 11, 18, 10, 17)  # noqa: DTZ001 -- a Wednesday, local to ZONE
-ZONE = "Europe/Paris"
-_HORIZON = 366 * 3
 _SHOWN = 6
-_CUT = 5
-
-On = Callable[[date], bool]
 
 
 class Tongue(NamedTuple):
@@ -42,7 +38,6 @@ class Tongue(NamedTuple):
     clock: tuple[str, ...]
     half: tuple[str, ...]
     noon: tuple[str, ...]
-    two_times: tuple[str, ...]
     without: tuple[str, ...]
     until: tuple[str, ...]
     months: tuple[str, ...]
@@ -76,7 +71,6 @@ TONGUES = {
         ("at {h}:{m:02}{p}", "{h}:{m:02} {p}", "@ {h}:{m:02}{p}", "at {H:02}:{m:02}", "at around {h}:{m:02}{p}"),
         ("at half past {h} in the {part}",),
         ("at noon", "at midday", "at 12 noon", "noon"),
-        ("at {} and {}", "at {}, and at {}"),
         ("except {}s", "but not on {}s", "excluding {}s", "except on {}s", "skipping {}s", "other than {}s"),
         ("until {M} {d}, {y}", "till {d} {M} {y}", "ending {M} {d}, {y}", "up to and including {d} {M} {y}"),
         ("in {} and {}", "during {} and {}", "only in {} and {}"),
@@ -105,7 +99,6 @@ TONGUES = {
         ("um {H} Uhr {m:02}", "um {H}:{m:02} Uhr", "um {H:02}:{m:02}", "gegen {H}:{m:02} Uhr", "{H}:{m:02} Uhr"),
         ("um halb {n} {Part}",),
         ("mittags um 12", "um 12 Uhr mittags", "um 12 Uhr"),
-        ("{} und {}", "{} sowie {}"),
         ("außer {}s", "aber nicht {}s", "ohne {}s", "ausgenommen {}s"),
         ("bis zum {d}. {M} {y}", "bis {d}. {M} {y}", "bis einschließlich {d}. {M} {y}"),
         ("im {} und {}", "nur im {} und {}"),
@@ -161,7 +154,7 @@ def _make_one(random: Random, code: str) -> Paraphrase | None:
         if not any(days.on(date(2026, 11, 16) + timedelta(days=day)) and day != out for day in range(7)):
             return None
         parts.append(_pick(random, tongue.without).format(_plural(tongue.days[out], code)))
-        on = _both(days.on, lambda day: day.weekday() != out)
+        on = both(days.on, but(wd(out)))
         if not days.on(date(2026, 11, 16) + timedelta(days=out)):
             return None  # an exception to nothing
     elif bound == "until":
@@ -170,9 +163,9 @@ def _make_one(random: Random, code: str) -> Paraphrase | None:
         parts.append(_pick(random, tongue.until).format(d=end.day, M=name, y=end.year))
     elif bound == "months" and days.is_weekly:
         chosen = sorted(random.sample(range(12), 2))
-        names = [_MONTHS[code].split()[month] for month in chosen]
+        names = [_MONTHS[code].split()[each] for each in chosen]
         parts.append(_pick(random, tongue.months).format(*names))
-        on = _both(days.on, lambda day: day.month - 1 in chosen)
+        on = both(days.on, month(*(each + 1 for each in chosen)))
     elif bound == "count" and len(times) == 1:
         most = random.randrange(3, 6)
         parts.append(_pick(random, tongue.total).format(most))
@@ -189,16 +182,12 @@ def _make_one(random: Random, code: str) -> Paraphrase | None:
     text = random.choice((str, str, str, str.upper, lambda words: words[0].upper() + words[1:]))(text)
     text += random.choice(("", "", "", ".", "!"))
     ends = bound in {"until", "count"}
-    expected = _walk(on, times, end, most if bound == "count" else _SHOWN)
+    expected = tuple(walk(on, times, most, end=end))
     return Paraphrase(text, code, expected, ends and len(expected) < _SHOWN, is_mistyped) if expected else None
 
 
 def _pick(random: Random, ways: Sequence[str]) -> str:
     return random.choice(list(ways))
-
-
-def _both(one: On, other: On) -> On:
-    return lambda day: one(day) and other(day)
 
 
 def _plural(name: str, code: str) -> str:
@@ -209,25 +198,25 @@ def _plural(name: str, code: str) -> str:
 def _make_days(random: Random, tongue: Tongue, code: str) -> _Days:  # noqa: PLR0911 -- one for each kind
     kind = random.choice(("day", "one", "one", "two", "working", "weekend", "month day", "last", "nth"))
     if kind == "day":
-        return _Days(_pick(random, tongue.daily), lambda _: True, is_weekly=True)
+        return _Days(_pick(random, tongue.daily), any_day, is_weekly=True)
     if kind == "working":
-        return _Days(_pick(random, tongue.working), lambda day: day.weekday() < _CUT, is_weekly=True)
+        return _Days(_pick(random, tongue.working), WORK, is_weekly=True)
     if kind == "weekend":
-        return _Days(_pick(random, tongue.weekend), lambda day: day.weekday() >= _CUT, is_weekly=True)
+        return _Days(_pick(random, tongue.weekend), WEEKEND, is_weekly=True)
     if kind == "month day":
         number = random.randrange(2, 29)
-        said = _ordinal(number) if code == "en" else str(number)
-        return _Days(_pick(random, tongue.month_day).format(said), lambda day: day.day == number, is_weekly=False)
+        said = format_ordinal(number) if code == "en" else str(number)
+        return _Days(_pick(random, tongue.month_day).format(said), dom(number), is_weekly=False)
     if kind == "last":
-        return _Days(_pick(random, tongue.last_day), _is_last, is_weekly=False)
+        return _Days(_pick(random, tongue.last_day), dom(-1), is_weekly=False)
     chosen = random.sample(range(7), 2 if kind == "two" else 1)
     if kind == "nth":
         number = random.choice(list(tongue.ordinals))
         text = _pick(random, tongue.nth).format(tongue.ordinals[number], tongue.days[chosen[0]])
-        return _Days(text, lambda day: _is_nth(day, number, chosen[0]), is_weekly=False)
+        return _Days(text, nth(number, chosen[0]), is_weekly=False)
     way = _pick(random, tongue.plural if kind == "two" else tongue.every)
     names = [_name_in(way, tongue.days[day], code) for day in chosen]
-    return _Days(way.format(*names), lambda day: day.weekday() in chosen, is_weekly=True)
+    return _Days(way.format(*names), wd(*chosen), is_weekly=True)
 
 
 def _name_in(way: str, name: str, code: str) -> str:
@@ -235,38 +224,22 @@ def _name_in(way: str, name: str, code: str) -> str:
     return _plural(name, code) if "{}s" in way else name
 
 
-def _is_last(day: date) -> bool:
-    return day.day == monthrange(day.year, day.month)[1]
-
-
-def _is_nth(day: date, number: int, weekday: int) -> bool:
-    left = monthrange(day.year, day.month)[1] - day.day
-    return day.weekday() == weekday and ((day.day - 1) // 7 + 1 == number or -(left // 7) - 1 == number)
-
-
-def _ordinal(number: int) -> str:
-    teens = number % 100 in range(11, 14)
-    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
-
-
-def _make_times(random: Random, tongue: Tongue, code: str) -> tuple[str, list[tuple[int, int]]]:
+def _make_times(random: Random, tongue: Tongue, code: str) -> tuple[str, list[str]]:
     kind = random.random()
     if kind < 0.1:
-        return _pick(random, tongue.noon), [(12, 0)]
+        return _pick(random, tongue.noon), ["12:00"]
     if kind < 0.2:
         is_late = random.random() < 0.5
         hour = random.randrange(19, 22) if is_late else random.randrange(7, 11)
         part = _PARTS[code][is_late]
         small = (hour - 1) % 12 + 1
         text = _pick(random, tongue.half).format(h=small, n=small + 1, part=part, Part=part)
-        return text, [(hour, 30)]
+        return text, [f"{hour:02}:30"]
     way = _pick(random, tongue.clock)
     hours = sorted(random.sample(range(7, 23), 2 if kind < 0.35 else 1))
     minute = random.choice((5, 15, 30, 45))
     texts = [way.format(h=(hour - 1) % 12 + 1, H=hour, m=minute, p="am" if hour < 12 else "pm") for hour in hours]
-    if len(hours) == 1:
-        return texts[0], [(hours[0], minute)]
-    return tongue.joined.join(texts), [(hour, minute) for hour in hours]
+    return tongue.joined.join(texts), [f"{hour:02}:{minute:02}" for hour in hours]
 
 
 def _mistype(random: Random, text: str) -> str | None:
@@ -281,18 +254,6 @@ def _mistype(random: Random, text: str) -> str | None:
     swapped = word[:place] + word[place + 1] + word[place] + word[place + 2 :]
     words[at] = swapped if random.random() < 0.5 and swapped != word else word[:place] + word[place + 1 :]
     return " ".join(words)
-
-
-def _walk(on: On, times: list[tuple[int, int]], end: date | None, count: int) -> tuple[str, ...]:
-    found: list[str] = []
-    for ahead in range(_HORIZON):
-        day = NOW.date() + timedelta(days=ahead)
-        if len(found) >= count or (end is not None and day > end):
-            break
-        if on(day):
-            moments = [datetime(day.year, day.month, day.day, *time) for time in times]  # noqa: DTZ001 -- local times
-            found += [moment.isoformat() for moment in moments if moment > NOW]
-    return tuple(found[:count])
 
 
 def judge(one: Paraphrase) -> str:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
-from collections.abc import Callable, Iterator
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from random import Random
 from typing import NamedTuple
 
-NOW = datetime(2026, 11, 20, 10, 17)  # noqa: DTZ001 -- a Friday, local to ZONE
-ZONE = "Europe/Paris"
+from tests.language.walk import NOW, On, dom, nth, nth_of, walk
+
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
 ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
-_HORIZON = 366 * 9
-
-On = Callable[[date], bool]
 
 
 class Made(NamedTuple):
@@ -44,12 +40,12 @@ def make(random: Random, count: int) -> Iterator[Made]:
             yield one
 
 
-def _make_times(random: Random) -> tuple[str, list[tuple[int, int]]]:
+def _make_times(random: Random) -> tuple[str, list[str]]:
     hours = sorted(random.sample(range(7, 23), random.choice((1, 1, 1, 2, 3))))
     minute = random.choice((0, 0, 15, 30, 45))
     style = random.choice(("24", "pm", "noon"))
     if style == "noon":
-        return "at noon", [(12, 0)]
+        return "at noon", ["12:00"]
     words = []
     for hour in hours:
         if style == "24":
@@ -57,7 +53,7 @@ def _make_times(random: Random) -> tuple[str, list[tuple[int, int]]]:
         else:
             half = "am" if hour < 12 else "pm"
             words.append(f"{(hour - 1) % 12 + 1}" + (f":{minute:02}" if minute else "") + half)
-    return "at " + _join_words(words), [(hour, minute) for hour in hours]
+    return "at " + _join_words(words), [f"{hour:02}:{minute:02}" for hour in hours]
 
 
 def _join_words(words: list[str]) -> str:
@@ -111,7 +107,7 @@ def _make_month_day(random: Random) -> _Part:
     chosen = sorted(random.sample(range(1, 29), random.choice((1, 1, 2))))
     text = (
         "on the "
-        + _join_words([_format_ordinal(number) for number in chosen])
+        + _join_words([format_ordinal(number) for number in chosen])
         + random.choice((" of every month", " of each month"))
     )
     return _Part(text, lambda day: day.day in chosen)
@@ -120,37 +116,24 @@ def _make_month_day(random: Random) -> _Part:
 def _make_nth(random: Random) -> _Part:
     number, weekday = random.choice(list(ORDINALS)), random.randrange(7)
     text = f"on the {ORDINALS[number]} {DAYS[weekday]} of {random.choice(('every', 'each'))} month"
-    return _Part(text, lambda day: _is_nth(day, number, weekday))
-
-
-def _is_nth(day: date, number: int, weekday: int) -> bool:
-    left = monthrange(day.year, day.month)[1] - day.day
-    return day.weekday() == weekday and ((day.day - 1) // 7 + 1 == number or -(left // 7) - 1 == number)
+    return _Part(text, nth(number, weekday))
 
 
 def _make_last_day(random: Random) -> _Part:
-    return _Part(
-        f"on the last day of {random.choice(('every', 'each'))} month",
-        lambda day: day.day == monthrange(day.year, day.month)[1],
-    )
+    return _Part(f"on the last day of {random.choice(('every', 'each'))} month", dom(-1))
 
 
 def _make_working_day(random: Random) -> _Part:
     first = random.random() < 0.5
     word = random.choice(("working day", "business day", "weekday"))
-
-    def on(day: date) -> bool:
-        last = monthrange(day.year, day.month)[1]
-        working = [number for number in range(1, last + 1) if day.replace(day=number).weekday() < 5]
-        return day.day == working[0 if first else -1]
-
+    on = nth_of(1 if first else -1, range(5))
     return _Part(f"on the {'first' if first else 'last'} {word} of every month", on)
 
 
 def _make_yearly(random: Random) -> _Part:
     month, number = random.randrange(1, 13), random.randrange(1, 29)
     text = random.choice(
-        (f"every year on {MONTHS[month - 1]} {number}", f"every {_format_ordinal(number)} of {MONTHS[month - 1]}")
+        (f"every year on {MONTHS[month - 1]} {number}", f"every {format_ordinal(number)} of {MONTHS[month - 1]}")
     )
     return _Part(text, lambda day: (day.month, day.day) == (month, number))
 
@@ -162,7 +145,7 @@ def _make_interval(random: Random) -> _Part:
     return _Part(f"{every} on {DAYS[weekday]}", lambda day: (day - first).days % (7 * interval) == 0)
 
 
-def _format_ordinal(number: int) -> str:
+def format_ordinal(number: int) -> str:
     teens = number % 100 in range(11, 14)
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
@@ -196,26 +179,12 @@ def _make_recurring(random: Random) -> Made | None:
         text += f" for {most} times"
     if random.random() < 0.15:
         text = random.choice(("remind me to water the plants ", "team lunch ", "please ")) + text
-    expected = _walk_days(on, times, start, end, 7 if bound == "count" else 6)[:most]
+    expected = tuple(walk(on, times, most, start, end))
     return Made(text, expected, is_once=False) if expected else None
 
 
-def _walk_days(on: On, times: list[tuple[int, int]], start: date, end: date | None, count: int) -> tuple[str, ...]:
-    found: list[str] = []
-    for ahead in range(_HORIZON):
-        day = start + timedelta(days=ahead)
-        if len(found) >= count or (end is not None and day > end):
-            break
-        if on(day):
-            moments = [datetime(day.year, day.month, day.day, *time) for time in times]  # noqa: DTZ001 -- local times
-            found += [moment.isoformat() for moment in moments if moment > NOW]
-    return tuple(found[:count])
-
-
 def _make_once(random: Random) -> Made:
-    at, times = "at 15:30", [(15, 30)]
-    if random.random() < 0.5:
-        at, times = "at 8am", [(8, 0)]
+    at, time = ("at 8am", (8, 0)) if random.random() < 0.5 else ("at 15:30", (15, 30))
     kind = random.choice(("minutes", "tomorrow", "days", "date", "weekday", "nth"))
     today = NOW.date()
     if kind == "minutes":
@@ -235,7 +204,7 @@ def _make_once(random: Random) -> Made:
     else:
         month, number, weekday = random.randrange(1, 13), random.choice((1, 2, 3, -1)), random.randrange(7)
         ahead = (today + timedelta(days=n) for n in range(1, 800))
-        day = next(one for one in ahead if one.month == month and _is_nth(one, number, weekday))
+        day = next(one for one in ahead if one.month == month and nth(number, weekday)(one))
         text = f"on the {ORDINALS[number]} {DAYS[weekday]} of {MONTHS[month - 1]}"
-    moment = datetime(day.year, day.month, day.day, *times[0])  # noqa: DTZ001 -- local to ZONE
+    moment = datetime(day.year, day.month, day.day, *time)  # noqa: DTZ001 -- local to ZONE
     return Made(f"{text} {at}", (moment.isoformat(),), is_once=True)

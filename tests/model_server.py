@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
+
+import pytest
 
 from cloudsched.adapters import language_models
 from cloudsched.adapters.language_models import JsonTransport, Prices, make_session
@@ -103,3 +106,10 @@ class ModelServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+@pytest.fixture(params=["gemini", "openai"])
+def server(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
+    """A server for each wire format."""
+    with ModelServer(request.param) as made:
+        yield made

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply
+from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply, server
 
 from cloudsched.adapters.language_models import require_safe_url
 from cloudsched.engine.ports.model import meter_models
@@ -17,11 +17,7 @@ from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
-@pytest.fixture(params=["gemini", "chat"])
-def server(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
-    """A server of each format."""
-    with ModelServer(request.param) as made:
-        yield made
+__all__ = ["server"]  # a fixture
 
 
 def ask(server: ModelServer, **more: Any) -> Any:  # noqa: ANN401 - any JSON

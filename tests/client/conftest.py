@@ -9,28 +9,15 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
-from tests import greeting_app
 from tests.client.harness import Awaited, Flaky
+from tests.web.conftest import _allow_slow_last_poll, app
 from werkzeug.wrappers import Request
 
-from cloudsched import App
-from cloudsched.client import AsyncClient, Client, task_operations
+from cloudsched.client import AsyncClient, Client
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 
-
-@pytest.fixture(autouse=True)
-def _allow_slow_last_poll() -> Iterator[None]:
-    """Give a busy machine a minute, and not five seconds, to answer a client's last poll."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task_operations, "MIN_POLL_TIMEOUT", 60.0)
-        yield
-
-
-@pytest.fixture
-def app() -> App:
-    """The app with the greeting handlers, in place of one without handlers."""
-    return greeting_app.app
+__all__ = ["_allow_slow_last_poll", "app"]  # fixtures of the API's tests
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import NOW
+from tests.engine.conftest import clock_stands
 from tests.harness import new_project
 
 from cloudsched.adapters.firestore.store import FirestoreStore
@@ -20,6 +21,7 @@ from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.store import Store
 
+__all__ = ["clock_stands"]  # these tests compare whole histories, which agree to the instant
 OpenStore = Callable[[], AbstractContextManager[Store]]
 
 
@@ -81,12 +83,3 @@ def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 def store(open_store: OpenStore) -> Iterator[Store]:
     with open_store() as opened:
         yield opened
-
-
-@pytest.fixture(autouse=True)
-def clock_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the clock of a simulation move only where the test says so.
-
-    These tests compare whole histories, of two handlers or of two databases, which agree to the instant.
-    """
-    monkeypatch.setattr("cloudsched.testing.simulation.EACH_LOOK", timedelta(0))

@@ -6,19 +6,14 @@ import html
 import re
 from datetime import timedelta
 
-import pytest
 from tests.dashboard.role_pages import Pages
+from tests.web.api.test_deliveries import app
 
-from cloudsched import App, Schedule, Settings
+from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
 
-
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
-    app.handler("remind", access="users")(lambda: "Water the plants")
-    return app
+__all__ = ["app"]  # a fixture
 
 
 def read(pages: Pages, who: str, path: str) -> str:

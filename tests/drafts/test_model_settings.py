@@ -10,7 +10,7 @@ import pytest
 from tests.drafts.test_model import DUTCH, GOOD, SAID_MONDAY
 from tests.drafts_app import make_app
 from tests.harness import LocalClient
-from tests.model_server import KEY, ModelServer
+from tests.model_server import KEY, ModelServer, server
 from werkzeug.wrappers import Request
 
 from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD
@@ -22,11 +22,7 @@ from cloudsched.web.functions import serve_api
 WORDS = "remind me to stretch every weekday at 9:00"
 
 
-@pytest.fixture(params=["gemini", "openai"])
-def server(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
-    """A server for each wire format."""
-    with ModelServer(request.param) as made:
-        yield made
+__all__ = ["server"]  # a fixture
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
 
-PHONE, LAPTOP = Recipient(address="phone:1"), Recipient(address="laptop:1")
+PHONE = Recipient(address="phone:1")
 
 
 class OwnCredentials(Credentials):

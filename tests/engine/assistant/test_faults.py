@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from tests.engine.assistant.harness import Tools, answer, call, run, simulate
-from tests.model_server import ModelServer
+from tests.model_server import ModelServer, server
 
-
-@pytest.fixture(params=["gemini", "openai"])
-def server(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
-    """A model's server on this machine, which speaks the documented wire formats."""
-    with ModelServer(request.param) as made:
-        yield made
+__all__ = ["server"]  # a fixture
 
 
 def test_the_wire_carries_turns_and_usage(server: ModelServer) -> None:

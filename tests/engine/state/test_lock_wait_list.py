@@ -23,11 +23,11 @@ from tests.engine.pull.harness import (
     require_claim,
     statuses,
     wait_long,
-    work_app,
 )
+from tests.engine.state.test_lock_missing_waiters import app
 from tests.engine.state.test_locks import waiter
 
-from cloudsched import App, Schedule
+from cloudsched import Schedule
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.locks import (
@@ -46,13 +46,7 @@ from cloudsched.engine.usage import budgets
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
-
-@pytest.fixture
-def app() -> App:
-    """An app with work for the queue ``gpu``, and with ``inside``, which executors run."""
-    app, _ = work_app()
-    app.handler("inside")(lambda: None)
-    return app
+__all__ = ["app"]  # a fixture
 
 
 # ── Length ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from tests.engine.harness import Simulate
+from tests.engine.tasks.test_schedule_forms import app
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.errors import NotFound
@@ -14,11 +15,7 @@ from cloudsched.testing import START, Simulation
 IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
 
 
-@pytest.fixture
-def app() -> App:
-    app = App(Settings())
-    app.handler("tick")(lambda: None)
-    return app
+__all__ = ["app"]  # a fixture
 
 
 def test_a_finished_task_is_purged_with_its_executions_after_its_retention(simulate: Simulate, app: App) -> None:

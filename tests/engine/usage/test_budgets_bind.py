@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +17,7 @@ from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 BUDGET, MOST = 40, 10
 """What ada may use in the month, and the most that one attempt uses."""
 
@@ -73,12 +72,6 @@ def app(spending: Spending) -> App:
         return Done(then=[TaskDraft.of(owner="ada", title="More", handler="follow", schedule=later)])
 
     return app
-
-
-@pytest.fixture
-def sim(app: App) -> Iterator[Simulation]:
-    with Simulation(app) as simulation:
-        yield simulation
 
 
 def set_budget(sim: Simulation, spending: Spending, queries: int = BUDGET) -> None:

@@ -12,7 +12,6 @@ import pytest
 from tests.cli.conftest import CommandResult
 
 from cloudsched import App, Context, Schedule
-from cloudsched.domain.documents.execution import Trigger
 from cloudsched.testing import Simulation
 
 Tasks = Callable[..., CommandResult]
@@ -64,16 +63,3 @@ def test_why_says_one_sentence_first(tasks: Tasks) -> None:
     assert status.startswith(("ACTIVE: The run that was triggered starts", "ACTIVE: It was due"))
     assert others[0].startswith("  - The next occurrence, on 2027-01-01 at 09:00:00 (Europe/Paris), is skipped")
     assert json.loads(tasks("why", "t", "--json").out)["findings"][1]["reason"] == "OVERLAP"
-
-
-def test_past_occurrences_can_be_run_again(tasks: Tasks, sim: Simulation) -> None:
-    """Both ends are included, and may be local times of a zone."""
-    tasks(*GREET, *DAILY)
-    sim.advance(timedelta(days=3))
-    refused = tasks("backfill", "t", "yesterday", "2027-01-02T08:00:00Z")
-    assert (refused.code, "START: 'yesterday' is not an instant" in refused.err) == (2, True)
-    said = tasks("backfill", "t", "2027-01-01T09:00", "2027-01-02T09:00:00", "--tz", "Europe/Paris", "--json")
-    assert json.loads(said.out)["id"] == "t"
-    sim.advance(timedelta(minutes=5))
-    triggers = [execution.trigger for execution in sim.executions("t")]
-    assert triggers.count(Trigger.BACKFILL) == 2

@@ -42,16 +42,6 @@ def test_the_axis_is_whole_and_in_order(
 
 
 @given(INTERVALS, SECONDS)
-def test_what_is_later_is_not_further_left(spans: list[tuple[int, int]], end: int) -> None:
-    """The place of an instant grows with it, across gaps, too."""
-    scale = make_scale([(at(begin), at(begin + length)) for begin, length in spans], START, at(end))
-    places = [scale.place(at(end * part / 50)) for part in range(51)]
-    assert places == sorted(places)
-    assert places[0] >= 0
-    assert places[-1] <= 1 + 1e-9
-
-
-@given(INTERVALS, SECONDS)
 def test_nothing_runs_in_a_gap_and_only_long_gaps_are_compressed(spans: list[tuple[int, int]], end: int) -> None:
     """A gap is longer than 30 s and than a quarter of all that ran; all gaps take at most 45 % beside what ran."""
     running = merge((at(min(begin, end)), at(min(begin + length, end))) for begin, length in spans)

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import SourceModel
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.errors import DraftExpired, InvalidInput
+from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
 
@@ -67,15 +67,6 @@ def test_confirming_twice_creates_one_task(sim: Simulation, draft: MakeDraft) ->
     again = sim.app.confirm(drafted, owner="ada")
     assert (again.id, again.title) == (first.id, "Mine")
     assert len(sim.app.tasks().items) == 1
-
-
-def test_a_draft_is_confirmed_within_fifteen_minutes(sim: Simulation, draft: MakeDraft) -> None:
-    """Later it is refused, with what to do; nothing is stored."""
-    drafted = draft("remind me to stretch every weekday at 9:00")
-    sim.advance(timedelta(minutes=15))
-    with pytest.raises(DraftExpired, match="Ask for a draft again"):
-        sim.app.confirm(drafted, owner="ada")
-    assert sim.app.tasks().items == []
 
 
 def test_two_meanings_are_asked(sim: Simulation, draft: MakeDraft) -> None:

@@ -14,19 +14,9 @@ from tests.cases import try_each
 from tests.emulator.conftest import LOCATION, Connect
 from tests.harness import WAIT_SECONDS
 
-from cloudsched.emulator import BadQueue, CloudTasksEmulator
 from cloudsched.emulator.cli import emulator as command
 
 pytest_plugins = ["pytester"]
-
-
-def test_queues_can_be_declared_in_python(connect: Connect) -> None:
-    """Each is there from the start; what is no queue's name is refused by it."""
-    with CloudTasksEmulator(queues=[f"{LOCATION}/queues/q"]) as emulator:
-        assert [each.name[-1:] for each in connect(emulator.address).list_queues(parent=LOCATION)] == ["q"]
-    for name in ("short", f"{LOCATION}/queues/under_score"):
-        with pytest.raises(BadQueue, match=name):
-            CloudTasksEmulator(queues=[name]).start()
 
 
 @pytest.fixture

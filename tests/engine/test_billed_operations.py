@@ -7,13 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.engine.pull.harness import DONE, claim_keys
 
 from cloudsched import App, Context, Done, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
 app = App(Settings())
@@ -115,13 +113,6 @@ def test_the_page_counts_what_is_measured(sim: Simulation, monkeypatch: pytest.M
             assert getattr(after, name) - getattr(before, name) == 10 * getattr(expected, name), (more, name)
 
 
-def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:
-    """A year away is twelve hops, none of which writes anything."""
-    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=sim.now + timedelta(days=365))
-    assert measure_cost(sim, timedelta(days=364)) == Counts(reads=12, commits=0, writes=0, dispatches=12)
-    assert measure_cost(sim, timedelta(days=1)) == Counts(reads=1, commits=2, writes=3, dispatches=0)
-
-
 URL = "https://example.com/done"
 MORE: dict[str, tuple[dict[str, object], Counts]] = {
     "a lock key": ({"lock_key": "door"}, Counts(reads=2, writes=1, deletes=1)),
@@ -146,21 +137,6 @@ def test_what_an_occurrence_costs_more(sim: Simulation, what: str) -> None:
     sim.app.cancel(plain)
     make(sim, **fields)
     assert measure_cost(sim, timedelta(hours=1)).since(without) == more
-
-
-def test_work_for_workers_costs_its_offer_its_claim_and_its_end(sim: Simulation) -> None:
-    """An offer is a document of its own: written when it appears, and deleted by the claim."""
-    sim.app.create(owner="ada", handler="tick", pull="gpu", schedule=sim.now + timedelta(seconds=1))
-    assert measure_cost(sim, timedelta(minutes=1)) == Counts(reads=1, commits=1, writes=2)
-    parts, before = sim.app.container, sim.counts.copy()
-    (claim,) = parts.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
-    assert sim.counts.since(before) == Counts(reads=2, commits=1, writes=1, deletes=1)
-    before = sim.counts.copy()
-    parts.worker_claims.finish_by_token(*claim_keys(claim), DONE)
-    assert sim.counts.since(before) == Counts(reads=1, commits=1, writes=2)
-    before = sim.counts.copy()
-    assert not parts.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
-    assert sim.counts.since(before) == Counts(reads=1)
 
 
 def test_a_cancel_with_a_callback_costs_a_read_a_document_and_a_dispatch_more(sim: Simulation) -> None:
@@ -197,14 +173,6 @@ def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation
     assert sim.counts.since(before) == Counts(reads=1, commits=0, writes=0, dispatches=1)
     sim.advance(timedelta(hours=1))
     assert len(sim.queue.deliveries) == known + 1
-
-
-def test_a_duplicate_delivery_with_a_lock_key_costs_two_reads_more(sim: Simulation) -> None:
-    """The lock, and whether anybody waits for it: the first delivery may have died before it notified them."""
-    make(sim, lock_key="door")
-    sent, before = sim.queue.deliveries[-1], sim.counts.copy()
-    assert sim.app.deliver(sent.body, sim.sign(sent.body)).action == "dropped"
-    assert sim.counts.since(before) == Counts(reads=3, commits=0, writes=0, dispatches=1)
 
 
 def test_a_sweep_that_finds_nothing_costs_one_read(sim: Simulation) -> None:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cloudsched import App, Context, Settings
-from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import Simulation
@@ -77,30 +76,3 @@ def test_the_next_month_resumes_it(sim: Simulation) -> None:
     ran = [each.scheduled_for for each in sim.executions(task_id) if each.status == "SUCCEEDED"]
     assert sum(at.month == 1 for at in ran) == 6, "the latest that was missed in January runs late, in February"
     assert sum(at.month == 2 for at in ran) == 4
-
-
-def test_no_more_starts_once_it_is_used_up_as_in_production(sim: Simulation) -> None:
-    """Each start asks: a task that runs every minute runs once, and only one that code makes runs until the look."""
-    task_id = create(sim, "FREQ=MINUTELY")
-    limit(sim, 10)
-    sim.advance(HOUR)
-    assert [each.status for each in sim.executions(task_id)] == ["SUCCEEDED"]
-    made_by_code = create(sim, "FREQ=MINUTELY")
-    sim.advance(HOUR)
-    found = [each for each in sim.executions(made_by_code) if each.status == "SUCCEEDED"]
-    assert len(found) <= 6
-
-
-def test_a_raised_budget_counts_at_once_and_a_deleted_one_no_more(sim: Simulation) -> None:
-    """As the API says of it; nothing that came due meanwhile is lost."""
-    task_id = create(sim)
-    limit(sim, 50)
-    sim.advance(10 * HOUR)
-    limit(sim, 80)
-    assert sim.app.get(task_id).status is TaskStatus.ACTIVE
-    sim.advance(10 * HOUR)
-    assert sim.app.get(task_id).status is TaskStatus.PAUSED
-    sim.app.container.many_tasks.budgets.delete("ada", by=OWN_CODE)
-    sim.advance(10 * HOUR)
-    assert sim.app.get(task_id).status is TaskStatus.ACTIVE
-    assert sim.app.container.store.records.list_all(Budget, limit=1) == []

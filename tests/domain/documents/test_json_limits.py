@@ -89,17 +89,6 @@ def test_the_nesting_depth_is_limited() -> None:
             require_storable("payload", nested(depth), LIMIT)
 
 
-@given(size=st.integers(90, 110))
-def test_size_is_counted_in_bytes_of_utf_8(size: int) -> None:
-    """A text of n two-byte letters has 2n bytes, plus the quotes."""
-    text = "ü" * size
-    if 2 * size + 2 <= 200:
-        require_storable("payload", text, 200)
-    else:
-        with pytest.raises(InvalidInput, match="bytes"):
-            require_storable("payload", text, 200)
-
-
 @given(text=ANY_TEXT)
 def test_any_text_can_be_made_storable(text: str) -> None:
     """Lone surrogates become escapes; all other text is unchanged."""

@@ -126,11 +126,6 @@ def test_icalendar_round_trip(schedule: Schedule) -> None:
     assert again.to_ical() == text
 
 
-def test_a_single_instant_in_icalendar_is_one_occurrence() -> None:
-    again = Schedule.parse(Schedule.once(NOW).to_ical())
-    assert again.upcoming(NOW - timedelta(days=1), 2) == [NOW]
-
-
 @try_each(
     "text, expected",
     [

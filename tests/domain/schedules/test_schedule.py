@@ -40,22 +40,6 @@ def test_survives_json_and_python_documents(schedule: Schedule) -> None:
     assert hash(Schedule.model_validate(schedule.model_dump())) == hash(schedule)
 
 
-def test_the_wire_form_is_small_and_camel_case() -> None:
-    schedule = Schedule(rrule=" freq=hourly; ", sub_daily="wall", exdates=["20270102T090000"], **START)
-    assert schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True) == {
-        "rrule": "FREQ=HOURLY",
-        "dtstart": "2027-01-01T09:00:00",
-        "timezone": "Europe/Paris",
-        "exdates": ["2027-01-02T09:00:00"],
-        "subDaily": "wall",
-    }
-    once = Schedule.once(datetime(2027, 1, 1, 10, tzinfo=UTC) + timedelta(0), timezone="Europe/Paris")
-    assert once.model_dump(mode="json", by_alias=True, exclude_defaults=True) == {
-        "at": "2027-01-01T10:00:00Z",
-        "timezone": "Europe/Paris",
-    }
-
-
 @try_each(
     "fields, field",
     [

@@ -117,8 +117,3 @@ def test_an_invalid_task_is_refused(client: Client, fields: dict[str, Any], prob
     with pytest.raises(exceptions.BadRequest, match=problem):
         client.create_task(parent=QUEUE, task={**make_task(), **fields})
     assert not list(client.list_tasks(parent=QUEUE))
-
-
-def test_a_schedule_time_exactly_thirty_days_ahead_is_accepted(client: Client) -> None:
-    """The limit itself is allowed; a second more is refused, as another test shows."""
-    client.create_task(parent=QUEUE, task=make_task(schedule_time=START + timedelta(days=30)))

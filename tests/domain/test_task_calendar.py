@@ -10,7 +10,7 @@ import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
 from icalendar import Calendar
 from tests.cases import try_each
 from tests.conftest import MakeTask
-from tests.domain.recurrence.test_rfc5545_cases import CASES
+from tests.domain.recurrence.test_rfc5545_cases import CASES, make_schedule
 from tests.domain.schedules.test_icalendar_output import ZONES, one_database
 
 from cloudsched import Schedule
@@ -157,8 +157,7 @@ def test_another_program_finds_the_occurrences_of_every_case(number: int, make_t
     """In some zone, from before its first occurrence on and later, as far as its calendar goes."""
     case: dict[str, Any] = CASES[number]
     zone = case["tzid"] if "UNTIL" in case["rrule"] else ZONES[number % len(ZONES)]
-    dates = {"rdates": case.get("rdates", ()), "exdates": case.get("exdates", ())}
-    schedule = Schedule(rrule=case["rrule"], dtstart=case["dtstart"], timezone=zone, **dates)
+    schedule = make_schedule(case, zone)
     first = schedule.first()
     assert first is not None
     for now in (first - timedelta(days=1), first + timedelta(days=45)):

@@ -164,13 +164,7 @@ class ManyChanged(Door):
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         which = {"ids": [target.task_id]} if self._chosen_by == "ids" else {"owner": target.owner}
         body = {"action": BATCH_ACTIONS[act.operation], "filter": which}
-        response = world.ask("POST", "/v1/tasks/batchChange", body, headers_of(who))
-        if response.status_code != HTTPStatus.ACCEPTED:
-            return to_answer(response.status_code, response.get_data(as_text=True))
-        world.sim.advance(timedelta(0))
-        (execution,) = world.app.executions(response.get_json()["id"]).items
-        counts: Any = execution.content
-        return Answer(DONE if counts["changed"] else HTTPStatus.FORBIDDEN, json.dumps(counts))
+        return _change_many(world, who, "/v1/tasks/batchChange", body)
 
 
 class ManyRetried(Door):
@@ -187,13 +181,18 @@ class ManyRetried(Door):
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         assert act.operation == "retry"
         which = {"ids": [{"taskId": target.task_id, "executionId": target.execution_id}]}
-        response = world.ask("POST", "/v1/executions/batchRetry", {"filter": which}, headers_of(who))
-        if response.status_code != HTTPStatus.ACCEPTED:
-            return to_answer(response.status_code, response.get_data(as_text=True))
-        world.sim.advance(timedelta(0))
-        (execution,) = world.app.executions(response.get_json()["id"]).items
-        counts: Any = execution.content
-        return Answer(DONE if counts["changed"] else HTTPStatus.FORBIDDEN, json.dumps(counts))
+        return _change_many(world, who, "/v1/executions/batchRetry", {"filter": which})
+
+
+def _change_many(world: World, who: str, path: str, body: dict[str, Any]) -> Answer:
+    """Ask for a change of many, let it run, and return whether it changed anything."""
+    response = world.ask("POST", path, body, headers_of(who))
+    if response.status_code != HTTPStatus.ACCEPTED:
+        return to_answer(response.status_code, response.get_data(as_text=True))
+    world.sim.advance(timedelta(0))
+    (execution,) = world.app.executions(response.get_json()["id"]).items
+    counts: Any = execution.content
+    return Answer(DONE if counts["changed"] else HTTPStatus.FORBIDDEN, json.dumps(counts))
 
 
 class Repeated(Door):
@@ -561,16 +560,21 @@ class Workers(Door):
         return Answer(DONE, " ".join(each.task.title for each in works))
 
 
-class Scripts(Door):
-    """A user's script, which calls a tool: what it starts is somebody's act, too."""
+class Tools(Door):
+    """What calls a user's tools."""
 
-    name = "a script"
     actors = ("ada",)
     is_exact = False
     leaves_more = True
 
     def why_not(self, act: Act) -> str | None:
-        return None if act.name in TOOL_ACTS else "a script calls tools with a payload"
+        return None if act.name in TOOL_ACTS else f"{self.name} calls tools with a payload"
+
+
+class Scripts(Tools):
+    """A user's script, which calls a tool: what it starts is somebody's act, too."""
+
+    name = "a script"
 
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         del target
@@ -580,16 +584,10 @@ class Scripts(Door):
         return _run_new(world, who, fields, body["handler"])
 
 
-class Assistants(Door):
+class Assistants(Tools):
     """The assistant of a user, whose model asks for a tool."""
 
     name = "the assistant"
-    actors = ("ada",)
-    is_exact = False
-    leaves_more = True
-
-    def why_not(self, act: Act) -> str | None:
-        return None if act.name in TOOL_ACTS else "the assistant calls tools with a payload"
 
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         del target

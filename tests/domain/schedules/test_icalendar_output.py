@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from icalendar import Calendar, Timezone
 from tests.cases import try_each
-from tests.domain.recurrence.test_rfc5545_cases import CASES
+from tests.domain.recurrence.test_rfc5545_cases import CASES, make_schedule
 
 from cloudsched import Schedule
 from cloudsched.domain.recurrence.icalendar import (
@@ -135,11 +135,10 @@ def test_another_program_finds_the_same_occurrences(number: int) -> None:
     """In every zone, those of all cases that the other program reads as the RFC says."""
     case: dict[str, Any] = CASES[number]
     for each in range(ZONES_EACH):
-        dates = {"rdates": case.get("rdates", ()), "exdates": case.get("exdates", ())}
         zone = ZONES[(number + each) % len(ZONES)]
         if zone != case["tzid"] and "UNTIL" in case["rrule"]:
             zone = case["tzid"]  # elsewhere it may never fire
-        schedule = Schedule(rrule=case["rrule"], dtstart=case["dtstart"], timezone=zone, **dates)
+        schedule = make_schedule(case, zone)
         first = schedule.first()
         assert first is not None
         begin = first - timedelta(days=2)

@@ -208,12 +208,6 @@ def test_redirects_are_not_followed(url: str, flaky: Flaky) -> None:
     assert proof == ["Bearer t-1", "Bearer p-1", "k-1"]
 
 
-def test_an_unreachable_api_raises_unavailable(waits: list[float]) -> None:
-    """No answer is an error of the tree, too."""
-    assert type(catch_error(lambda: Client("http://127.0.0.1:1").get("x"))) is Unavailable
-    assert len(waits) <= RETRIES
-
-
 def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulation, waits: list[float]) -> None:
     """The API may be down, overloaded or over its quota in between; none of that ends the wait."""
     task = client.create(**GREET, schedule={"at": "2027-01-01T00:00:00Z"})
@@ -307,19 +301,6 @@ def test_everything_that_is_listed_can_be_read(client: Client, sim: Simulation) 
     assert client.overview("ada").tasks[TaskStatus.COMPLETED] == 1
     assert client.change_cursor() == client.change_cursor()
     assert "greet" in [one.name for one in client.handlers()]
-
-
-def test_a_task_is_tried_before_it_is_made(client: Client) -> None:
-    """Nothing is stored; an edit is tried by the task's id."""
-    fields: dict[str, Any] = {"owner": "ada", "handler": "greet", "payload": {"name": "Ada"}}
-    tried = client.validate_task(title="T", id="t", schedule="every day at 9", **fields)
-    assert len(tried.upcoming or ()) == 10
-    assert list(client.tasks()) == []
-    client.create(title="T", id="t", **fields)
-    assert client.validate_task("t", title="U").title == "U"
-    assert client.get("t").title == "T"
-    with pytest.raises(InvalidInput, match="title"):
-        client.validate_task("t", title="")
 
 
 def test_all_that_match_are_changed(client: Client, sim: Simulation) -> None:

@@ -176,19 +176,3 @@ def test_what_failures_and_budgets_have_paused_needs_somebody(pages: Pages, app:
     assert sentence.startswith("2 things need you")
     assert "Weak is paused after 2 failures in a row" in listed
     assert "Paid is paused: its owner's budget is used up" in listed
-
-
-def test_whoever_recovers_leaves_the_list(pages: Pages, app: App) -> None:
-    """With the first run that succeeds."""
-    hourly(app, "payroll")
-    pages.sim.advance(timedelta(hours=2))
-    assert read_attention(pages)[0].startswith("1 thing needs you")
-    since = app.get("payroll").failing_since
-    assert since is not None
-    assert pages.sim.now - timedelta(hours=1, seconds=1) < since < pages.sim.now
-    IS_WELL.add("payroll")
-    pages.sim.advance(timedelta(hours=1))
-    assert app.get("payroll").failing_since is None
-    sentence, listed = read_attention(pages)
-    assert sentence.startswith("Nothing needs you")
-    assert "all tasks were asked" in listed

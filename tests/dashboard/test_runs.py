@@ -67,17 +67,6 @@ def test_the_last_hour_is_shown_with_what_failed_first(pages: Pages, app: App) -
     assert "Nothing failed in the last 15 minutes" in read(pages, "admin", "/runs?within=PT15M&handler=other")
 
 
-def test_filters_choose_what_is_listed_and_what_is_retried(pages: Pages, app: App) -> None:
-    """By owner, error and status; each can be taken off again."""
-    run(pages, app, 2)
-    run(pages, app, 3, owner="bob")
-    text = read(pages, "admin", "/runs?owner=bob&error=HOST")
-    assert len(list_rows(text)) == 3
-    assert "Remove the filter owner: bob" in text
-    assert re.search(r'<input type="hidden" name="owner" value="bob">', text)
-    assert not list_rows(read(pages, "admin", "/runs?status=succeeded"))
-
-
 def test_calls_fold_under_who_made_them(pages: Pages, app: App) -> None:
     """They are hidden by default; shown, each names the execution that called it, and cannot be ticked."""
     run(pages, app, 1, handler="calls")

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 from tests.harness import free_port, wait_until
-from tests.outbox.conftest import START, Reminder
+from tests.outbox.conftest import START
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Schedule, TaskDraft
@@ -274,7 +274,3 @@ def test_an_api_creates_late_rows_at_once(engine: Engine, sim: Simulation, app: 
         sim.advance(HOUR)
     (run,) = sim.executions("own")
     assert run.status == "SUCCEEDED"
-
-
-def _remind(reminder: Reminder) -> str:
-    return reminder.text

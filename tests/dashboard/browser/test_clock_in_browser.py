@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-import pytest
 from tests.dashboard.browser.conftest import Site, Visitor
 from tests.dashboard.conftest import GATE
-
-CHANGE = datetime(2027, 3, 28, 1, tzinfo=UTC)
-"""Clocks go forward in Paris."""
 
 
 def test_the_next_occurrence_is_a_key_away(tour: Visitor, site: Site) -> None:
@@ -26,24 +22,6 @@ def test_the_next_occurrence_is_a_key_away(tour: Visitor, site: Site) -> None:
     page.keyboard.press("h")
     page.wait_for_function("() => !document.querySelector('main[aria-busy]')")
     assert site.stack.clock.now() - at >= timedelta(hours=1)
-
-
-def test_the_clock_goes_over_a_clock_change(tour: Visitor, site: Site) -> None:
-    """To an instant that is typed; what is no instant is refused, and kept; the clock says its new offset."""
-    page = tour.go("?tz=Europe/Paris")
-    if site.stack.clock.now() > CHANGE:
-        pytest.fail("The story begins before the clock change.")
-    assert "+0100" in page.locator("#clock").inner_text()
-    field = page.get_by_label("To any instant, with its offset")
-    tour.expect_complaint("400")
-    field.fill("soon")
-    field.press("Enter")
-    page.get_by_text("is not an instant").wait_for()
-    field.fill("2027-03-28T12:00:00+02:00")
-    field.press("Enter")
-    page.get_by_text("The clock was moved.").wait_for()
-    assert site.stack.clock.now() > CHANGE
-    assert "+0200" in page.locator("#clock").inner_text()
 
 
 def test_what_runs_on_the_way_appears_as_it_runs(tour: Visitor, site: Site) -> None:

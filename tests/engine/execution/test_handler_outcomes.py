@@ -171,13 +171,6 @@ def test_what_a_run_held_is_free_without_a_search_for_garbage() -> None:
         gc.enable()
 
 
-def test_a_retry_starts_after_the_delay_that_the_handler_returned() -> None:
-    """`after` replaces the policy's delay."""
-    execution = run_handler(_return_always(Retry("later", after=timedelta(minutes=7))))
-    first, second = execution.attempts
-    assert second.started_at - first.finished_at == timedelta(minutes=7)
-
-
 @pytest.mark.parametrize("is_instant", [True, False])
 def test_a_snooze_costs_no_attempt_and_ends_exactly_on_time(is_instant: bool) -> None:  # noqa: FBT001 - a parameter
     """A handler that snoozes is called again at exactly that time, as the same attempt, however often it snoozes."""

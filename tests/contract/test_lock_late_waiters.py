@@ -15,7 +15,7 @@ from tests.contract.conftest import make_waiter
 
 from cloudsched.domain.documents.execution import Lease, Run
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.commit import VersionedLock
+from cloudsched.domain.transitions.commit import Grants, VersionedLock
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
 from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.dispatch import DispatchSender
@@ -89,16 +89,22 @@ def let_enter_before_commit(store: Store, monkeypatch: pytest.MonkeyPatch, *wait
     monkeypatch.setattr(store, "commit_lock", commit_lock)
 
 
+def release(store: Store, locks: Locks, task_id: str, *late: Waiter) -> Grants:
+    """End a run, while others begin to wait between what its release has read and what it writes."""
+    released, grants = locks.release(task_id, leased_run(), NOW)
+    assert released
+    if late:
+        enter(store, *late)
+    store.commit_lock(released)
+    return grants
+
+
 def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
     store: Store, locks: Locks, sender: RecordingSender
 ) -> None:
     """Also if the lock's document has been deleted, as nobody seemed to need it."""
     put(store, holders=("a",))
-    released, grants = locks.release("a", leased_run(), NOW)
-    enter(store, waiter("late"), waiter("later"))
-    assert released
-    store.commit_lock(released)
-    locks.notify(grants, NOW)
+    locks.notify(release(store, locks, "a", waiter("late"), waiter("later")), NOW)
     assert sender.notified == ["late"]
     stored = store.load_lock(KEY).lock
     assert [one.task_id for one in stored.waiters] == ["late"]
@@ -111,19 +117,13 @@ def test_a_run_that_waits_while_the_lock_is_passed_on_gets_its_turn_afterwards(
 ) -> None:
     """It is not notified while there is no place; the lock's document says again that somebody waits."""
     put(store, holders=("a",), queued_limit=2)
-    released, grants = locks.release("a", leased_run(), NOW)
-    assert released
-    enter(store, waiter("late"))
-    store.commit_lock(released)
+    grants = release(store, locks, "a", waiter("late"))
     between = store.load_lock(KEY)
     store.commit_lock(replace(between, lock=between.lock.model_copy(update={"holders": (holder("b"),)})))
     locks.notify(grants, NOW)
     assert sender.notified == []
     assert store.load_lock(KEY).lock.queued_limit == 1
-    last, grants = locks.release("b", leased_run(), NOW)
-    assert last
-    store.commit_lock(last)
-    locks.notify(grants, NOW)
+    locks.notify(release(store, locks, "b"), NOW)
     assert sender.notified == ["late"]
 
 
@@ -138,10 +138,7 @@ def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that
     assert acquired.lock
     enter(store, waiter("late"))
     store.commit_lock(acquired.lock)
-    released, grants = locks.release("a", leased_run(), NOW)
-    assert released
-    store.commit_lock(released)
-    locks.notify(grants, NOW)
+    locks.notify(release(store, locks, "a"), NOW)
     assert sender.notified == ["late"]
 
 
@@ -160,10 +157,7 @@ def test_a_run_that_waits_while_the_answer_to_a_release_is_lost_gets_the_lock_fr
 ) -> None:
     """Whoever ended the last holder does not know that it did; its dispatch comes again, and finds the run ended."""
     put(store, holders=("a",))
-    released, _ = locks.release("a", leased_run(), NOW)
-    enter(store, waiter("late"))
-    assert released
-    store.commit_lock(released)
+    release(store, locks, "a", waiter("late"))
     locks.cancel(KEY, "a", "e", NOW)
     assert sender.notified == ["late"]
 
@@ -192,9 +186,7 @@ def test_a_grant_is_sent_again_if_the_answer_to_the_release_was_lost(
     """As long as its turn lasts; after that, and for those behind it, its place is free."""
     put(store, holders=("a",))
     enter(store, waiter("next"))
-    released, _ = locks.release("a", leased_run(), NOW)
-    assert released
-    store.commit_lock(released)
+    release(store, locks, "a")
     locks.cancel(KEY, "a", "e", NOW)
     assert sender.notified == ["next"]
 
@@ -222,10 +214,7 @@ def test_a_lock_that_nobody_waited_for_is_released_without_another_look(
 
     put(store, holders=("a",), queued_limit=0)
     monkeypatch.setattr(store, "list_waiters", list_waiters)
-    released, grants = locks.release("a", leased_run(), NOW)
-    assert released
-    store.commit_lock(released)
-    locks.notify(grants, NOW)
+    locks.notify(release(store, locks, "a"), NOW)
     assert store.load_lock(KEY).version is None
 
 
@@ -234,9 +223,7 @@ def test_a_store_that_fails_after_the_release_does_not_fail_the_release(
 ) -> None:
     """The run has ended, and those that were notified know it; the sweep looks for the others."""
     put(store, holders=("a",))
-    released, grants = locks.release("a", leased_run(), NOW)
-    assert released
-    store.commit_lock(released)
+    grants = release(store, locks, "a")
 
     def list_waiters(*_: object, **__: object) -> list[Waiter]:
         raise StoreUnavailable("The store", "it is being restarted")

@@ -17,7 +17,6 @@ from httpx2 import AsyncClient as HttpClient
 from mcp.client.client import Client as McpClient
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from tests.cli.conftest import serve_api_of
 from tests.drafts_app import make_app
 from tests.harness import free_port, wait_until
 
@@ -25,7 +24,6 @@ from cloudsched import App
 from cloudsched.cli.agent_tools import make_server
 from cloudsched.cli.agents import make_http_app
 from cloudsched.client import AsyncClient
-from cloudsched.testing import Simulation
 
 BEARER = "a-bearer-key-for-tests"
 
@@ -34,13 +32,6 @@ BEARER = "a-bearer-key-for-tests"
 def drafting_app() -> App:
     """The app with handlers that wait for nothing."""
     return make_app()
-
-
-@pytest.fixture
-def url(sim: Simulation) -> Iterator[str]:
-    """The address of the API."""
-    with serve_api_of(sim.app) as address:
-        yield address
 
 
 class Agent:

@@ -27,8 +27,8 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 PATIENCE = 5.0
 """How many seconds a thread that was told to end has for it, before it counts as left behind."""
 _INSTALLED = tuple({*sysconfig.get_paths().values(), str(Path(__file__).parents[2]), str(Path(os.__file__).parent)})
-_MADE_BY_EXTENSIONS = ("_cython_", "_openssl", "cython_runtime")
-"""Modules that no file has: compiled extensions make them when they are imported."""
+_MADE_BY_LIBRARIES = ("_cython_", "_openssl", "cython_runtime", "imghdr")
+"""Modules that no file has: compiled extensions make them, and Apprise the one that Python 3.13 no longer has."""
 _OWN_THREADS = ("cloudsched-", "cloud-tasks-emulator")
 """How the names of our threads begin. Libraries' end with the process; so do a worker's that has to leave a handler."""
 _OF_A_POOL = "cloudsched-model_"
@@ -168,7 +168,7 @@ def _is_foreign(name: str) -> bool:
     module = sys.modules.get(top, sys.modules[name])
     spec = getattr(module, "__spec__", None)
     if spec is None:
-        return not top.startswith(_MADE_BY_EXTENSIONS)
+        return not top.startswith(_MADE_BY_LIBRARIES)
     places = [spec.origin] if spec.origin else [*(spec.submodule_search_locations or ())]
     return not all(each in {"built-in", "frozen"} or each.startswith(_INSTALLED) for each in places)
 

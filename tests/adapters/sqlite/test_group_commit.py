@@ -8,8 +8,10 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ class Connection:
     def __init__(self, before: Callable[[str], None] = lambda _: None) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._connection.execute("CREATE TABLE numbers (number INTEGER PRIMARY KEY)")
+        weakref.finalize(self, self._connection.close)
         self._before = before
         self.statements: list[str] = []
 
@@ -409,6 +412,5 @@ def test_a_crash_before_the_commit_loses_only_what_was_not_answered(tmp_path: Pa
     )
     assert process.returncode == -signal.SIGKILL, process.stderr
     assert process.stdout.split() == ["1"]
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT number FROM numbers").fetchall() == [(1,)]
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT number FROM numbers").fetchall() == [(1,)]

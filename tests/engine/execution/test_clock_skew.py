@@ -75,6 +75,7 @@ def test_a_delivery_to_an_executor_with_a_wrong_clock_is_answered_so_that_it_com
     clock.skew = 2 * SECOND
     app.deliver(sent.body, sent.token)
     assert calls == ["ran"]
+    app.container.store.close()
 
 
 def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +95,7 @@ def test_a_clock_that_is_set_after_it_was_compared_decides_nothing(monkeypatch: 
     monkeypatch.setattr(SkewedClock, "now", now)
     app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert leases[0] < datetime.now(UTC) + timedelta(minutes=50)
+    app.container.store.close()
 
 
 def test_a_slow_read_does_not_hide_a_wrong_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +110,7 @@ def test_a_slow_read_does_not_hide_a_wrong_clock(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ClockSkewed):
         app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert calls == []
+    app.container.store.close()
 
 
 def test_a_store_without_a_clock_is_not_compared() -> None:
@@ -116,6 +119,7 @@ def test_a_store_without_a_clock_is_not_compared() -> None:
     clock.skew = timedelta(seconds=150)
     app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert calls == ["ran"]
+    app.container.store.close()
 
 
 @given(st.integers(-500, 500), st.integers(0, 100), st.integers(0, 100))

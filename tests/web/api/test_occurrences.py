@@ -78,6 +78,7 @@ def test_the_list_is_what_the_tasks_say_one_by_one(
         if token is None:
             break
         assert len(page.items) == limit
+    store.close()
     assert found == sorted(expected)
 
 
@@ -98,6 +99,7 @@ def test_only_tasks_that_are_due_are_read(make_task: MakeTask, monkeypatch: pyte
     monkeypatch.setattr(occurrences, "MAX_TASKS", 20)
     page = list_occurrences(store, OccurrenceQuery(NOW + timedelta(days=9), None), 50)
     assert (len(page.items), page.complete_until) == (20, NOW + timedelta(hours=19))
+    store.close()
 
 
 def test_the_api_shows_both_clocks(call: Call, greeting: dict[str, Any]) -> None:

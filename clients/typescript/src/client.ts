@@ -402,7 +402,7 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return (await this.#get<api.QueueList>("/v1/queues", query, options)).queues;
   }
 
-  /** The queues in Cloud Tasks that carry dispatches. For admins, like those below. */
+  /** The queues in Cloud Tasks that carry dispatches. Those below are for admins. */
   async dispatchQueues(options?: RequestOptions): Promise<api.DispatchQueue[]> {
     return (await this.#get<api.DispatchQueueList>("/v1/dispatch-queues", {}, options)).queues;
   }

@@ -243,7 +243,7 @@ class OverviewOperations:
 
     @operation
     def dispatch_queues(self) -> Flow[tuple[DispatchQueue, ...]]:
-        """Return the queues in Cloud Tasks that carry dispatches; `serve` has none. For admins."""
+        """Return the queues in Cloud Tasks that carry dispatches; `serve` has none, and owners see none."""
         return (yield from fetch("queues", DispatchQueueList, "GET", "/v1/dispatch-queues")).queues
 
     @operation

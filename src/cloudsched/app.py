@@ -48,6 +48,9 @@ from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
+    from google.cloud.firestore import AsyncClient, AsyncTransaction, AsyncWriteBatch, Client, Transaction, WriteBatch
+
+    from cloudsched.adapters.firestore.own_client import TaskReference
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person
@@ -97,6 +100,7 @@ class App:
     def __init__(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> None:
         self.container = Container(Registry(), settings, **parts)
         self._authority = OWN_CODE
+        self._joined: Scheduler | None = None
 
     @contextmanager
     def override(self, settings: Settings | None = None, **parts: Unpack[Parts]) -> Iterator[Self]:
@@ -281,6 +285,38 @@ class App:
         """Return the app with a further check of each task that it returns or changes."""
         return self.acting_with(self._authority.limit(check))
 
+    def joining(self, group: Transaction | AsyncTransaction | WriteBatch | AsyncWriteBatch, /) -> Self:
+        """Return the app with changes of tasks that are part of your own commit in Firestore, all or none.
+
+        ::
+
+            @firestore.transactional
+            def place(transaction: firestore.Transaction, order: Order) -> None:
+                transaction.create(orders.document(order.id), order.as_dict())
+                app.joining(transaction).create(handler="ship", payload={"order": order.id})
+
+        Create, edit, pause, resume, cancel, trigger, snooze and send events with it. Each is checked when you call it,
+        and stored when the transaction or the batch is committed. The dispatch follows as soon as the commit returns.
+        If your process ends in between, the sweep sends it within a minute of its time. Nothing is sent for what is
+        aborted: call this in each attempt of a transaction.
+
+        In a transaction, a task that you change is read by the transaction. A batch reads nothing, so its commit fails
+        if the task has changed meanwhile. Both fail with AlreadyExists if a task is created whose `id` is taken.
+
+        Raises:
+            InvalidInput: It is not of the database that has the tasks, or not in progress. A change raises it if more
+                than the task would have to change, such as a lock or another task.
+        """
+        joined = copy(self)
+        joined._joined = self.container.join(group)  # noqa: SLF001 - its own
+        return joined
+
+    def reference(self, task_id: str, client: Client | AsyncClient) -> TaskReference:
+        """Return a task's document as your own client of Firestore reads it: typed, and live with `on_snapshot`."""
+        from cloudsched.adapters.firestore.own_client import TaskReference  # noqa: PLC0415 - it imports Google's client
+
+        return TaskReference(client, task_id)
+
     def check(self, draft: TaskDraft) -> TaskDraft:
         """Return a draft with its handler's defaults, after all checks that need no store. Raises InvalidInput."""
         from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - imported only when used
@@ -291,9 +327,17 @@ class App:
 
     @property
     def _scheduler(self) -> Scheduler:
-        return self.container.scheduler
+        return self._joined or self.container.scheduler
 
-    def create(self, /, draft: TaskDraft | None = None, **fields: Any) -> Task:
+    def create(
+        self,
+        /,
+        draft: TaskDraft | None = None,
+        *,
+        transaction: Transaction | AsyncTransaction | None = None,
+        batch: WriteBatch | AsyncWriteBatch | None = None,
+        **fields: Any,
+    ) -> Task:
         """Create a task, or edit the one of the same id and owner. See `TaskDraft` for the fields.
 
         With an id of your own, the same call again is a repetition: it returns the task as it is now, even if words
@@ -304,6 +348,8 @@ class App:
         text: a notation, such as cron, or plain words ("every weekday at 9"), whose times are those of `timezone`
         (default: UTC). Without one the task runs once, now.
 
+        With a `transaction` or a `batch` of yours, the task is stored by its commit. See `joining`.
+
         Raises:
             AmbiguousSchedule: The words have several meanings, which `readings` lists. Nothing was stored.
             InvalidInput: A field is not valid. Nothing was stored.
@@ -312,6 +358,9 @@ class App:
         """
         from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - dispatches need none
 
+        group = batch if transaction is None else transaction
+        if group is not None:  # not `or`: an empty one counts as False
+            return self.joining(group).create(draft, **fields)
         try:
             if draft is not None:
                 return self.put(draft, mark=None if draft.id is None else RequestMark.of_content(draft))[0]
@@ -775,6 +824,10 @@ class AsyncApp:
     def acting_with(self, authority: Authority) -> Self:
         """Return the app with the rights of a caller that is not its own code. See `App.acting_with`."""
         return type(self)(self.app.acting_with(authority))
+
+    def joining(self, group: Transaction | AsyncTransaction | WriteBatch | AsyncWriteBatch, /) -> Self:
+        """Return the app with changes of tasks that are part of your own commit in Firestore. See `App.joining`."""
+        return type(self)(self.app.joining(group))
 
     create = awaited(App.create)
     run_now = awaited(App.run_now)

@@ -20,7 +20,7 @@ from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.state.commits import Committer
-from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
+from cloudsched.errors import InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.factories import (
     Circuits,
     Parts,
@@ -270,6 +270,19 @@ class Container:
         from cloudsched.engine.tasks.scheduler import Scheduler  # noqa: PLC0415 - imported only when used
 
         return Scheduler(self.engine, self.child_tasks)
+
+    def join(self, group: object) -> Scheduler:
+        """Return a scheduler whose changes are part of a caller's own transaction or batch.
+
+        Raises InvalidInput if it is not one of Firestore's, of the same database, in progress.
+        """
+        from cloudsched.engine.tasks.joined import JoinedScheduler  # noqa: PLC0415 - imported only when used
+
+        join = getattr(self.store, "join", None)
+        if join is None:
+            hint = "With SQLAlchemy or Django, cloudsched.outbox joins their transactions."
+            raise InvalidInput("transaction", "cannot be joined: tasks are not in Firestore here", hint)
+        return JoinedScheduler(self.engine, self.child_tasks, join(group), self.dispatcher, self._keys)
 
     @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:

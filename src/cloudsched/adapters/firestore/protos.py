@@ -45,7 +45,7 @@ update_transforms:DocumentTransform.FieldTransform=7* current_document:Precondit
 WriteResult update_time:Timestamp=1 transform_results:Value=2*
 CommitRequest database:string=1 writes:Write=2*
 CommitResponse write_results:WriteResult=1* commit_time:Timestamp=2
-BatchGetDocumentsRequest database:string=1 documents:string=2*
+BatchGetDocumentsRequest database:string=1 documents:string=2* transaction:bytes=4/consistency_selector
 BatchGetDocumentsResponse found:Document=1/result missing:string=2/result read_time:Timestamp=4
 StructuredQuery select:StructuredQuery.Projection=1 from_:StructuredQuery.CollectionSelector=2* \
 where:StructuredQuery.Filter=3 order_by:StructuredQuery.Order=4* start_at:Cursor=7 end_at:Cursor=8 offset:int32=6 \

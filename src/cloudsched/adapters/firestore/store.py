@@ -66,6 +66,7 @@ from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
+    from cloudsched.adapters.firestore.own_client import JoinedStore, Joins
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
     from cloudsched.adapters.firestore.search import FirestoreSearch
@@ -126,6 +127,16 @@ class FirestoreStore:
         from cloudsched.adapters.firestore.search import FirestoreSearch  # noqa: PLC0415 - the same
 
         return FirestoreSearch(self._rpc, self._documents, self._shards)
+
+    @cached_property
+    def _joins(self) -> Joins:
+        from cloudsched.adapters.firestore.own_client import Joins  # noqa: PLC0415 - it imports Google's client
+
+        return Joins(self, self._rpc, self._documents.removesuffix("/documents"))
+
+    def join(self, group: object) -> JoinedStore:
+        """Return the store of a caller's own transaction or batch. See `adapters.firestore.own_client`."""
+        return self._joins.join(group)
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, run_procedure
@@ -63,8 +63,14 @@ class Committer:
     options: Options
     """What is done with each commit beside writing it. It is set once the engine that they work with is whole."""
 
-    def __init__(self, store: Store, options: Options = NO_OPTIONS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        options: Options = NO_OPTIONS,
+        log: Callable[[TaskWrite, Task | None], object] = log_changes,
+    ) -> None:
         self._store = store
+        self._log = log
         self.options = options
 
     def apply(
@@ -115,7 +121,7 @@ class Committer:
         """
         if commit.base is None:
             created: VersionedTask = yield StoreCommit(self._store, commit)
-            log_changes(commit, None)
+            self._log(commit, None)
             return created
         before, whole = commit.base.task, commit
         for concerns, option in self.options.before_commit:
@@ -127,9 +133,9 @@ class Committer:
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)
         committed = Committed((yield StoreCommit(self._store, whole)), whole)  # guard: stored claim
-        log_changes(whole, before)
+        self._log(whole, before)
         for other in whole.others:
-            log_changes(other, None if other.base is None else other.base.task)
+            self._log(other, None if other.base is None else other.base.task)
         for concerns, option in self.options.after_commit:
             if concerns(committed):
                 option.after_commit(committed)

@@ -1,0 +1,229 @@
+"""Work with a caller's own google-cloud-firestore: its commits carry the writes of tasks, and it reads tasks live.
+
+The caller's library sends the commit, so nothing of it is decided here: a transaction that Firestore aborts is tried
+again by the library, with the caller's function and what it calls here. What follows a commit, such as the dispatch of
+a new task, waits for it. Only a commit whose answer came counts. After any other, and after a crash, the sweep finds
+what was stored.
+
+A task is read with the transaction's id, so Firestore itself holds what was read until the commit. A batch reads
+nothing: there a task's write keeps the precondition that it has not changed since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakKeyDictionary
+
+from google.cloud.firestore import AsyncTransaction, AsyncWriteBatch, Transaction, WriteBatch
+from google.cloud.firestore_v1.types import Write
+
+from cloudsched.adapters.firestore import protos as messages
+from cloudsched.adapters.firestore.list_fields import drop_list_fields, unhide
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.known_tasks import KnownTasks
+from cloudsched.errors import CloudschedError, InvalidInput
+
+if TYPE_CHECKING:
+    from google.cloud.firestore import AsyncClient, Client, DocumentSnapshot, Watch
+
+    from cloudsched.adapters.firestore.rpc import FirestoreRpc
+    from cloudsched.adapters.google.channel import Message
+    from cloudsched.domain.transitions.commit import Commit, VersionedTask
+
+log = logging.getLogger(__name__)
+_FIELD: Final = "transaction"
+_KINDS: Final = "Give a Transaction, an AsyncTransaction, a WriteBatch or an AsyncWriteBatch of google.cloud.firestore."
+
+
+class Joins:
+    """The transactions and batches that a store has joined, each with its present attempt."""
+
+    def __init__(self, store: FirestoreStore, rpc: FirestoreRpc, database: str) -> None:
+        self._store = store
+        self._rpc = rpc
+        self._database = database
+        self._found: WeakKeyDictionary[WriteBatch | AsyncWriteBatch, JoinedStore] = WeakKeyDictionary()
+
+    def join(self, group: object) -> JoinedStore:
+        """Return the store of the present attempt of a transaction or batch. Raises InvalidInput if it has none."""
+        if not isinstance(group, WriteBatch | AsyncWriteBatch):
+            raise InvalidInput(_FIELD, f"is a {type(group).__name__}", _KINDS)
+        database = group._client._database_string  # noqa: SLF001 - it has no other name
+        if database != self._database:
+            hint = "One commit cannot write two databases. Use a client of the same project and database."
+            raise InvalidInput(_FIELD, f"is of {database}, and tasks are in {self._database}", hint)
+        attempt = group.id if isinstance(group, Transaction | AsyncTransaction) else b""
+        if attempt is None:
+            hint = "Call this in the function that @firestore.transactional runs, with the transaction that it gets."
+            raise InvalidInput(_FIELD, "has not begun, or is over", hint)
+        joined = self._found.get(group)
+        if joined is None:
+            self._watch(group)
+        if joined is None or joined.attempt != attempt:
+            joined = self._found[group] = JoinedStore(self._store, self._rpc, group, attempt)
+        return joined
+
+    def _watch(self, group: WriteBatch | AsyncWriteBatch) -> None:
+        """Do what follows a commit once the library's own method has returned. The library has no callback for it."""
+        name = "_commit" if isinstance(group, Transaction | AsyncTransaction) else "commit"
+        commit: Callable[..., Any] = getattr(group, name)
+
+        def take() -> Callable[[], None]:
+            joined = self._found.get(group)
+            if joined is None or not joined.is_present:
+                return lambda: None
+            return joined.follow
+
+        if inspect.iscoroutinefunction(commit):
+
+            async def commit_and_await(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
+                follow = take()
+                answer = await commit(*arguments, **named)
+                self._found.pop(group, None)
+                await asyncio.to_thread(follow)
+                return answer
+
+            setattr(group, name, commit_and_await)
+            return
+
+        def commit_and_follow(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
+            follow = take()
+            answer = commit(*arguments, **named)
+            self._found.pop(group, None)
+            follow()
+            return answer
+
+        setattr(group, name, commit_and_follow)
+
+
+class JoinedStore(FirestoreStore):
+    """The store of one attempt: what is committed to it is written by the caller's commit, or not at all."""
+
+    def __init__(self, store: FirestoreStore, rpc: FirestoreRpc, group: Any, attempt: bytes) -> None:  # noqa: ANN401 - see `Joins`
+        vars(self).update(vars(store))
+        self.attempt = attempt
+        self._group = group
+        self._rpc = _JoinedRpc(rpc, self)  # type: ignore[assignment]
+        self._known = KnownTasks()
+        self._written: dict[str, VersionedTask] = {}
+        self._then: list[Callable[[], object]] = []
+
+    @property
+    def is_present(self) -> bool:
+        """Return whether the attempt has not been aborted."""
+        return bool(getattr(self._group, "id", b"") == self.attempt)
+
+    def later(self, do: Callable[[], object]) -> None:
+        """Do something once the commit has taken effect."""
+        self._then.append(do)
+
+    def follow(self) -> None:
+        """Do what follows the commit. It raises nothing, since the caller's commit has taken effect."""
+        for do in self._then:
+            try:
+                do()
+            except CloudschedError as error:
+                log.warning("deferred: %s", error, extra={"action": "deferred"})
+
+    def load(self, task_id: str) -> VersionedTask | None:
+        """Return the task as this attempt has left it, or as its transaction reads it."""
+        return self._written.get(task_id) or super().load(task_id)
+
+    def commit(self, commit: Commit) -> VersionedTask:
+        """Write one task by the caller's commit. Raises InvalidInput if more than that belongs to the change."""
+        if commit.lock is not None or commit.others or commit.messages or commit.delivered is not None:
+            raise cannot_join("it changes a lock, a quota, an inbox or another task as well")
+        committed = self._written[commit.task.id] = super().commit(commit)
+        return committed
+
+    def add(self, writes: Sequence[Message]) -> None:
+        """Add writes to the caller's."""
+        if not self.is_present:
+            raise InvalidInput(_FIELD, "is in another attempt by now", "Call `app.joining` in each attempt.")
+        self._group._add_write_pbs([Write.deserialize(each.SerializeToString()) for each in writes])  # noqa: SLF001 - its own methods take no preconditions of this kind
+
+
+class _JoinedRpc:
+    """The calls of an attempt: reads with its transaction's id, and a commit that the caller makes."""
+
+    def __init__(self, rpc: FirestoreRpc, store: JoinedStore) -> None:
+        self._rpc = rpc
+        self._store = store
+        self._held: set[str] = set()
+        """The documents whose state the commit is certain of: read by its transaction, or written before."""
+
+    def get(self, name: str) -> tuple[Message | None, datetime]:
+        found = self._rpc.get(name, self._store.attempt)
+        if self._store.attempt:
+            self._held.add(name)
+        return found
+
+    def commit(self, writes: Sequence[Message]) -> Message:
+        for write in writes:
+            name = write.update.name or write.delete
+            if name in self._held:
+                write.ClearField("current_document")
+            self._held.add(name)
+        self._store.add(writes)
+        return messages.CommitResponse(write_results=[{} for _ in writes])
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what a change asks beside, such as for its records
+        return getattr(self._rpc, name)
+
+
+class TaskReference:
+    """A task's document, as your own client of Firestore reads it.
+
+    Attributes:
+        document: The client's own reference: `get` it in a transaction of yours, say, and read that with `to_task`.
+    """
+
+    def __init__(self, client: Client | AsyncClient, task_id: str) -> None:
+        self.document: Final = client.collection("tasks").document(task_id)
+
+    def get(self) -> Task | None:
+        """Return the task as it is now, None if there is none. One read. Not for an AsyncClient."""
+        return self.to_task(cast("DocumentSnapshot[Any]", self.document.get()))
+
+    def on_snapshot(self, show: Callable[[Task | None], None]) -> Watch:
+        """Call a function in another thread with the task as it is now, and whenever it changes. None: it is gone.
+
+        Returns what ends that: `unsubscribe`. Not for an AsyncClient, whose library has no listeners.
+        """
+        return self.document.on_snapshot(lambda found, *_: show(self.to_task(found[0]) if found else None))
+
+    @staticmethod
+    def to_task(snapshot: DocumentSnapshot[Any]) -> Task | None:
+        """Return the task of a snapshot. None if it has none, or one that is being deleted."""
+        data = snapshot.to_dict()
+        if data is None:
+            return None
+        task = Task.from_stored(snapshot.id, drop_list_fields(unhide(_to_stored(data))))
+        return None if task.deleted_at is not None else task
+
+
+def _to_stored(value: Any) -> Any:  # noqa: ANN401 - what Firestore can hold
+    """Return a value of a snapshot as it was stored: a list in a list is bytes in Firestore."""
+    match value:
+        case dict():
+            return {key: _to_stored(each) for key, each in value.items()}
+        case list():
+            return [_to_stored(each) for each in value]
+        case bytes():
+            return json.loads(value)
+        case datetime():
+            return datetime.fromtimestamp(0, UTC) + (value - datetime.fromtimestamp(0, UTC))
+        case _:
+            return value
+
+
+def cannot_join(why: str) -> InvalidInput:
+    """Return the refusal of a change that a caller's commit cannot carry."""
+    return InvalidInput(_FIELD, f"cannot carry this change: {why}", "Make it on its own, before or after the commit.")

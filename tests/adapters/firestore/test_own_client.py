@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from threading import Thread
 from typing import Any
+from weakref import ref
 
 import pytest
 from google.api_core.exceptions import Aborted, AlreadyExists, FailedPrecondition
@@ -106,6 +108,9 @@ def test_an_order_and_its_task_are_one_commit(app: App, client: firestore.Client
     batch.update(order, {"n": 3})  # a batch may be used again
     batch.commit()
     assert len(queue.sent) == 2
+    ship(app, batch=batch)
+    batch.commit()
+    assert len(queue.sent) == 3
 
 
 def test_nothing_is_left_of_what_fails(
@@ -287,3 +292,14 @@ def test_a_clients_own_reference_shows_a_task_as_it_is(app: App, client: firesto
     wait_until(lambda: shown[-1] is None, "its end")
     watch.unsubscribe()  # type: ignore[no-untyped-call]
     assert reference.get() is None
+
+
+def test_nothing_stays_of_what_was_never_committed(app: App, client: firestore.Client) -> None:
+    """A process that runs for months sees many of them."""
+    batches = [client.batch() for _ in range(3)]
+    for batch in batches:
+        ship(app, batch=batch)
+    left = [ref(batch) for batch in batches]
+    del batch, batches
+    gc.collect()
+    assert [each() for each in left] == [None] * 3

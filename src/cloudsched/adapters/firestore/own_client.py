@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from google.cloud.firestore import AsyncTransaction, AsyncWriteBatch, Transaction, WriteBatch
 from google.cloud.firestore_v1.types import Write
@@ -50,6 +50,7 @@ class Joins:
         self._rpc = rpc
         self._database = database
         self._found: WeakKeyDictionary[WriteBatch | AsyncWriteBatch, JoinedStore] = WeakKeyDictionary()
+        self._watched: WeakSet[WriteBatch | AsyncWriteBatch] = WeakSet()
 
     def join(self, group: object) -> JoinedStore:
         """Return the store of the present attempt of a transaction or batch. Raises InvalidInput if it has none."""
@@ -64,7 +65,8 @@ class Joins:
             hint = "Call this in the function that @firestore.transactional runs, with the transaction that it gets."
             raise InvalidInput(_FIELD, "has not begun, or is over", hint)
         joined = self._found.get(group)
-        if joined is None:
+        if group not in self._watched:  # it may be used again
+            self._watched.add(group)
             self._watch(group)
         if joined is None or joined.attempt != attempt:
             joined = self._found[group] = JoinedStore(self._store, self._rpc, group, attempt)
@@ -109,7 +111,7 @@ class JoinedStore(FirestoreStore):
     def __init__(self, store: FirestoreStore, rpc: FirestoreRpc, group: Any, attempt: bytes) -> None:  # noqa: ANN401 - see `Joins`
         vars(self).update(vars(store))
         self.attempt = attempt
-        self._group = group
+        self._group = ref(group)  # an aborted one must not stay for as long as the app
         self._rpc = _JoinedRpc(rpc, self)  # type: ignore[assignment]
         self._known = KnownTasks()
         self._written: dict[str, VersionedTask] = {}
@@ -118,7 +120,8 @@ class JoinedStore(FirestoreStore):
     @property
     def is_present(self) -> bool:
         """Return whether the attempt has not been aborted."""
-        return bool(getattr(self._group, "id", b"") == self.attempt)
+        group = self._group()
+        return group is not None and bool(getattr(group, "id", b"") == self.attempt)
 
     def later(self, do: Callable[[], object]) -> None:
         """Do something once the commit has taken effect."""
@@ -131,6 +134,8 @@ class JoinedStore(FirestoreStore):
                 do()
             except CloudschedError as error:
                 log.warning("deferred: %s", error, extra={"action": "deferred"})
+            except Exception:
+                log.exception("What follows a commit failed; the sweep sends what is due", extra={"action": "deferred"})
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as this attempt has left it, or as its transaction reads it."""
@@ -145,9 +150,11 @@ class JoinedStore(FirestoreStore):
 
     def add(self, writes: Sequence[Message]) -> None:
         """Add writes to the caller's."""
-        if not self.is_present:
-            raise InvalidInput(_FIELD, "is in another attempt by now", "Call `app.joining` in each attempt.")
-        self._group._add_write_pbs([Write.deserialize(each.SerializeToString()) for each in writes])  # noqa: SLF001 - its own methods take no preconditions of this kind
+        group = self._group()
+        if group is None or not self.is_present:
+            raise InvalidInput(_FIELD, "is over, or in another attempt", "Call `app.joining` in each attempt.")
+        # Its public methods take documents, not writes as they are sent.
+        group._add_write_pbs([Write.deserialize(each.SerializeToString()) for each in writes])  # noqa: SLF001
 
 
 class _JoinedRpc:

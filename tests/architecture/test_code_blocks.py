@@ -33,6 +33,7 @@ RUN_ELSEWHERE = {
     "embedded.md": "embedded_services.py",
     "database.md": "recipes/test_sqlalchemy.py",
     "outbox.md": "recipes/test_outbox.py",
+    "transactions.md": "stories/test_own_transactions.py",
     "pubsub.md": "recipes/test_pushed_events.py",
     **{page.name: "stories/test_tutorial.py" for page in (ROOT / "docs" / "tutorial").glob("*.md")},
 }

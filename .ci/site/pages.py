@@ -34,8 +34,6 @@ PYTHON = {
     "testing": "cloudsched.testing",
     "words": "cloudsched.language",
 }
-_RETURNED = {"cloudsched": ("cloudsched.adapters.firestore.own_client.TaskReference",)}
-"""What public methods return that is no public name itself, as importing it needs a package of Google's."""
 _BEHIND_OTHERS = "---\nsearch:\n  boost: 0.2\n---\n"
 """What a search finds on a generated page, which has every word, comes after what people have written."""
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
@@ -119,5 +117,4 @@ def _render_module(name: str) -> str:
         home = getattr(getattr(module, each), "__module__", name)
         home = home if home.startswith("cloudsched.") else name
         lines.append(f"::: {home}.{each}\n")
-    lines.extend(f"::: {each}\n" for each in _RETURNED.get(name, ()))
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cloudsched.adapters.firestore.own_client import TaskReference
     from cloudsched.app import App, AsyncApp
     from cloudsched.config.settings import Settings
     from cloudsched.domain.app_like import AppLike, AsyncAppLike, TaskLike
@@ -67,6 +68,7 @@ __all__ = [
     "TaskDraft",
     "TaskLike",
     "TaskQuery",
+    "TaskReference",
     "TaskStatus",
     "Visitor",
     "asgi",
@@ -75,6 +77,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "adapters.firestore.own_client": ("TaskReference",),
     "app": ("App", "AsyncApp"),
     "domain.app_like": ("AppLike", "AsyncAppLike", "TaskLike"),
     "config.settings": ("Settings",),

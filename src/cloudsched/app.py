@@ -48,9 +48,6 @@ from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
-    from google.cloud.firestore import AsyncClient, AsyncTransaction, AsyncWriteBatch, Client, Transaction, WriteBatch
-
-    from cloudsched.adapters.firestore.own_client import TaskReference
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person
@@ -68,6 +65,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.sweep.sweeper import Sweep
     from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
+    from cloudsched.engine.tasks.joined import WriteGroup
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.runtime.factories import Parts
 
@@ -285,7 +283,7 @@ class App:
         """Return the app with a further check of each task that it returns or changes."""
         return self.acting_with(self._authority.limit(check))
 
-    def joining(self, group: Transaction | AsyncTransaction | WriteBatch | AsyncWriteBatch, /) -> Self:
+    def joining(self, group: WriteGroup, /) -> Self:
         """Return the app with changes of tasks that are part of your own commit in Firestore, all or none.
 
         ::
@@ -311,12 +309,6 @@ class App:
         joined._joined = self.container.join(group)  # noqa: SLF001 - its own
         return joined
 
-    def reference(self, task_id: str, client: Client | AsyncClient) -> TaskReference:
-        """Return a task's document as your own client of Firestore reads it: typed, and live with `on_snapshot`."""
-        from cloudsched.adapters.firestore.own_client import TaskReference  # noqa: PLC0415 - it imports Google's client
-
-        return TaskReference(client, task_id)
-
     def check(self, draft: TaskDraft) -> TaskDraft:
         """Return a draft with its handler's defaults, after all checks that need no store. Raises InvalidInput."""
         from cloudsched.engine.handlers.validation import validate_draft  # noqa: PLC0415 - imported only when used
@@ -334,8 +326,8 @@ class App:
         /,
         draft: TaskDraft | None = None,
         *,
-        transaction: Transaction | AsyncTransaction | None = None,
-        batch: WriteBatch | AsyncWriteBatch | None = None,
+        transaction: WriteGroup | None = None,
+        batch: WriteGroup | None = None,
         **fields: Any,
     ) -> Task:
         """Create a task, or edit the one of the same id and owner. See `TaskDraft` for the fields.
@@ -825,7 +817,7 @@ class AsyncApp:
         """Return the app with the rights of a caller that is not its own code. See `App.acting_with`."""
         return type(self)(self.app.acting_with(authority))
 
-    def joining(self, group: Transaction | AsyncTransaction | WriteBatch | AsyncWriteBatch, /) -> Self:
+    def joining(self, group: WriteGroup, /) -> Self:
         """Return the app with changes of tasks that are part of your own commit in Firestore. See `App.joining`."""
         return type(self)(self.app.joining(group))
 

@@ -92,7 +92,7 @@ class Shop:
     def list_runs(self, task_id: str) -> list[Any] | None:
         """Return the results of a task's runs, None if there is no task."""
         try:
-            return [run.content for run in self.sim.executions(task_id) if self.sim.app.get(task_id)]
+            return [run.content for run in self.sim.executions(self.sim.app.get(task_id).id)]
         except NotFound:
             return None
 

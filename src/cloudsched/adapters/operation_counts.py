@@ -135,7 +135,7 @@ class _Counting:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the port has it
         if name in _PARTS:
             return _Counting(getattr(self._port, name), self._counts, _PARTS[name])
-        if name in {"inbox", "join"}:  # what a caller's own commit writes is not counted
+        if name in {"inbox", "over"}:  # what a caller's own commit writes is not counted
             return getattr(self._port, name)
         if name not in self._costs:
             raise AttributeError(f"{name} has no cost")

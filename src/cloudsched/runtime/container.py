@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack, assert_never
+from typing import TYPE_CHECKING, Unpack, assert_never, cast
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
@@ -33,6 +33,8 @@ from cloudsched.runtime.factories import (
 )
 
 if TYPE_CHECKING:
+    from cloudsched.adapters.firestore.own_client import Joins
+    from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.queue_admin import QueueAdmin
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.transitions.claim import DeliveryResult
@@ -278,11 +280,16 @@ class Container:
         """
         from cloudsched.engine.tasks.joined import JoinedScheduler  # noqa: PLC0415 - imported only when used
 
-        join = getattr(self.store, "join", None)
-        if join is None:
+        if not hasattr(self.store, "over"):
             hint = "With SQLAlchemy or Django, cloudsched.outbox joins their transactions."
             raise InvalidInput("transaction", "cannot be joined: tasks are not in Firestore here", hint)
-        return JoinedScheduler(self.engine, self.child_tasks, join(group), self.dispatcher, self._keys)
+        return JoinedScheduler(self.engine, self.child_tasks, self._joins.join(group), self.dispatcher, self._keys)
+
+    @lazy_property
+    def _joins(self) -> Joins:
+        from cloudsched.adapters.firestore.own_client import Joins  # noqa: PLC0415 - imported only when used
+
+        return Joins(cast("FirestoreStore", self.store))
 
     @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:

@@ -16,7 +16,7 @@ from google.cloud import firestore
 from tests.conftest import NOW
 from tests.harness import new_project, wait_until
 
-from cloudsched import App, AsyncApp, Schedule, Settings
+from cloudsched import App, AsyncApp, Schedule, Settings, TaskReference
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -258,7 +258,7 @@ def test_what_cannot_join_says_so(app: App, client: firestore.Client) -> None:
     batch = client.batch()
     refused: list[Callable[[], object]] = [
         lambda: app.joining(client.transaction()),  # it has not begun
-        lambda: app.joining(client.bulk_writer()),  # type: ignore[arg-type]  # each of its writes is a commit
+        lambda: app.joining(client.bulk_writer()),  # each of its writes is a commit
         lambda: app.joining(firestore.Client(project="other").batch()),
         lambda: app.joining(batch).delete(locked.id),
         lambda: app.joining(batch).retry(locked.id),
@@ -278,7 +278,7 @@ def test_a_clients_own_reference_shows_a_task_as_it_is(app: App, client: firesto
     task = ship(
         app, payload={"matrix": [[1, [2.5, None]], []], "at": "2027-01-01T00:00:00Z"}, labels=("team=a", "site=b")
     )
-    reference = app.reference(task.id, client)
+    reference = TaskReference(client, task.id)
     watch = reference.on_snapshot(shown.append)
     wait_until(lambda: shown == [task], "the task")
     changed = app.update(task.id, title="Ship it")

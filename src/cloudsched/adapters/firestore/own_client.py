@@ -25,15 +25,14 @@ from google.cloud.firestore_v1.types import Write
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import drop_list_fields, unhide
-from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
     from google.cloud.firestore import AsyncClient, Client, DocumentSnapshot, Watch
 
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
+    from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.channel import Message
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
 
@@ -45,10 +44,8 @@ _KINDS: Final = "Give a Transaction, an AsyncTransaction, a WriteBatch or an Asy
 class Joins:
     """The transactions and batches that a store has joined, each with its present attempt."""
 
-    def __init__(self, store: FirestoreStore, rpc: FirestoreRpc, database: str) -> None:
+    def __init__(self, store: FirestoreStore) -> None:
         self._store = store
-        self._rpc = rpc
-        self._database = database
         self._found: WeakKeyDictionary[WriteBatch | AsyncWriteBatch, JoinedStore] = WeakKeyDictionary()
         self._watched: WeakSet[WriteBatch | AsyncWriteBatch] = WeakSet()
 
@@ -56,10 +53,6 @@ class Joins:
         """Return the store of the present attempt of a transaction or batch. Raises InvalidInput if it has none."""
         if not isinstance(group, WriteBatch | AsyncWriteBatch):
             raise InvalidInput(_FIELD, f"is a {type(group).__name__}", _KINDS)
-        database = group._client._database_string  # noqa: SLF001 - it has no other name
-        if database != self._database:
-            hint = "One commit cannot write two databases. Use a client of the same project and database."
-            raise InvalidInput(_FIELD, f"is of {database}, and tasks are in {self._database}", hint)
         attempt = group.id if isinstance(group, Transaction | AsyncTransaction) else b""
         if attempt is None:
             hint = "Call this in the function that @firestore.transactional runs, with the transaction that it gets."
@@ -69,7 +62,7 @@ class Joins:
             self._watched.add(group)
             self._watch(group)
         if joined is None or joined.attempt != attempt:
-            joined = self._found[group] = JoinedStore(self._store, self._rpc, group, attempt)
+            joined = self._found[group] = JoinedStore(self._store, group, attempt)
         return joined
 
     def _watch(self, group: WriteBatch | AsyncWriteBatch) -> None:
@@ -105,17 +98,27 @@ class Joins:
         setattr(group, name, commit_and_follow)
 
 
-class JoinedStore(FirestoreStore):
+class JoinedStore:
     """The store of one attempt: what is committed to it is written by the caller's commit, or not at all."""
 
-    def __init__(self, store: FirestoreStore, rpc: FirestoreRpc, group: Any, attempt: bytes) -> None:  # noqa: ANN401 - see `Joins`
-        vars(self).update(vars(store))
+    def __init__(self, store: FirestoreStore, group: Any, attempt: bytes) -> None:  # noqa: ANN401 - see `Joins`
+        self._store = store.over(self._wrap)
         self.attempt = attempt
         self._group = ref(group)  # an aborted one must not stay for as long as the app
-        self._rpc = _JoinedRpc(rpc, self)  # type: ignore[assignment]
-        self._known = KnownTasks()
         self._written: dict[str, VersionedTask] = {}
         self._then: list[Callable[[], object]] = []
+
+        database = group._client._database_string  # noqa: SLF001 - it has no other name
+        if database != self.database:
+            hint = "One commit cannot write two databases. Use a client of the same project and database."
+            raise InvalidInput(_FIELD, f"is of {database}, and tasks are in {self.database}", hint)
+
+    def _wrap(self, rpc: FirestoreRpc) -> FirestoreRpc:
+        self.database = rpc.database
+        return cast("FirestoreRpc", _JoinedRpc(rpc, self))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what else a change asks, such as for an owner's record
+        return getattr(self._store, name)
 
     @property
     def is_present(self) -> bool:
@@ -139,13 +142,13 @@ class JoinedStore(FirestoreStore):
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as this attempt has left it, or as its transaction reads it."""
-        return self._written.get(task_id) or super().load(task_id)
+        return self._written.get(task_id) or self._store.load(task_id)
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write one task by the caller's commit. Raises InvalidInput if more than that belongs to the change."""
         if commit.lock is not None or commit.others or commit.messages or commit.delivered is not None:
             raise cannot_join("it changes a lock, a quota, an inbox or another task as well")
-        committed = self._written[commit.task.id] = super().commit(commit)
+        committed = self._written[commit.task.id] = self._store.commit(commit)
         return committed
 
     def add(self, writes: Sequence[Message]) -> None:

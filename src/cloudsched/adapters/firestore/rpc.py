@@ -47,7 +47,7 @@ class FirestoreRpc:
 
     def __init__(self, database: str, emulator: str | None, deadline: timedelta) -> None:
         """Open a channel. Nothing is sent before the first call."""
-        self._database = database
+        self.database = database
         self._deadline = deadline.total_seconds()
         prefix = ("google-cloud-resource-prefix", database)
         self._metadata = [prefix, ("x-goog-request-params", f"database={quote(database, safe='')}")]
@@ -77,7 +77,7 @@ class FirestoreRpc:
         return [answer.found for answer in self._batch_get(names) if answer.HasField("found")]
 
     def _batch_get(self, names: Sequence[str], transaction: bytes = b"") -> list[Message]:
-        request = messages.BatchGetDocumentsRequest(database=self._database, documents=names)
+        request = messages.BatchGetDocumentsRequest(database=self.database, documents=names)
         if transaction:
             request.transaction = transaction
         return self._read_stream(self._get, request, "name")
@@ -88,7 +88,7 @@ class FirestoreRpc:
         A retried commit whose first try took effect fails its own precondition. After StoreUnavailable, the commit may
         have taken effect or not.
         """
-        request = messages.CommitRequest(database=self._database, writes=writes)
+        request = messages.CommitRequest(database=self.database, writes=writes)
         try:
             return self._call(_RETRYABLE_COMMIT_CODES, lambda timeout: self._commit(request, timeout))
         except grpc.RpcError as error:

@@ -21,10 +21,11 @@ A dispatch makes no query, so what builds and reads them is imported by the meth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import (
@@ -66,7 +67,6 @@ from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.firestore.own_client import JoinedStore, Joins
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
     from cloudsched.adapters.firestore.search import FirestoreSearch
@@ -128,15 +128,11 @@ class FirestoreStore:
 
         return FirestoreSearch(self._rpc, self._documents, self._shards)
 
-    @cached_property
-    def _joins(self) -> Joins:
-        from cloudsched.adapters.firestore.own_client import Joins  # noqa: PLC0415 - it imports Google's client
-
-        return Joins(self, self._rpc, self._documents.removesuffix("/documents"))
-
-    def join(self, group: object) -> JoinedStore:
-        """Return the store of a caller's own transaction or batch. See `adapters.firestore.own_client`."""
-        return self._joins.join(group)
+    def over(self, wrap: Callable[[FirestoreRpc], FirestoreRpc]) -> Self:
+        """Return this store over other calls, which wrap its own."""
+        other = copy(self)
+        vars(other).update(_rpc=wrap(self._rpc), _known=KnownTasks())
+        return other
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
 
+class WriteGroup(Protocol):
+    """A Transaction, AsyncTransaction, WriteBatch or AsyncWriteBatch of google.cloud.firestore."""
+
+    def create(self, reference: Any, document_data: dict[str, Any]) -> None: ...  # noqa: ANN401, D102 - theirs
+
+
 class JoinedStore(Store, Protocol):
     """A store whose writes are part of a caller's commit."""
 

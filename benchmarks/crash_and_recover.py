@@ -15,6 +15,14 @@ came due since its task was created is checked: on a busy machine they come late
   lease ends.
 
 The exit status is 1 if anything was lost or duplicated.
+
+    python -m benchmarks.crash_and_recover --joined 10000 [--kills 100] [--json]
+
+This makes orders with google-cloud-firestore, whose transactions and batches carry tasks (`App.joining`). Processes
+contend for few stocks, and are killed at random. Some transactions raise, and some edit or cancel the task of an
+earlier order. Then what Firestore and Cloud Tasks have is compared, each dispatch is delivered twice, and a sweep runs.
+A transaction in eight locks its stock. The others fail at their commit if it has changed meanwhile, and are made again:
+where two that have locked a stock wait for each other, Google's emulator aborts both, after two seconds.
 """
 
 from __future__ import annotations
@@ -32,18 +40,32 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from google.api_core.exceptions import Aborted, AlreadyExists, FailedPrecondition, GoogleAPICallError
+from google.cloud import firestore, tasks_v2
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from rich.console import Console
 from rich.table import Table
 
 from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
+from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
-from cloudsched.adapters.google.cloud_tasks import list_queue_ids
+from cloudsched.adapters.firestore.own_client import TaskReference
+from cloudsched.adapters.google.cloud_tasks import TOKEN_HEADER, list_queue_ids
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.model.faults import Faults
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.queue import QueueMessage
 
 ROOT = Path(__file__).parents[1]
 LEASE = timedelta(seconds=3)
@@ -225,13 +247,7 @@ def run(seconds: float, store: str, seed: int, kills: int | None = None) -> dict
             duplicate=0.05, out_of_order=0.2, drop_answer=0.05, shuffle_within=timedelta(seconds=0.5), seed=seed
         )
         emulator = stack.enter_context(CloudTasksEmulator(queues=queues, faults=faults))
-        address = None
-        if store == "firestore":
-            google = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST"))
-            if isinstance(google, EmulatorNotFound):
-                raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
-            stack.enter_context(google)
-            address = google.address
+        address = start_firestore(stack) if store == "firestore" else None
         settings = Settings(
             project=settings.project,
             secret=settings.secret,
@@ -281,10 +297,289 @@ def _wait_until_finished(app: App, tasks: list[Task]) -> float:
     return time.monotonic() - begin
 
 
+# ── Orders and their tasks in one commit ─────────────────────────────────────────────────────────────────────────
+
+BUYERS, STOCKS, LOCKED_STOCKS = 4, 3, 8
+DUE_IN = timedelta(hours=6)
+"""When the tasks of orders are due: after the end of any run, so that the queue still has each dispatch then."""
+SECOND = timedelta(seconds=1)
+FATES = {"batch": 0.2, "raises": 0.15, "edits": 0.15, "cancels": 0.1, "creates": 0.4}
+"""What a transaction does beside creating an order, and how often."""
+
+
+@dataclass(frozen=True)
+class Market:
+    """Where orders are made, as a process needs it. Each attempt is noted in a file before it reads anything."""
+
+    settings: Settings
+    folder: Path
+    due: datetime
+
+    def open(self, **parts: Any) -> App:
+        """Return an app whose handler appends a line for each call."""
+        app = App(self.settings, **parts)
+
+        @app.handler("ship")
+        def ship(payload: dict[str, str]) -> None:
+            with (self.folder / "shipped").open("a") as marks:
+                marks.write(f"{payload['task']}\n")
+
+        return app
+
+    def buy(self, numbers: range, notes: Path) -> None:
+        """Make orders, from the one on that was noted last."""
+        last = read_notes(notes)[-1:]
+        app, client = self.open(), firestore.Client(self.settings.project)
+        for number in range(int(last[0][0]) if last else numbers.start, numbers.stop, numbers.step):
+            while not self._try(app, client, number, partial(self._note, notes, number)):
+                pass
+        self._note(notes, numbers.stop, b"")
+        app.close()
+
+    def _try(self, app: App, client: firestore.Client, number: int, note: Callable[[bytes], None]) -> bool:
+        """Make an order; return whether it is made, or was not to be. Otherwise others were faster."""
+        try:
+            if fate_of(number) == "batch":
+                note(b"")
+                self._order_by_batch(app, client, number)
+            else:
+                order: Callable[..., None] = firestore.transactional(self._order)
+                order(client.transaction(max_attempts=50), app, client, number, note)
+        except (LookupError, AlreadyExists):  # it raises, or a process made it that was killed
+            return True
+        except (Aborted, FailedPrecondition):
+            return False
+        return True
+
+    @staticmethod
+    def _note(notes: Path, number: int, transaction: bytes) -> None:
+        with notes.open("a") as file:
+            file.write(f"{number} {transaction.hex()} .\n")
+
+    def _create(self, app: App, number: int) -> list[str]:
+        names = [f"{number}-{os.urandom(4).hex()}" for _ in range(3 if number % 10 == 0 else 1)]
+        schedule = Schedule.once(self.due)
+        for name in names:
+            app.create(id=name, owner="ada", title="Ship", handler="ship", payload={"task": name}, schedule=schedule)
+        return names
+
+    def _order_by_batch(self, app: App, client: firestore.Client, number: int) -> None:
+        batch, stock = client.batch(), number % STOCKS  # it locks nothing
+        tasks = self._create(app.joining(batch), number)
+        batch.create(client.document(f"orders/{number}"), {"stock": stock, "tasks": tasks})
+        batch.update(client.document(f"stocks/{stock}"), {"sold": firestore.Increment(1)})
+        batch.commit()
+
+    def _order(
+        self,
+        transaction: firestore.Transaction,
+        app: App,
+        client: firestore.Client,
+        number: int,
+        note: Callable[[bytes], None],
+    ) -> None:
+        note(transaction.id)
+        stock_id = number % STOCKS if number % 8 else STOCKS + number // 8 % LOCKED_STOCKS
+        order, stock = client.document(f"orders/{number}"), client.document(f"stocks/{stock_id}")
+        if order.get(transaction=transaction).exists:
+            return  # made before this process was killed
+        found_stock = stock.get(transaction=None if number % 8 else transaction)
+        unchanged = client.write_option(last_update_time=found_stock.update_time)
+        fate, joined = fate_of(number), app.joining(transaction)
+        earlier = client.document(f"orders/{random.Random(number).randrange(max(1, number))}")  # noqa: S311 - the same again
+        if fate in {"edits", "cancels"}:
+            found = earlier.get(transaction=transaction).to_dict()
+            if found is not None and "cancels" not in found:
+                if fate == "edits":
+                    joined.update(found["tasks"][0], title=str(number), schedule=Schedule.once(self.due + SECOND))
+                else:
+                    joined.cancel(found["tasks"][0])
+                transaction.update(earlier, {fate: str(number)})
+        tasks = self._create(joined, number)
+        transaction.create(order, {"stock": stock_id, "tasks": tasks})
+        transaction.update(stock, {"sold": found_stock.get("sold") + 1}, unchanged if number % 8 else None)
+        if fate == "raises":
+            raise LookupError
+
+    def deliver(self, messages: list[tuple[bytes, str]]) -> None:
+        """Be an executor, once the tasks are due: run each dispatch, and the whole a second time."""
+        app = self.open(clock=ManualClock(self.due + 10 * SECOND))
+        for body, token in messages * 2:
+            app.deliver(body, token)
+        app.close()
+
+
+class Taken:
+    """A queue that keeps what it takes."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[bytes, str]] = []
+
+    def create(self, message: QueueMessage) -> None:
+        """Keep it."""
+        self.messages.append((message.body, message.token))
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def fate_of(number: int) -> str:
+    """Return what the transaction of an order does: the same each time it is tried."""
+    return random.Random(number).choices(list(FATES), list(FATES.values()))[0]  # noqa: S311 - so it says
+
+
+def read_notes(notes: Path) -> list[list[str]]:
+    """Return the numbers and transactions that a process has noted, but not a line that its death cut off."""
+    lines = notes.read_text().splitlines() if notes.exists() else []
+    return [line.split(" ") for line in lines if line.endswith(" .")]
+
+
+def run_joined(transactions: int, kills: int) -> dict[str, Any]:
+    """Make orders while processes are killed; return the counts, and what is broken."""
+    context, rng, begin = get_context("forkserver"), random.Random(0), time.monotonic()  # noqa: S311 - a seed
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cloudsched-")))
+        settings = Settings(project=f"demo-{os.urandom(4).hex()}", secret="benchmarks have no secrets")
+        queue = f"projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
+        emulator = stack.enter_context(CloudTasksEmulator(queues=[queue]))
+        address = start_firestore(stack)
+        settings = replace(
+            settings,
+            store="firestore",
+            firestore_emulator=address,
+            executor_url="http://127.0.0.1:9",
+            tasks_emulator=emulator.address,
+        )
+        os.environ["FIRESTORE_EMULATOR_HOST"] = address
+        market = Market(settings, folder, datetime.now(UTC).replace(microsecond=0) + DUE_IN)
+        client = firestore.Client(settings.project)
+        for stock in range(STOCKS + LOCKED_STOCKS):
+            client.document(f"stocks/{stock}").set({"sold": 0})
+        buyers = [(range(each, transactions, BUYERS), folder / f"buyer-{each}") for each in range(BUYERS)]
+
+        def start(buyer: int) -> Any:  # noqa: ANN401 - multiprocessing has no public name for it
+            process = context.Process(target=market.buy, args=buyers[buyer])
+            process.start()
+            return process
+
+        processes = {buyer: start(buyer) for buyer in range(BUYERS)}
+        killed = shown = 0
+        while any(process.is_alive() for process in processes.values()):
+            begun = sum(len({number for number, *_ in read_notes(notes)}) for _, notes in buyers)
+            if killed < kills and begun >= transactions * (killed + rng.random()) / (kills + 1):
+                buyer = rng.choice([each for each, process in processes.items() if process.is_alive()])
+                time.sleep(rng.uniform(0, 0.02))
+                processes[buyer].kill()
+                processes[buyer].join()
+                end_transaction(client, buyers[buyer][1])
+                killed += processes[buyer].exitcode == -signal.SIGKILL
+                processes[buyer] = start(buyer)
+            if begun - shown >= transactions / 20:
+                shown = begun
+                print(f"{begun:,} transactions, {killed} kills, {time.monotonic() - begin:.0f} s", file=sys.stderr)
+            time.sleep(0.1)
+        failed = [f"buyer {each} ended with {one.exitcode}" for each, one in processes.items() if one.exitcode]
+        attempts = sum(len(read_notes(notes)) - 1 for _, notes in buyers)
+        counts, broken = compare(market, client, transactions, list_dispatches(emulator.address, queue))
+    seconds = round(time.monotonic() - begin)
+    counts = {"transactions": transactions, "attempts": attempts, "kills": killed, **counts, "seconds": seconds}
+    return {**counts, "broken": failed + broken}
+
+
+def end_transaction(client: firestore.Client, notes: Path) -> None:
+    """Roll back what a killed process has begun. Firestore would hold its documents for a minute, until it expires."""
+    last = read_notes(notes)[-1:]
+    if last and last[0][1]:
+        name = {"database": client._database_string, "transaction": bytes.fromhex(last[0][1])}  # noqa: SLF001 - it has no other
+        with suppress(GoogleAPICallError):  # it has ended
+            client._firestore_api.rollback(name)  # noqa: SLF001 - the library offers it to the transaction's owner only
+
+
+def list_dispatches(address: str, queue: str) -> list[tuple[bytes, str]]:
+    """Return the bodies and tokens of all that Cloud Tasks has taken."""
+    channel = grpc.insecure_channel(address)
+    tasks = tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=channel))
+    requests = [each.http_request for each in tasks.list_tasks(request={"parent": queue, "response_view": 2})]
+    return [(each.body, each.headers[TOKEN_HEADER]) for each in requests]
+
+
+def compare(
+    market: Market, client: firestore.Client, transactions: int, dispatches: list[tuple[bytes, str]]
+) -> tuple[dict[str, int], list[str]]:
+    """Compare the orders with their tasks and dispatches, run what is due, and return the counts and what is broken."""
+    orders = {int(each.id): each.to_dict() or {} for each in client.collection("orders").stream()}
+    found = [TaskReference.to_task(each) for each in client.collection("tasks").stream()]
+    tasks = {each.id: each for each in found if each is not None}
+    ordered = [name for order in orders.values() for name in order["tasks"]]
+    expected = {number for number in range(transactions) if fate_of(number) != "raises"}
+    sold = Counter(order["stock"] for order in orders.values())
+    stocks = [client.document(f"stocks/{each}").get().get("sold") for each in range(STOCKS + LOCKED_STOCKS)]
+    sent = {json.loads(body)["taskId"] for body, _ in dispatches}
+    cancelled = {order["tasks"][0] for order in orders.values() if "cancels" in order}
+    edited = {order["tasks"][0]: order["edits"] for order in orders.values() if "edits" in order}
+    broken = {
+        "orders that are lost": expected - orders.keys(),
+        "orders of a transaction that raised": orders.keys() - expected,
+        "orders without a task": set(ordered) - tasks.keys(),
+        "tasks without an order": tasks.keys() - set(ordered),
+        "dispatches for no task": sent - tasks.keys(),
+        "cancels": {name for name, each in tasks.items() if (each.status == "CANCELLED") != (name in cancelled)},
+        "edits": {name for name, each in tasks.items() if each.title != edited.get(name, "Ship")},
+        "stocks": {each for each in range(STOCKS + LOCKED_STOCKS) if stocks[each] != sold[each]},
+    }
+    due = tasks.keys() - cancelled
+    current = {(name, tasks[name].revision) for name in due}
+    unsent = current - {(each["taskId"], each["revision"]) for each in (json.loads(body) for body, _ in dispatches)}
+    run_all(market, dispatches)
+    repairs = 0
+    app = market.open(dispatcher=(taken := Taken()), clock=ManualClock(market.due + timedelta(minutes=2)))
+    while app.sweep() and taken.messages:
+        repairs += len(taken.messages)
+        run_all(market, taken.messages)
+        taken.messages.clear()
+        app.container.clock.advance(timedelta(minutes=1))  # type: ignore[attr-defined]  # it is the one above
+    app.close()
+    ran = Counter((market.folder / "shipped").read_text().split())
+    broken["runs"] = {name for name in tasks.keys() | ran.keys() if ran[name] != (name in due)}
+    counts = {
+        "orders": len(orders),
+        "tasks": len(tasks),
+        "edited": len(edited),
+        "cancelled": len(cancelled),
+        "dispatches": len(dispatches),
+        "due, with no dispatch after a kill": len(unsent),
+        "sent by the sweep": repairs,
+        "run once": sum(count == 1 for count in ran.values()),
+    }
+    return counts, [f"{name}: {sorted(those)[:5]}" for name, those in broken.items() if those]
+
+
+def run_all(market: Market, messages: list[tuple[bytes, str]]) -> None:
+    """Run dispatches in two executors."""
+    with get_context("forkserver").Pool(2) as pool:
+        pool.map(market.deliver, [messages[::2], messages[1::2]])
+
+
+def start_firestore(stack: ExitStack) -> str:
+    """Start Google's emulator until the stack is closed; return its address. Exits with a hint if there is none."""
+    google = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST"))
+    if isinstance(google, EmulatorNotFound):
+        raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
+    stack.enter_context(google)
+    return google.address
+
+
 def _find_free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def show_joined(counts: dict[str, Any], *, as_json: bool) -> NoReturn:
+    """Print the counts, and exit with 1 if anything is broken."""
+    lines = [f"{name}: {value:,}" for name, value in counts.items() if name != "broken"]
+    print(json.dumps(counts) if as_json else "\n".join([*lines, f"Broken: {counts['broken']}"]))
+    sys.exit(bool(counts["broken"]))
 
 
 def main() -> None:
@@ -294,8 +589,11 @@ def main() -> None:
     parser.add_argument("--kills", type=int, help="how many executors are killed instead, however long that takes")
     parser.add_argument("--store", choices=("sqlite", "firestore"), default="firestore")
     parser.add_argument("--seed", type=int, default=0, help="seed of the kills and of the queue's faults")
+    parser.add_argument("--joined", type=int, metavar="N", help="make so many orders with tasks instead, in one commit")
     parser.add_argument("--json", action="store_true", help="print the counts as one line of JSON")
     options = parser.parse_args()
+    if options.joined is not None:
+        show_joined(run_joined(options.joined, 100 if options.kills is None else options.kills), as_json=options.json)
     counts = run(options.seconds, options.store, options.seed, options.kills)
     if options.json:
         print(json.dumps(counts))

@@ -1,7 +1,7 @@
 """Negative controls: the code with one guard taken out, by name. The explorer has to find what that guard prevents.
 
 A guarded line of the code ends with ``# guard: NAME``, or stands below that where it is long. It may be reworded: a
-control names the guard, and says which line stands in its place. `tests.model.effects` has guards, too.
+control names the guard, and says which line stands in its place. `tests.model.effects` and `replay` have guards, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 ROOT = Path(__file__).parents[2]
-FILES = (*sorted((ROOT / "src/cloudsched").rglob("*.py")), ROOT / "tests/model/effects.py")
+FILES = (
+    *sorted((ROOT / "src/cloudsched").rglob("*.py")),
+    ROOT / "tests/model/effects.py",
+    ROOT / "tests/model/replay.py",
+)
 MARK = "# guard: "
 
 
@@ -296,6 +300,21 @@ CONTROLS = (
         "a claim is given back by whoever lost it",
         "workers",
         {"lease of release": "if run is None or run.lease is None:"},
+    ),
+    Control(
+        "a task's dispatch does not wait for the caller's commit",
+        "joined",
+        {"joined dispatch": "self._dispatcher.create(message)"},
+    ),
+    Control(
+        "a task is written before the caller's commit",
+        "joined",
+        {"joined writes": "self._processes.commit(lambda: self._lower(commit))"},
+    ),
+    Control(
+        "the sweep sends nothing for what joined a caller's commit",
+        "joined",
+        {"overdue wakeups": "for wake in (*lease_expiries(task), *list_grant_expiries(task)):"},
     ),
     Control("nobody follows a calendar's change", "calendar", {"calendar follower": "pass"}),
     Control(

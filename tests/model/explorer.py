@@ -206,6 +206,12 @@ class Model:
         if SECRET.encode() in message.body:
             raise Broken("7: the secret is in the queue")
 
+    def _check_sent(self, number: int, snapshot: int) -> None:
+        """Check that what a message is for is stored. Raises Broken."""
+        task_id = json.loads(self.processes.messages[number].body)["taskId"]
+        if self.values.find(snapshot, f"task/{task_id}") is None:
+            raise Broken(f"8: a dispatch is sent for {task_id}, which is not committed")
+
     def due_at(self, number: int) -> int:
         while len(self._due_times) <= number:
             self._due_times.append(to_seconds(self.processes.messages[len(self._due_times)].at))
@@ -355,6 +361,7 @@ class Model:
         self.tried = Action(kind, which)
         if call.kind == "send":
             self.check_message(call.key[0], state.time)
+            self._check_sent(call.key[0], state.snapshot)
             sent = state._replace(created=state.created | 1 << call.key[0])
             yield from self._go_on(sent, proc, rest, self.tried, "sent", state.snapshot)
             return

@@ -489,6 +489,44 @@ class ValueStore:
     def close(self) -> None:
         """Do nothing."""
 
+    def join(self, attempt: JoinedValues) -> JoinedValues:
+        return attempt
+
+
+class StockNote(BaseModel):
+    """What a caller of Firestore has: so many pieces."""
+
+    pieces: int
+
+
+class JoinedValues(ValueStore):
+    """One attempt of a caller's own transaction, and the store of the tasks that join it."""
+
+    def __init__(self, store: ValueStore) -> None:
+        super().__init__(store._processes)  # noqa: SLF001 - of its own kind
+        self.stock = self._read("load", "order/stock")
+        self._lowered = list[Writes]()
+        self._then = list[Callable[[], object]]()
+
+    def later(self, do: Callable[[], object]) -> None:
+        self._then.append(do)
+
+    def commit(self, commit: Commit) -> VersionedTask:
+        self._lowered.append(self._lower(commit))  # guard: joined writes
+        return VersionedTask(commit.task, Version(self._processes.values.keep(commit.task)))
+
+    def commit_order(self, name: str) -> None:
+        """Take a piece, write an order and what has joined, and do what follows. Raises VersionConflict."""
+        keep, left = self._processes.values.keep, self._document(self.stock).pieces - 1
+        documents = (("order/stock", keep(StockNote(pieces=left))), (f"order/{name}", keep(StockNote(pieces=1))))
+        checks = tuple(each for one in self._lowered for each in one.checks)
+        joined = tuple(each for one in self._lowered for each in one.documents)
+        tasks = tuple(each for one in self._lowered for each in one.tasks)
+        whole = Writes((*checks, ("order/stock", self.stock)), (*documents, *joined), tasks)
+        self._processes.commit(lambda: whole)
+        for do in self._then:
+            do()
+
 
 class ValueRecords:
     """A `RecordStore` of values."""

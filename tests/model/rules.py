@@ -65,6 +65,7 @@ def check_commit(commit: Committing) -> str | None:
 def _find_broken(commit: Committing) -> Iterator[str]:
     if any(SECRET in commit.values.texts[number] for _, number in commit.writes.documents if number is not None):
         yield "7: the secret is in a document"
+    yield from _check_orders(commit)
     for each in commit.writes.tasks:
         before: Task | None = commit.values.find(commit.before, f"task/{each.task.id}")
         if before is not None and before.created_at != each.task.created_at and before.deleted_at is not None:
@@ -84,6 +85,14 @@ def _find_broken(commit: Committing) -> Iterator[str]:
         yield from _check_backlog(before, each)
         yield from _check_journals(commit, each.task)
         yield from _check_nothing_lost(commit, before, each)
+
+
+def _check_orders(commit: Committing) -> Iterator[str]:
+    """Check that an order of a caller's own is there if, and only if, the task that joined it is."""
+    stored = commit.values.snapshots[commit.after]
+    orders, tasks = ({key.partition("/")[2] for key in stored if key.startswith(kind)} for kind in ("order/", "task/"))
+    if orders and orders - {"stock"} != tasks:
+        yield f"8: the orders are {sorted(orders - {'stock'})}, and their tasks {sorted(tasks)}"
 
 
 def _check_records(commit: Committing, write: TaskWrite) -> Iterator[str]:

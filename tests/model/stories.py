@@ -70,6 +70,8 @@ def _tell_call(model: Model, state: State, proc: Proc, action: Action) -> str:
     call = model.processes.calls[number]
     if call.kind == "handler":
         return f"runs the handler of {call.key[1]} (attempt {call.key[2]}): {action.answer}"
+    if call.kind == "send":
+        return f"sends {model.processes.messages[call.key[0]].name}"
     answer, _ = model.effect(state.snapshot, number)
     text = _tell_answer(call, answer, model.values.documents)
     return f"{text}; the call {action.answer}" if action.answer else text

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from tests.model.replay import Processes, ValueSender, handle, perform
-from tests.model.values import START
+from tests.model.replay import JoinedValues, Processes, StockNote, ValueSender, handle, perform
+from tests.model.values import START, Writes
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
-from cloudsched.errors import EventTimedOut
+from cloudsched.errors import EventTimedOut, VersionConflict
 
 Work = "Callable[[App], object]"
 
@@ -169,6 +169,24 @@ def put_days(app: App, day: int) -> None:
 
 def at(number: float) -> datetime:
     return START + minutes(number)
+
+
+def put_stock(app: App) -> None:
+    """Store one piece of what is sold."""
+    processes: Processes = app.container.store._processes  # type: ignore[attr-defined]  # noqa: SLF001 - the world's
+    processes.commit(lambda: Writes((), (("order/stock", processes.values.keep(StockNote(pieces=1))),), ()))
+
+
+def buy(app: App, name: str) -> object:
+    """Order a piece with a task, in one commit that is tried again as often as somebody else was faster."""
+    store: Any = app.container.store
+    while True:
+        attempt = JoinedValues(store)
+        if store._document(attempt.stock).pieces == 0:  # noqa: SLF001 - the world's
+            return None
+        app.joining(attempt).create(draft(name, schedule=Schedule.once(at(1))))  # type: ignore[arg-type]  # as it has
+        with suppress(VersionConflict):
+            return attempt.commit_order(name)
 
 
 DAY = 24 * 3600
@@ -437,6 +455,31 @@ OTHER_CODE = World(
     instants=(60, 120, 151),
     end=3600,
     has_other_code=True,
+    handler_endings=("done",),
+    is_small=True,
+)
+JOINED = World(
+    "joined",
+    "two callers whose own transactions order the last piece, each with a task in the same commit",
+    {"stock": put_stock},
+    instants=(0, 60, 151),
+    end=3600,
+    requests={"buy a": lambda app: buy(app, "a"), "buy b": lambda app: buy(app, "b")},
+    most_requests=2,
+    sends_apart=True,
+    handler_endings=("done",),
+    is_small=True,
+)
+JOINED_FAULTS = World(
+    "joined faults",
+    "a caller whose commit is lost, with or without an effect, or conflicts, and a queue that may not answer",
+    JOINED.setup,
+    instants=(0, 60),
+    end=3600,
+    requests=JOINED.requests,
+    sends_apart=True,
+    store_fails=True,
+    queue_fails=True,
     handler_endings=("done",),
     is_small=True,
 )

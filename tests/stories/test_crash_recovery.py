@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from tests.harness import ROOT
@@ -14,6 +15,15 @@ KILLS = 8
 """How many executors die, while work comes due and while it is caught up on."""
 
 
+def measure(env: dict[str, str], *options: str) -> dict[str, Any]:
+    """Run the benchmark, and return its counts."""
+    command = (sys.executable, str(ROOT / "benchmarks" / "crash_and_recover.py"), *options, "--json")
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200, env=env)  # noqa: S603 - our own
+    assert done.stdout, done.stderr
+    counts: dict[str, Any] = json.loads(done.stdout)
+    return counts
+
+
 def test_killed_executors_and_sweeps_lose_nothing_and_repeat_no_success(request: pytest.FixtureRequest) -> None:
     """Under SIGKILL and faults of the queue, each occurrence that came due ends with one success."""
     store, env = "sqlite", dict(os.environ)
@@ -21,11 +31,15 @@ def test_killed_executors_and_sweeps_lose_nothing_and_repeat_no_success(request:
         find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST")), EmulatorNotFound
     ):
         store, env["FIRESTORE_EMULATOR_HOST"] = "firestore", request.getfixturevalue("firestore_address")
-    script = ROOT / "benchmarks" / "crash_and_recover.py"
-    command = (sys.executable, str(script), "--seconds", "3", "--kills", str(KILLS), "--store", store, "--json")
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200, env=env)  # noqa: S603 - our own
-    assert done.stdout, done.stderr
-    counts = json.loads(done.stdout)
+    counts = measure(env, "--seconds", "3", "--kills", str(KILLS), "--store", store)
     assert counts["executors killed"] == KILLS
     assert counts["due"] > 0
     assert (counts["lost"], counts["duplicated"], counts["succeeded"]) == (0, 0, counts["due"])
+
+
+def test_killed_buyers_leave_each_order_with_its_task(firestore_address: str) -> None:
+    """Where tasks join the transactions of orders: neither without the other, and each is run once in the end."""
+    counts = measure(dict(os.environ, FIRESTORE_EMULATOR_HOST=firestore_address), "--joined", "200", "--kills", "5")
+    assert (counts["kills"], counts["broken"]) == (5, [])
+    assert counts["orders"] < counts["run once"] + counts["cancelled"] == counts["tasks"]
+    assert min(counts[name] for name in ("edited", "cancelled")) > 0

@@ -93,7 +93,7 @@ class _LaterDispatcher:
         self._later = later
 
     def create(self, message: QueueMessage) -> None:
-        self._later(partial(self._dispatcher.create, message))
+        self._later(partial(self._dispatcher.create, message))  # guard: joined dispatch
 
     def close(self) -> None:
         """Do nothing: the queue belongs to the app."""

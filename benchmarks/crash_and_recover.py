@@ -533,7 +533,7 @@ def compare(
     run_all(market, dispatches)
     repairs = 0
     app = market.open(dispatcher=(taken := Taken()), clock=ManualClock(market.due + timedelta(minutes=2)))
-    while app.sweep() and taken.messages:
+    while app.sweep() is not None and taken.messages:
         repairs += len(taken.messages)
         run_all(market, taken.messages)
         taken.messages.clear()

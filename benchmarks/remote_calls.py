@@ -86,10 +86,32 @@ def measure_creation(service: Services, rounds: int) -> None:
         "by hand: firestore.Client, CloudTasksClient": by_hand,
         "the two calls on bare channels": partial(raw.send_on_channels, channels),
     }
+    own = firestore.Client(project=service.settings.project)
+    joined: dict[str, Callable[[int], object]] = {
+        "cloudsched: App.create": lambda number: create_task(app, rounds + WARM_UP + number),
+        "your own transaction: one read, one write": partial(write_order, own),
+        "the same with a task": partial(write_order, own, app=app),
+    }
     seconds = time_alternately(candidates, rounds)
+    joined_seconds = time_alternately(joined, rounds)
     app.close()
     subject, floor, hand, bare = candidates
     show_comparison("Creating a task", seconds, subject, {floor: 1.25, hand: None, bare: None})
+    plain, write, both = joined
+    show_comparison("Creating a task in your own transaction", joined_seconds, both, {plain: None, write: None})
+
+
+def write_order(client: firestore.Client, number: int, app: App | None = None) -> None:
+    """Read a stock and write an order in a transaction, with a task if there is an app."""
+    joined = app is not None
+
+    def write(transaction: firestore.Transaction) -> None:
+        client.document("stocks/1").get(transaction=transaction)
+        transaction.create(client.document(f"orders/{number}-{joined}"), {"number": number})
+        if app is not None:
+            create_task(app.joining(transaction), 10**6 + number)
+
+    firestore.transactional(write)(client.transaction())
 
 
 def make_app(service: Services) -> App:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from tests.model.replay import JoinedValues, Processes, StockNote, ValueSender, handle, perform
@@ -177,16 +178,17 @@ def put_stock(app: App) -> None:
     processes.commit(lambda: Writes((), (("order/stock", processes.values.keep(StockNote(pieces=1))),), ()))
 
 
-def buy(app: App, name: str) -> object:
+def buy(app: App, name: str) -> None:
     """Order a piece with a task, in one commit that is tried again as often as somebody else was faster."""
     store: Any = app.container.store
     while True:
         attempt = JoinedValues(store)
         if store._document(attempt.stock).pieces == 0:  # noqa: SLF001 - the world's
-            return None
+            return
         app.joining(attempt).create(draft(name, schedule=Schedule.once(at(1))))  # type: ignore[arg-type]  # as it has
         with suppress(VersionConflict):
-            return attempt.commit_order(name)
+            attempt.commit_order(name)
+            return
 
 
 DAY = 24 * 3600
@@ -464,7 +466,7 @@ JOINED = World(
     {"stock": put_stock},
     instants=(0, 60, 151),
     end=3600,
-    requests={"buy a": lambda app: buy(app, "a"), "buy b": lambda app: buy(app, "b")},
+    requests={"buy a": partial(buy, name="a"), "buy b": partial(buy, name="b")},
     most_requests=2,
     sends_apart=True,
     handler_endings=("done",),

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.clients.typescript_types import FOLDER
+from tests.clients.conftest import find_node, run_node
 from tests.doc_blocks import read_blocks
-from tests.web.api.node_tools import install_node_tools
 
 from cloudsched.cli.schema import declare_payloads
 
@@ -25,20 +24,6 @@ declare function render(tasks: unknown): void;
 """
 """What the pages' TypeScript has from its app."""
 OPTIONS = ("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--skipDefaultLibCheck")
-SOURCES = ("src", "tests", "build.mjs", "package.json", "tsconfig.json")
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the client, built."""
-    tools = install_node_tools(FOLDER)
-    folder = tmp_path_factory.mktemp("typescript")
-    for name in SOURCES:
-        source = FOLDER / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
-    (folder / "node_modules").symlink_to(tools / "node_modules")
-    _node(folder, "build.mjs")
-    return folder
 
 
 @pytest.mark.timeout(600)
@@ -60,7 +45,7 @@ def test_it_compiles_for_its_users(package: Path) -> None:
         (folder / "payloads.ts").write_text(payloads)
         shutil.copy(package / "tests/types.ts", folder)
     files = ("module/types.ts", "commonjs/types.ts")
-    _node(user, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
+    run_node(user, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
 
 
 @pytest.mark.timeout(600)
@@ -77,7 +62,7 @@ def test_the_pages_typescript_compiles(package: Path, tmp_path: Path) -> None:
                 (tmp_path / files[-1]).write_text(PAGE_STANDINS + block.text, "utf-8")
     assert files
     tsc = str(package / "node_modules/typescript/bin/tsc")
-    _node(tmp_path, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
+    run_node(tmp_path, tsc, *OPTIONS, "--lib", "es2022,dom", *files)
 
 
 @pytest.mark.timeout(600)
@@ -85,20 +70,9 @@ def test_it_works_with_a_local_stack(package: Path, tmp_path: Path) -> None:
     """Its own tests pass, with Node's test runner and what `cloudsched dev` starts."""
     app = str(Path(__file__).with_name("typescript_app.py"))
     stack = [sys.executable, "-m", "cloudsched", "dev", "--store", "sqlite", "--handlers", app]
-    node = [_find_node(), "--test", "--test-reporter=tap", str(package / "tests")]
+    node = [find_node(), "--test", "--test-reporter=tap", str(package / "tests")]
     done = subprocess.run(  # noqa: S603 - our own command
         [*stack, "--", *node], capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert int(re.findall(r"^# pass (\d+)$", done.stdout, re.MULTILINE)[0]) >= 19
-
-
-def _find_node() -> str:
-    return shutil.which("node") or "node"
-
-
-def _node(cwd: Path, *arguments: str) -> None:
-    done = subprocess.run(  # noqa: S603 - our own command
-        [_find_node(), *arguments], capture_output=True, text=True, check=False, timeout=300, cwd=cwd
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+import pytest
 from pydantic.alias_generators import to_camel
 from tests.clients.typescript_types import FOLDER, GENERATED, generate
 
@@ -35,9 +37,10 @@ def test_errors_are_the_classes_of_the_python_client() -> None:
     assert {str(status): each.__name__ for status, each in _STATUSES.items()}.items() <= statuses.items()
 
 
-def test_the_lock_file_names_no_host() -> None:
+@pytest.mark.parametrize("folder", [FOLDER, Path(__file__).with_name("firebase")])
+def test_the_lock_file_names_no_host(folder: Path) -> None:
     """What is installed is named by its hash, and is fetched from whatever registry npm is told to use."""
-    lock = json.loads((FOLDER / "package-lock.json").read_text("utf-8"))
+    lock = json.loads((folder / "package-lock.json").read_text("utf-8"))
     assert all("resolved" not in each and "integrity" in each for name, each in lock["packages"].items() if name)
 
 

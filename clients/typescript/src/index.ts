@@ -22,7 +22,7 @@ export {
   UnknownHandler,
   VersionConflict,
 } from "./errors.js";
-export { firebaseToken, liveInbox } from "./firebase.js";
-export type { FirebaseUser, FirestoreModule, LiveInboxOptions } from "./firebase.js";
+export { firebaseToken, liveInbox, liveTask } from "./firebase.js";
+export type { FirebaseUser, FirestoreModule, LiveInboxOptions, LiveTask, LiveTaskOptions } from "./firebase.js";
 export type { ClientOptions, RequestOptions, Token } from "./transport.js";
 export type * from "./api.js";

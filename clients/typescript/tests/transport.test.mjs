@@ -8,7 +8,7 @@ import vm from "node:vm";
 
 import * as cloudsched from "../dist/esm/index.js";
 
-const { Client, firebaseToken, liveInbox } = cloudsched;
+const { Client, firebaseToken, liveInbox, liveTask } = cloudsched;
 const json = (content, status = 200, headers = {}) => new Response(JSON.stringify(content), { status, headers: { "Content-Type": "application/json", ...headers } });
 const problem = (status, type, headers) => json({ type: `https://cloudsched.dev/problems/${type}`, title: type, status, detail: type }, status, { "Content-Type": "application/problem+json", ...headers });
 
@@ -114,6 +114,30 @@ test("an inbox is shown as Firestore pushes it", () => {
   stop();
   assert.deepEqual(calls, ["inboxes/ada/messages createdAt desc 5", "stopped"]);
   assert.deepEqual(shown, [{ id: "m1", isRead: false, title: "Report", createdAt: "2027-01-04T08:00:00.000Z" }]);
+});
+
+test("a task is shown as Firestore pushes it, until it is gone", () => {
+  let push;
+  const module = {
+    doc: (...path) => path.slice(1).join("/"),
+    onSnapshot: (target, next) => {
+      push = (data, fromCache = false) => next({ id: "t1", data: () => data, metadata: { fromCache } });
+      return () => target;
+    },
+  };
+  const at = { toDate: () => new Date("2027-01-04T08:00:00Z") };
+  const row = { toUint8Array: () => new TextEncoder().encode("[1,[]]") };
+  const shown = [];
+  const stop = liveTask(module, {}, "t1", { next: (task) => shown.push(task) });
+  assert.equal(stop(), "tasks/t1");
+  push(undefined, true); // no word from Firestore yet
+  push({ title: "Ship", schedule: { at }, payload: { rows: [row], none: null }, private: { wakes: [at] } });
+  push({ handler: "delivery", unlisted: { status: "ACTIVE", createdAt: at } });
+  push({ title: "Ship", deletedAt: at });
+  push(undefined);
+  const iso = "2027-01-04T08:00:00.000Z";
+  const task = { id: "t1", title: "Ship", schedule: { at: iso }, payload: { rows: [[1, []]], none: null } };
+  assert.deepEqual(shown, [task, { id: "t1", handler: "delivery", status: "ACTIVE", createdAt: iso }, null, null]);
 });
 
 test("it is loaded by require, and needs nothing that a browser or a Worker lacks", async () => {

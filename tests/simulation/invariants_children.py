@@ -75,8 +75,11 @@ class CallInvariants:
         return is_told and end is not None and end < parent.updated_at - _AT_ONCE and call not in self._deleted
 
     def is_revived(self, call: str | None) -> bool:
-        """Whether a call that had ended was run again by a client, and has not failed again since."""
-        return call in self._on_their_own and (self.has_succeeded(call) or call not in self._ended_at)
+        """Whether a call that had ended was run again by a client, and has not failed again since it was read here."""
+        reader = self._world.current
+        read = self._last_read.get((reader, call), 0) if reader and call else 0
+        is_seen = call in self._ended_at and read > self._reads_at_end.get(call or "", 0)
+        return call in self._on_their_own and (self.has_succeeded(call) or not is_seen)
 
     def has_succeeded(self, call: str | None) -> bool:
         """Whether the last record of a call is a success: it may have ended before its cancellation reached it."""

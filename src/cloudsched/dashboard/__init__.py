@@ -1,4 +1,1 @@
-"""The dashboard: pages rendered over the HTTP API's client, and nothing else of the product.
-
-Needs the extra ``dev``.
-"""
+"""The dashboard: pages rendered over the HTTP API's client, and nothing else of the product."""

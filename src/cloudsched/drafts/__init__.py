@@ -1,4 +1,1 @@
-"""From a person's words to a task that they can confirm. Nothing here stores anything.
-
-`request` limits the words, `service` is the pipeline, and `draft_tokens` binds the stored task to the shown draft.
-"""
+"""From a person's words to a task that they can confirm. Nothing here stores anything."""

@@ -1,4 +1,1 @@
-"""The HTTP side in production: the API (`api`), the authentication of its callers (`auth`), and the deployed functions.
-
-May import the app and everything below it.
-"""
+"""The HTTP side in production: the API (`api`), who calls it (`auth`), and the deployed functions."""

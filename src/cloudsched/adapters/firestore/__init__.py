@@ -1,4 +1,1 @@
-"""The store on Firestore: documents, queries, listeners and the emulator.
-
-May import `adapters.google`, `engine.ports` and the domain.
-"""
+"""The store on Firestore: documents, queries, listeners and the emulator."""

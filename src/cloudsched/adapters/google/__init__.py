@@ -1,4 +1,1 @@
-"""The common parts of Google's services (channels, retries, ID tokens), and the queue on Cloud Tasks.
-
-May import `engine.ports` and the domain.
-"""
+"""The common parts of Google's services (channels, retries, ID tokens), and the queue on Cloud Tasks."""

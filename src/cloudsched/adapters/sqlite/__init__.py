@@ -1,4 +1,1 @@
-"""The embedded store on SQLite, for laptops, tests and the simulation.
-
-May import `engine.ports` and the domain.
-"""
+"""The embedded store on SQLite, for laptops, tests and the simulation."""

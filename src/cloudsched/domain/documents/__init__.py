@@ -1,4 +1,1 @@
-"""The documents that are stored (tasks, executions, journals, policies) and their limits.
-
-May import `domain.schedules` and errors.
-"""
+"""The documents that are stored (tasks, executions, journals, policies) and their limits."""

@@ -1,4 +1,1 @@
-"""The instants at which a recurrence fires: RRULE, cron, ISO 8601 and time zones.
-
-Imports `errors` and nothing else of cloudsched.
-"""
+"""The instants at which a recurrence fires: RRULE, cron, ISO 8601 and time zones."""

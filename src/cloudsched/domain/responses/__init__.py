@@ -1,4 +1,1 @@
-"""The API's responses, for all who make, send or read them: the engine and the drafts, the API and its client.
-
-May import `domain.documents` and what that imports.
-"""
+"""The API's responses, for all who make, send or read them: the engine and the drafts, the API and its client."""

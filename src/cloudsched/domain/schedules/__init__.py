@@ -1,4 +1,1 @@
-"""The schedule that a task carries: recurrences with calendars applied, in words, as iCalendar and as a preview.
-
-May import `domain.recurrence` and errors.
-"""
+"""The schedule that a task carries: recurrences with calendars applied, in words, as iCalendar and as a preview."""

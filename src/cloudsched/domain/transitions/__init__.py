@@ -1,4 +1,1 @@
-"""Every change of state, as a pure function of the stored task, the event and the time.
-
-May import `domain.documents`, `domain.schedules` and errors.
-"""
+"""Every change of state, as a pure function of the stored task, the event and the time."""

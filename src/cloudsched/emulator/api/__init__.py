@@ -1,4 +1,1 @@
-"""Cloud Tasks' RPCs over the model: the services, and the codecs between messages and the model.
-
-May import `emulator.model`.
-"""
+"""Cloud Tasks' RPCs over the model: the services, and the codecs between messages and the model."""

@@ -1,4 +1,1 @@
-"""The one port that speaks gRPC, REST and the control API.
-
-May import `emulator.api`, `emulator.runtime` and `emulator.model`.
-"""
+"""The one port that speaks gRPC, REST and the control API."""

@@ -1,4 +1,1 @@
-"""Runs the model in time: the dispatcher, the clock, HTTP delivery and the history.
-
-May import `emulator.api` and `emulator.model`.
-"""
+"""Runs the model in time: the dispatcher, the clock, HTTP delivery and the history."""

@@ -1,4 +1,1 @@
-"""Registered functions: the registry, the context they are given, and the built-in handlers.
-
-May import `engine.state` and what is below it.
-"""
+"""Registered functions: the registry, the context they are given, and the built-in handlers."""

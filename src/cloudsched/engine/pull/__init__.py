@@ -1,4 +1,1 @@
-"""Pull queues: work that is offered to workers, and the claims that workers make.
-
-May import `engine.execution` and what is below it.
-"""
+"""Pull queues: work that is offered to workers, and the claims that workers make."""

@@ -1,4 +1,1 @@
-"""Turns decisions into stored state: commits with their consequences, locks, and the log of what changed.
-
-May import `engine.dispatch`, `engine.durable`, `engine.ports` and the domain.
-"""
+"""Turns decisions into stored state: commits with their consequences, locks, and the log of what changed."""

@@ -1,4 +1,1 @@
-"""The sweep that repairs tasks (`sweeper.py`), shard by shard, and plans them again by newer time zone data.
-
-May import `engine.pull` and what is below it.
-"""
+"""The sweep that repairs tasks (`sweeper.py`), shard by shard, and plans them again by newer time zone data."""

@@ -1,4 +1,1 @@
-"""The operations on tasks (`scheduler.py`): one by one, in batches, and as the code declares them.
-
-May import `engine.queries` and what is below it.
-"""
+"""The operations on tasks (`scheduler.py`): one by one, in batches, and as the code declares them."""

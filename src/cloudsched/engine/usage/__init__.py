@@ -1,4 +1,1 @@
-"""The usage of owners: summed up from what their tasks have counted, and limited by budgets.
-
-May import `engine.state` and what is below it.
-"""
+"""The usage of owners: summed up from what their tasks have counted, and limited by budgets."""

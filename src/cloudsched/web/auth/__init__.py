@@ -1,4 +1,1 @@
-"""Authentication and authorization: ID tokens, API keys and roles.
-
-May import adapters, config, domain and errors.
-"""
+"""Authentication and authorization: ID tokens, API keys and roles."""

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from cloudsched.language.lexicon import Language
-
-_NUMBERS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen
-""".split()  # noqa: SIM905 -- easier to read
-_ORDINALS = """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
-    sixteenth seventeenth eighteenth nineteenth
-""".split()  # noqa: SIM905 -- easier to read
+from cloudsched.language.lexicon import Language, number_words
 
 ENGLISH = Language(
     code="en",
     name="English",
     words={
-        "number": dict(enumerate(_NUMBERS)),
-        "tens": dict(zip(range(20, 60, 10), ["twenty", "thirty", "forty", "fifty"], strict=True))
-        | {60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety"},
-        "ordinal": dict(enumerate(_ORDINALS, 1)) | {20: "twentieth", 30: "thirtieth"},
+        "number": number_words(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen"
+        ),
+        "tens": {20: "twenty", 30: "thirty", 40: "forty", 50: "fifty", 60: "sixty", 70: "seventy"}
+        | {80: "eighty", 90: "ninety"},
+        "ordinal": number_words(
+            "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+            "fifteenth sixteenth seventeenth eighteenth nineteenth",
+            first=1,
+        )
+        | {20: "twentieth", 30: "thirtieth"},
         "ordinal-end": {
             -1: "last|very last|final",
             -2: "penultimate|next-to-last|second-to-last|second last|2nd last|2nd-to-last|last but one",
@@ -153,24 +152,11 @@ ENGLISH = Language(
             "|semiweekly|semi-weekly|semimonthly|semi-monthly|bicentennial|workweek|work week|working week|midweek"
             "|mid-week|mid-month|midmonth|mid-year|midyear|evenly|randomly|at random|alternately"
         },
-        "weekday": {
-            0: "monday|mon",
-            1: "tuesday|tue|tues",
-            2: "wednesday|wed|weds|wensday|wendsday",
-            3: "thursday|thu|thur|thurs",
-            4: "friday|fri",
-            5: "saturday|sat",
-            6: "sunday|sun",
-        },
-        "weekdays": {
-            0: "mondays|mons",
-            1: "tuesdays",
-            2: "wednesdays",
-            3: "thursdays",
-            4: "fridays",
-            5: "saturdays",
-            6: "sundays",
-        },
+        "weekday": number_words(
+            "monday|mon tuesday|tue|tues wednesday|wed|weds|wensday|wendsday thursday|thu|thur|thurs friday|fri "
+            "saturday|sat sunday|sun"
+        ),
+        "weekdays": number_words("mondays|mons tuesdays wednesdays thursdays fridays saturdays sundays"),
         "dayset": {
             0: "weekday|workday|work day|working day|business day|week day",
             1: "weekend",
@@ -192,20 +178,11 @@ ENGLISH = Language(
         "moved": {-1: "moved before", 1: "moved after"},
         "moved-to": {1: "moved to"},
         "not-on": {1: "that is not on"},
-        "month": {
-            1: "january|jan",
-            2: "february|feb",
-            3: "march|mar",
-            4: "april|apr",
-            5: "may",
-            6: "june|jun",
-            7: "july|jul",
-            8: "august|aug",
-            9: "september|sep|sept",
-            10: "october|oct",
-            11: "november|nov",
-            12: "december|dec",
-        },
+        "month": number_words(
+            "january|jan february|feb march|mar april|apr may june|jun july|jul august|aug september|sep|sept "
+            "october|oct november|nov december|dec",
+            first=1,
+        ),
         "relday": {
             -1: "yesterday",
             0: "today|this day",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from cloudsched.language.lexicon import Language
+from cloudsched.language.lexicon import Language, number_words
 
 _UNITS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
 _TENS = {20: "zwanzig", 30: "dreißig|dreissig", 40: "vierzig", 50: "fünfzig"}
-_ORDINALS = """
-    erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte fünfzehnte
-""".split()  # noqa: SIM905 -- easier to read
+_ORDINALS = number_words(
+    "erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte "
+    "fünfzehnte",
+    first=1,
+)
 
 
 def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
@@ -23,22 +25,12 @@ GERMAN = Language(
     code="de",
     name="German",
     words={
-        "number": {
-            **dict(enumerate(_UNITS)),
-            1: "eins",
-            10: "zehn",
-            11: "elf",
-            12: "zwölf",
-            13: "dreizehn",
-            14: "vierzehn",
-            15: "fünfzehn",
-            16: "sechzehn",
-            17: "siebzehn",
-            18: "achtzehn",
-            19: "neunzehn",
-        },
+        "number": number_words(
+            "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
+            "siebzehn achtzehn neunzehn"
+        ),
         "tens": _TENS,
-        "ordinal": {number: _inflect(word) for number, word in enumerate(_ORDINALS, 1)},
+        "ordinal": {number: _inflect(word) for number, word in _ORDINALS.items()},
         "ordinal-end": {-1: _inflect("letzte"), -2: _inflect("vorletzte"), -3: _inflect("drittletzte")}
         | {-4: _inflect("viertletzte"), -5: _inflect("fünftletzte")},
         "to-last": {1: _inflect("letzte")},
@@ -58,16 +50,10 @@ GERMAN = Language(
         "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines"},
         "a": {1: "ein|eine|einen|einem|einer"},
         "each": {1: "jeden|jede|jedes|jeder|jedem|alle|allen"},
-        "unit": {
-            0: "sekunde|sekunden",
-            1: "minute|minuten|min",
-            2: "stunde|stunden|std",
-            3: "tag|tage|tagen|tages",
-            4: "woche|wochen",
-            5: "monat|monate|monaten|monats",
-            6: "quartal|quartale|quartalen|quartals",
-            7: "jahr|jahre|jahren|jahres",
-        },
+        "unit": number_words(
+            "sekunde|sekunden minute|minuten|min stunde|stunden|std tag|tage|tagen|tages woche|wochen "
+            "monat|monate|monaten|monats quartal|quartale|quartalen|quartals jahr|jahre|jahren|jahres"
+        ),
         "too-short": {0: "millisekunde|millisekunden|ms|mikrosekunde|mikrosekunden"},
         "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
         "day-word": {1: "tag|tages|tage"},
@@ -157,24 +143,10 @@ GERMAN = Language(
             "|dauernd|fortlaufend|wiederholt|selten|meistens"
             "|normalerweise|gewöhnlich|irgendwann|eines tages|wochenmitte|monatsmitte|jahresmitte|zur teezeit"
         },
-        "weekday": {
-            0: "montag|mo",
-            1: "dienstag|di",
-            2: "mittwoch|mi",
-            3: "donnerstag|do",
-            4: "freitag|fr",
-            5: "samstag|sa|sonnabend",
-            6: "sonntag|so",
-        },
-        "weekdays": {
-            0: "montags",
-            1: "dienstags",
-            2: "mittwochs",
-            3: "donnerstags",
-            4: "freitags",
-            5: "samstags|sonnabends",
-            6: "sonntags",
-        },
+        "weekday": number_words(
+            "montag|mo dienstag|di mittwoch|mi donnerstag|do freitag|fr samstag|sa|sonnabend sonntag|so"
+        ),
+        "weekdays": number_words("montags dienstags mittwochs donnerstags freitags samstags|sonnabends sonntags"),
         "dayset": {0: "werktag|arbeitstag|wochentag", 1: "wochenende", 2: "wochenendtag"},
         "daysets": {
             0: "werktags|wochentags|arbeitstage|werktage|wochentage|werktagen|arbeitstagen|wochentagen",
@@ -186,20 +158,11 @@ GERMAN = Language(
         "moved": {-1: "verschoben vor", 1: "verschoben nach"},
         "moved-to": {1: "verschoben auf"},
         "not-on": {1: "der nicht ist in|nicht in|der nicht frei ist in"},
-        "month": {
-            1: "januar|jänner|jan",
-            2: "februar|feb",
-            3: "märz|mär",
-            4: "april|apr",
-            5: "mai",
-            6: "juni|jun",
-            7: "juli|jul",
-            8: "august|aug",
-            9: "september|sep|sept",
-            10: "oktober|okt",
-            11: "november|nov",
-            12: "dezember|dez",
-        },
+        "month": number_words(
+            "januar|jänner|jan februar|feb märz|mär april|apr mai juni|jun juli|jul august|aug september|sep|sept "
+            "oktober|okt november|nov dezember|dez",
+            first=1,
+        ),
         "relday": {-1: "gestern", 0: "heute", 1: "morgen", 2: "übermorgen"},
         "now": {0: "jetzt|sofort"},
         "tonight": {

@@ -238,6 +238,11 @@ class Match(NamedTuple):
 Matches = dict[str, Match]
 
 
+def number_words(texts: str, first: int = 0) -> dict[int, str]:
+    """Return the words of consecutive values, of which spaces separate the values: ``"montag|mo dienstag|di"``."""
+    return dict(enumerate(texts.split(), first))
+
+
 @dataclass(frozen=True)
 class Language:
     """The words of one language.

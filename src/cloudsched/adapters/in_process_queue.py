@@ -200,8 +200,6 @@ class InProcessDispatcher:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    # ── What is due ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _put(self, pending: _PendingMessage) -> None:
         heapq.heappush(self._heap, pending)
         if self._heap[0] is pending:
@@ -236,8 +234,6 @@ class InProcessDispatcher:
             self._delivered_names[name] = None
             if len(self._delivered_names) > MAX_REMEMBERED_NAMES:
                 self._delivered_names.popitem(last=False)
-
-    # ── What a thread does ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _work(self) -> float | None:
         """Lead, make a call, or watch the leader, whichever is needed, until the queue is closed."""

@@ -4,15 +4,7 @@ A deployed function that has the extra installed (``pip install '../cloudsched[t
 Cloud Monitoring. A program with its own providers sets ``app.container.tracer = OpenTelemetryTracer()`` and calls
 ``logging.getLogger("cloudsched").addHandler(Meter())``.
 
-=================================== ========= ==================================================================
-``cloudsched.tasks.created``        counter   new tasks
-``cloudsched.tasks.overdue``        gauge     tasks that the last sweep found overdue
-``cloudsched.attempts.started``     counter   handlers called
-``cloudsched.attempts.lateness``    histogram seconds from when an attempt was due to its start
-``cloudsched.executions.finished``  counter   executions, by ``status``: SUCCEEDED, FAILED, SKIPPED and the others
-``cloudsched.dispatches.repaired``  counter   lost dispatches that the sweep sent again
-``cloudsched.documents.unreadable`` counter   documents that a list skipped: damaged, or of a newer schema
-=================================== ========= ==================================================================
+``docs/reference/logs.md`` lists the metrics.
 
 Metrics that concern one handler have the attribute ``handler``, and ``label.KEY`` for each key of a task's labels that
 the operator has named. Owners and ids are in logs and spans, not in metrics.

@@ -55,8 +55,6 @@ MAX_BATCH = 50
 class TaskOperations:
     """The methods of `Client` and `AsyncClient` for tasks, their drafts and their results."""
 
-    # ── Tasks ────────────────────────────────────────────────────────────────────────────────────────────────────
-
     @operation
     def create(self, /, *, idempotency_key: str | None = None, **fields: Any) -> Flow[TaskView]:
         """Create a task, or edit the one of the same `id`. Fields have their Python names. See `TaskDraft`.
@@ -324,8 +322,6 @@ class TaskOperations:
         """Return a task's next occurrences, in UTC."""
         answer = yield ApiRequest("GET", f"{_task_path(task_id)}/upcoming", query={"count": count})
         return [each.utc for each in answer.read("occurrences", reader(OccurrenceList)).occurrences]
-
-    # ── Results ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @listing
     def executions(self, task_id: str) -> Listing[Execution]:

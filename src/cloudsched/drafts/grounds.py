@@ -158,7 +158,6 @@ class _Numbers:
         amounts: Amounts, each in the smallest unit that can express all of them: "2 weeks" is 14 days.
         counted: The numbers of the amounts, as they are said.
         open: Numbers of an unknown kind.
-        units: The units that are named, with or without a number.
     """
 
     hours: set[int] = field(default_factory=set)

@@ -90,14 +90,10 @@ class Situation:
     """The situation in which a text is read.
 
     Attributes:
-        request: The request with the text.
-        now: The instant from which its words count.
         handlers: The handlers that may be proposed.
         load_tasks: Returns the owner's tasks that may be meant. Only texts that may change one pay for it.
         default_time: The time of day of words without one.
-        default_calendar: The calendar that "holidays" means.
         default_lead: The delay of a task whose words name no time.
-        tools: The tools of the assistant, where it is on.
         find_refusal: Returns the reason why no model may be asked for the owner now. None if one may.
         count_use: Gets the numbers of requests to a model, and of tokens.
     """

@@ -48,7 +48,6 @@ class Order(NamedTuple):
 
     Attributes:
         verb: ``change``, ``cancel``, ``delete``, ``pause`` or ``resume``.
-        what: The words for the task.
         is_own: They call it the user's own: "my report".
         is_task: They call it a task, a reminder or the like, so that they cannot be about anything else.
         is_timing: The verb only means that something is to run at another time, as "verschiebe" does.

@@ -227,7 +227,6 @@ class Parser:
     """Parses one phrase.
 
     Attributes:
-        tokens: The tokens of the phrase.
         matches: The word classes that begin at each token.
         furthest: The furthest token that any attempt reached: the first word that was not understood.
         refused: The first refusal that a rule raised.

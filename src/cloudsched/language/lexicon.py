@@ -42,10 +42,7 @@ class Token(NamedTuple):
     """One token.
 
     Attributes:
-        kind: One of the names above.
         text: The typed text, in lower case and with plain apostrophes.
-        start: Its start in the phrase.
-        end: Its end in the phrase.
         value: The numbers of a number, an ordinal, a clock time, a date or a pair such as ``3/4``.
         glued: It follows the token before without a space.
     """
@@ -248,8 +245,6 @@ class Language:
     """The words of one language.
 
     Attributes:
-        code: Its ISO 639 code.
-        name: Its name in English.
         words: For each class, the texts of each value, separated by ``|``.
         month_first: True if the month comes first in ``3/4``. None if usage differs.
         ordinal_dot: True if ``24.`` is an ordinal.

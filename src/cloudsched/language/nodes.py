@@ -32,9 +32,7 @@ class Clock:
     """A time of day as written.
 
     Attributes:
-        hour: The hour as written.
         minute: Minutes after the hour, or if negative, before it.
-        second: Seconds.
         half: 0 for the morning, 1 for the afternoon, None if not given.
         exact: It is written on the 24-hour clock.
         part: The part of the day given with it: 0 morning, 1 afternoon, 2 evening, 3 night, 4 midday.
@@ -42,7 +40,6 @@ class Clock:
         day_end: It is the end of the day (1) or of the working day (2), which has no time of its own.
         oclock: It has a word such as "Uhr", which fits the 24-hour clock and a part of the day: "abends um 8 Uhr".
         about: It is said to be rough: "around 9".
-        span: Its part of the phrase.
     """
 
     hour: int
@@ -118,10 +115,7 @@ class Period:
 
     Attributes:
         unit: Month, quarter or year.
-        interval: The interval between periods.
-        months: Only these months.
         quarter_months: The months within a quarter, 1 to 3.
-        year: Only this year.
         ahead: 0 is the current one, 1 the next. None for every period.
         each: The phrase says "every".
         definite: The phrase says "the month", which is the current one or every one.
@@ -184,13 +178,10 @@ class Days:
     """Days by name, number or date, in a period.
 
     Attributes:
-        picks: The days of the period.
-        dates: The dates, if the days are given as dates.
         weeks: The week numbers to which the days are limited.
         marked: The phrase says that they repeat: "every", or a plural.
         on: A preposition introduces them.
         loose: The ordinal may also mean an interval.
-        plural: Several days are named.
         either: One of them is meant: "Monday or Tuesday".
         business: They are named as business days or the like, which a calendar of holidays may change.
         positions: The positions of the days among those picked in a week, month or year: the first, the last.
@@ -368,8 +359,6 @@ class Place:
     """A time zone. It has several names if the word is ambiguous.
 
     Attributes:
-        names: Their IANA names.
-        span: The words that name it.
         is_loose: It is named as any place is, as in "in London". Beside a title, it may be the place of the subject.
     """
 
@@ -420,7 +409,6 @@ class Phrase:
 
     Attributes:
         title: The span of its title.
-        clauses: Its clauses, in order.
         begin: The index of their first token.
         is_asked: Words such as "remind me to" introduce the title, so that it is the subject, whatever its words.
     """

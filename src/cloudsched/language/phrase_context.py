@@ -35,10 +35,8 @@ class Context:
     """The current time and the time zone of a phrase, and the decisions made so far.
 
     Attributes:
-        now: An aware datetime.
         timezone: The IANA time zone of all local times.
         default: The time of day to use if the phrase gives none.
-        choices: The decisions made so far.
         calendar: The id of the default calendar, which defines holidays. None if there is none.
         clock24: At least one time in the phrase is clearly written on the 24-hour clock.
         follows: The phrase says that its times are in the owner's present zone.

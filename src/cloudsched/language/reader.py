@@ -215,7 +215,6 @@ class _Titled(NamedTuple):
     """The effect of a phrase's title on its schedule.
 
     Attributes:
-        is_there: True if there is a title.
         is_yearly: The subject happens every year, such as a birthday.
         open_time: The place of a time that is an event, which is no time of day: "before the meeting".
     """

@@ -36,12 +36,8 @@ class Edit:
     """A recurring schedule that is being edited.
 
     Attributes:
-        drafts: The rules.
         current: The schedule before the change, anchored.
-        dtstart: Its original DTSTART.
         until: Its end, in local time.
-        count: Its number of occurrences.
-        exdates: The occurrences it leaves out.
         moved: The days have changed, so intervals count from a new start.
     """
 

@@ -4,16 +4,9 @@
 receives deliveries from Cloud Tasks, which takes 2xx as done and delivers again after any other status. Cloud Scheduler
 calls ``sweep`` once a minute.
 
-An application is mounted in an existing service::
-
-    import cloudsched
-    from fastapi import FastAPI
-
-    service = FastAPI()
-    service.mount("/scheduler", cloudsched.asgi(app))
-
-Below the mount's path, ``/v1/tasks/execute`` takes deliveries, ``/v1/sweep`` sweeps, and everything else is the API.
-Set ``CLOUDSCHED_EXECUTOR_URL`` to the mount's address, such as ``https://host/scheduler``.
+``docs/how-to/mounting.md`` mounts an application in an existing service. Below the mount's path,
+``/v1/tasks/execute`` takes deliveries, ``/v1/sweep`` sweeps, and everything else is the API. Set
+``CLOUDSCHED_EXECUTOR_URL`` to the mount's address, such as ``https://host/scheduler``.
 """
 
 from __future__ import annotations

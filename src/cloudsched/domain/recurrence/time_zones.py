@@ -138,7 +138,6 @@ class Offsets:
     """A zone's offsets until ``end``.
 
     Attributes:
-        changes: The instants of the clock changes, ascending.
         offsets: One more than there are changes: ``offsets[i]`` holds until ``changes[i]``.
         end: The first instant that the table does not cover.
         next_year: The first year whose changes are not listed yet.

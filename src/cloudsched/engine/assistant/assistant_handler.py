@@ -167,8 +167,6 @@ class _Turn:
 
     Attributes:
         brief: The part that is the same each time.
-        payload: The tools that the task allows it.
-        done: The answers of its tools.
         left: The number of requests after this one.
         problem: The reason why its previous answer was of no use.
     """
@@ -296,7 +294,6 @@ class AssistantModels:
     """The models that tasks may ask for.
 
     Attributes:
-        names: Their names.
         find: Returns the model of a name, or the usual one for None.
     """
 

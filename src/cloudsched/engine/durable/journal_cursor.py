@@ -195,8 +195,6 @@ class JournalCursor:
         self.suspension: Suspended | None = None
         self._mismatch: JournalMismatch | None = None
 
-    # ── For operations ───────────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def journal(self) -> dict[int, JournalEntry]:
         """The entries by number, including those that are not committed yet. They are loaded when first needed."""

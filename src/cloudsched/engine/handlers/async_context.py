@@ -75,8 +75,6 @@ class AsyncContext(AnyContext):
         self.scheduled_for: datetime = context.scheduled_for
         self.attempt: int = context.attempt
 
-    # ── Awaited ──────────────────────────────────────────────────────────────────────────────────────────────────
-
     @overload
     async def step(
         self,
@@ -188,8 +186,6 @@ class AsyncContext(AnyContext):
         """Renew the lease. Return False if the task was cancelled or the lease is lost. See `Context.heartbeat`."""
         return bool(await self._request(self._context.heartbeat))
 
-    # ── Immediate ────────────────────────────────────────────────────────────────────────────────────────────────
-
     @overload
     def call(
         self, handler: Callable[[], Coroutine[Any, Any, R]], **fields: Unpack[CallFields]
@@ -261,8 +257,6 @@ class AsyncContext(AnyContext):
         """Add to the recorded usage of this attempt, or of the step. See `Context.used`."""
         self._context.used(queries=queries, tokens=tokens)
 
-    # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
-
     def check_complete(self) -> None:
         """Raise WorkflowError if the handler left anything unawaited, or ignored a refusal."""
         self.check_refused()
@@ -282,8 +276,6 @@ class AsyncContext(AnyContext):
         """Raise the refusal of an operation, if there was one, with what came of it as its cause."""
         if self._refused is not None:
             raise self._refused from cause
-
-    # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _expect(self, what: str, coroutine: Coroutine[Any, Any, Any]) -> Operation[Any]:
         operation = Operation(what, coroutine, self._begin)

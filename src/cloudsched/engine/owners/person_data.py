@@ -160,8 +160,6 @@ class PersonData:
         self._scheduler = scheduler
         self._note_use = note_use
 
-    # ── Deletion ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     def erase(self, ctx: Context) -> Outcome:
         """Delete everything, tasks first: they are what makes more. The task that does it goes with its retention."""
         owner = ctx.task.owner
@@ -207,8 +205,6 @@ class PersonData:
 
     def _remove_messages(self, owner: str, _own_id: str) -> int:
         return self._store.inbox.remove_some(owner)
-
-    # ── Export ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def export(self, ctx: Context) -> Outcome:
         """Write everything down, as lines of JSON: ``{"kind": …, "data": …}``."""

@@ -55,8 +55,6 @@ class WorkerClaims:
         """Return the claims as one caller may change them."""
         return WorkerClaims(self._engine, self._executor, caller)
 
-    # ── Claims of this process ───────────────────────────────────────────────────────────────────────────────────
-
     def start(self, claim: Attempt) -> Attempt | None:
         """Return a claimed run, ready for its handler to be called, None if its lease has already expired."""
         with self._defer_dispatch_on_outage(claim.task.id):
@@ -78,8 +76,6 @@ class WorkerClaims:
     def release(self, attempt: Attempt, reason: str) -> Task | None:
         """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
         return self._release(attempt, attempt.context.progress_notes, reason)
-
-    # ── Claims of other processes, by their lease token ──────────────────────────────────────────────────────────
 
     def heartbeat(
         self,

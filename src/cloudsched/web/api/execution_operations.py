@@ -73,13 +73,7 @@ def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
     return page_response(responses.ExecutionPage, page, shown)
 
 
-@operation(
-    "GET",
-    "/v1/occurrences",
-    "Executions",
-    query=bodies.OccurrenceListQuery,
-    response_schema="OccurrencePage",
-)
+@operation("GET", "/v1/occurrences", "Executions", query=bodies.OccurrenceListQuery, response_schema="OccurrencePage")
 def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Response:
     """List the upcoming occurrences of all tasks, the soonest first.
 
@@ -97,13 +91,7 @@ def list_occurrences(call: ApiCall, query: bodies.OccurrenceListQuery) -> Respon
     return json_response(page.to_wire())
 
 
-@operation(
-    "GET",
-    "/v1/executions",
-    "Executions",
-    query=bodies.ExecutionListQuery,
-    response_schema="ExecutionPage",
-)
+@operation("GET", "/v1/executions", "Executions", query=bodies.ExecutionListQuery, response_schema="ExecutionPage")
 def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response:
     """List executions of all tasks: first those that failed, then those that run, then all others.
 
@@ -121,11 +109,7 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
 
 
 @operation(
-    "GET",
-    "/v1/executions/counts",
-    "Executions",
-    query=bodies.ExecutionCountQuery,
-    response_schema="ExecutionCounts",
+    "GET", "/v1/executions/counts", "Executions", query=bodies.ExecutionCountQuery, response_schema="ExecutionCounts"
 )
 def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Response:
     """Count the executions that ended on each day: those that failed, and all others.
@@ -141,11 +125,7 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
 
 
 @operation(
-    "GET",
-    "/v1/executions/failures",
-    "Executions",
-    query=bodies.ExecutionFilterQuery,
-    response_schema="FailureSummary",
+    "GET", "/v1/executions/failures", "Executions", query=bodies.ExecutionFilterQuery, response_schema="FailureSummary"
 )
 def summarize_failures(call: ApiCall, query: bodies.ExecutionFilterQuery) -> Response:
     """Summarize the failures among matching executions: their number, and groups of them.

@@ -197,13 +197,7 @@ def get_task(call: ApiCall) -> Response:
 
 
 @operation(
-    "PATCH",
-    "/v1/tasks/{taskId}",
-    "Tasks",
-    query=bodies.ValidateQuery,
-    is_patch=True,
-    response_schema="Task",
-    **REVIVAL,
+    "PATCH", "/v1/tasks/{taskId}", "Tasks", query=bodies.ValidateQuery, is_patch=True, response_schema="Task", **REVIVAL
 )
 def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
@@ -228,13 +222,7 @@ def _names_schedule(content: dict[str, Any]) -> bool:
     return content.get("schedule") is not None or "timezone" in content
 
 
-@operation(
-    "DELETE",
-    "/v1/tasks/{taskId}",
-    "Tasks",
-    success_statuses=(204,),
-    **CHANGE,
-)
+@operation("DELETE", "/v1/tasks/{taskId}", "Tasks", success_statuses=(204,), **CHANGE)
 def delete_task(call: ApiCall) -> Response:
     """Delete a task and its executions.
 

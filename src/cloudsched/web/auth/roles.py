@@ -96,7 +96,6 @@ class Caller:
 
     Attributes:
         subject: The caller's name in the log: ``user:…``, ``account:…`` or ``key:…``.
-        role: The caller's role.
         owner: The caller as an owner of tasks, or, for a worker, the only owner whose tasks it works on. None for a
             server without an owner.
         queues: The queues that a worker works on. All of them if empty.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-
 _LOG = logging.getLogger(__name__)
 
 INITIAL_BACKOFF = timedelta(seconds=0.1)

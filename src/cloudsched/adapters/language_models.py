@@ -36,7 +36,6 @@ from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 if TYPE_CHECKING:
     import requests
 
-
 _MILLION: Final = 1_000_000
 
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from cloudsched.client.views import TaskView
     from cloudsched.domain.documents.execution import Execution
 
-
 SHOWN: Final = 5
 """The number of instants in an answer."""
 MAX_CONTENT: Final = 4_000

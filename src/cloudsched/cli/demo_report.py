@@ -29,7 +29,6 @@ from cloudsched.local.stack import Stack, run_stack
 if TYPE_CHECKING:
     from cloudsched.domain.responses.api_responses import Execution
 
-
 START: Final = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)
 END: Final = datetime(2028, 2, 5, 7, 30, tzinfo=UTC)
 ZONE: Final = "Europe/Paris"

@@ -33,9 +33,7 @@ _NOT_FOUND = 127
 _TERMINATE_TIMEOUT_SECONDS = 10
 """The longest time of a command's end after the signal."""
 
-
 _PORT_TYPE = click.IntRange(0, 65535)
-
 
 _FREE_PORT_NOTE = "or a free one with a COMMAND"
 

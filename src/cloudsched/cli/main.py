@@ -29,7 +29,6 @@ from cloudsched.local.untrusted_text import print_error, to_json_line
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-
 _COMMANDS = {
     "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
     "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),

@@ -26,7 +26,6 @@ from cloudsched.errors import InvalidSchedule, Unauthenticated, Unavailable
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
 
-
 _TIMEOUT_SECONDS = 1.0
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cloudsched.client.views import TaskView, TreeView
     from cloudsched.domain.documents.log_lines import LogLine
 
-
 _STEP_STYLES = complete_table(
     StepStatus,
     {

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.queue import QueueMessage
 
-
 POLL_SECONDS = 0.1
 """The seconds between two looks at a durable run."""
 

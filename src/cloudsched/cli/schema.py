@@ -15,7 +15,6 @@ from cloudsched.local.untrusted_text import to_json_line
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
 
-
 Json = dict[str, Any]
 _NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _WIDTH: Final = 110

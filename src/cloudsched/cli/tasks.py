@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.task import FieldChange, HistoryEntry
 
-
 POLL_SECONDS = 1.0
 """The polling interval of ``logs --follow``."""
-
 
 _task_id_argument = click.argument("task_id", metavar="ID")
 

@@ -271,7 +271,6 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
 }
 """The attributes of each class of errors besides its message. Each is empty where the API does not send it."""
 
-
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """The largest response that is read, in bytes. A page of tasks is smaller."""
 _OK, _NO_CONTENT, _REDIRECT = 200, 204, 300

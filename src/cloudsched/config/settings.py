@@ -180,7 +180,6 @@ class ModelSettings(SettingsSection):
 _MIB = 1024 * 1024
 _KIB = 1024
 
-
 _FILTER = either("required", "best-effort")
 
 
@@ -273,7 +272,6 @@ MAX_LABEL_KEYS = 3
 """The number of keys that may be named. Each multiplies the number of time series."""
 EXECUTE_PATH = "/v1/tasks/execute"
 """The executor's path below its function's address."""
-
 
 _PREFIX = "CLOUDSCHED_"
 _OF_TESTS = "CLOUDSCHED_TEST_"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.visit import Visit
 
-
 Kind = Literal["day", "week", "month"]
 
 KINDS: Final[tuple[Kind, ...]] = ("day", "week", "month")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.visit import Json
 
-
 _DUE, _LATE = Status("due", "Due", "due"), Status("late", "Late", "timeout")
 MOST_COUNTED: Final = 10_000
 """The largest number that the API counts."""

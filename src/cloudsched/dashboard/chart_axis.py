@@ -16,7 +16,6 @@ from markupsafe import Markup, escape
 if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Visit
 
-
 _LEAST: Final = 1 / 100_000
 """The smallest part of an axis that can be shown."""
 _SHORTEST: Final = timedelta(milliseconds=10)

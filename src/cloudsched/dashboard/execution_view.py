@@ -111,7 +111,6 @@ _TONES: Final = complete_table(
 )
 """The colour of the sentence's box for each status."""
 
-
 FOLDED: Final = 2000
 """Longer JSON than this is folded."""
 _SHOWN: Final = 20_000

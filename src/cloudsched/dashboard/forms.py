@@ -42,7 +42,6 @@ from cloudsched.errors import (
 if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Json
 
-
 _THEN: Final[tuple[tuple[type[CloudschedError], int, str], ...]] = (
     (Unauthenticated, 401, "The key is missing or no longer valid: start with --key, or CLOUDSCHED_KEY."),
     (Forbidden, 403, "You may look, and not act."),

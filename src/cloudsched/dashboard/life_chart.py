@@ -22,7 +22,6 @@ from cloudsched.domain.documents.execution import NOT_RUN_STATUSES, ExecutionSta
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-
 _TOP, _LANE, _BAR = 20, 22, 10
 LANES: Final = 8
 DUE: Final = 3

@@ -20,7 +20,6 @@ from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Api, Json, Visit
 
-
 _SHOWN: Final = 2000
 """The number of a payload's characters that are shown."""
 RESUME_QUESTION: Final = (

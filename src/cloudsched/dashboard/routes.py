@@ -38,7 +38,6 @@ DONE: Final = {
 }
 """The message after a verb. The address only names the verb, so nobody can make a link with another message."""
 
-
 UNDONE_BY: Final[dict[str, str]] = {Verb.PAUSE: Verb.RESUME, Verb.RESUME: Verb.PAUSE}
 """The verb that takes back another one."""
 

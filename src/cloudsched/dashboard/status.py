@@ -17,7 +17,6 @@ from cloudsched.domain.documents.task import TaskStatus
 if TYPE_CHECKING:
     from cloudsched.dashboard.visit import Json, Visit
 
-
 _WAKES_AT: Final = re.compile(r"(?<=^It sleeps until )\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d")
 
 

@@ -143,7 +143,6 @@ NONE: Final = "\N{EN DASH}"
 _QUIET: Final = frozenset({Reason.SCHEDULED, Reason.RUNNING})
 """Reasons that are no problem: their evidence is folded."""
 
-
 _TRIGGERS: Final = complete_table(
     Trigger,
     {

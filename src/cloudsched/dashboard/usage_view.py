@@ -15,7 +15,6 @@ from cloudsched.dashboard.visit import Api, Json, Visit, write_count
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-
 WARNING: Final = 0.8
 """The part of a budget at which the API begins to warn."""
 _HEIGHT, _BAR, _LEAST = 16, 10, 0.01

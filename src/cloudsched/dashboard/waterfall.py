@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from cloudsched.dashboard.visit import Json
 
-
 SHORTEST_GAP: Final = timedelta(seconds=30)
 _SHARE_OF_RUNNING: Final = 4
 _GAP, _GAP_A_DECADE, _LEAST, _MOST, _ALL_GAPS = 0.08, 0.02, 0.06, 0.14, 0.45

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.handler import Handler
 
-
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""
 _MAX_TURNS, _MAX_TURN = 20, 2_000

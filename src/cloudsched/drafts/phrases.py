@@ -23,7 +23,6 @@ from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 if TYPE_CHECKING:
     from cloudsched.engine.handlers.handler import Handler
 
-
 _NAMES: Final = {each: each.traits.words for each in USERS_CHANNELS if each.traits.words is not None}
 _NAME: Final = "|".join(_NAMES.values())
 _BY: Final = r"(?:by|via|per|through|using|as|to|on|in|into|with)\s+(?:an?\s+|my\s+|the\s+)?"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.result import Problem, Reading
 
-
 MAX_TEXT: Final = 4_000
 """The longest text, in characters."""
 MAX_TURN: Final = 10_000

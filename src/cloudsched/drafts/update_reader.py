@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.language.changes import Order
 
-
 _TEXTS: Final = {
     "title": "title", "name": "title", "description": "description", "details": "description", "purpose": "purpose"
 }  # fmt: skip

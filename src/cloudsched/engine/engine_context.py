@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
 
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -39,7 +39,6 @@ _MOST = 1000
 _MOST_SKIPPED = 50
 """The largest number of occurrences that may be left out one by one."""
 
-
 _VERBS = {1: "cancel", 2: "delete", 3: "pause", 4: "resume"}
 
 

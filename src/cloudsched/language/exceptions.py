@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from cloudsched.language.groups import Plan
     from cloudsched.language.phrase_context import Context
 
-
 _MOST_IN_A_MONTH: Final = 20
 """The number of days from Monday to Friday that every month has."""
 

@@ -218,7 +218,6 @@ _RULES: tuple[_Rule, ...] = (
     ),
 )
 
-
 _RULES_FOR_NAMES: tuple[_Rule, ...] = (_rule(clauses.parse_place),)
 """The rules that may begin with a word outside the lexicon: a city names a time zone."""
 

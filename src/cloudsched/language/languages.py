@@ -211,7 +211,6 @@ and an hour, and words behind an hour and a number of times, in many languages."
 EXCLUSIONS: Final = ("以外", "除", "ない", "不", "제외", "않")
 """Parts of words that exclude something, where words have no spaces between them."""
 
-
 _SCRIPTS: Final = {
     "HIRAGANA": "Japanese",
     "KATAKANA": "Japanese",

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from cloudsched.language.nodes import Span
 
-
 WORD, NUMBER, ORDINAL, CLOCK, DATE, PAIR, QUOTE, PATH, MARK = (
     *("word", "number", "ordinal", "clock", "date", "pair", "quote", "path", "mark"),
 )

@@ -21,7 +21,6 @@ from cloudsched.language.result import Alternative, Choices, Problem, Reading, R
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
 
-
 _SHORTEST = 4
 _MOST_SHOWN = 60
 """The number of characters of the words at fault that are shown."""

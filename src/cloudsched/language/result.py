@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.language.nodes import Span
 
-
 HINTS = {
     "empty": "say when it should run, for example: every weekday at 9:00",
     "too-long": "shorten it to at most 500 characters",
@@ -41,7 +40,6 @@ HINTS = {
     "date-order": "write the month as a word, or the date as 2027-01-31",
     "no-update": "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one",
 }
-
 
 UNREAD: Final = frozenset(
     {"not-understood", "other-language", "half-known", "empty", "too-long", "no-new-task", "no-task"}

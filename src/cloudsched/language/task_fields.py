@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.items())
 
-
 _noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
 
 

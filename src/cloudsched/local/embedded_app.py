@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from cloudsched.local.embedded_page import EmbeddedPage, Identify
     from cloudsched.web.functions import AsgiApplication
 
-
 log = logging.getLogger(__name__)
 
 TAKEOVER_SECONDS: Final = 0.5
@@ -346,7 +345,6 @@ def _forget_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
-
 
 SERVERS: Final = frozenset({"cheroot", "daphne", "granian", "gunicorn", "hypercorn", "uvicorn", "waitress"})
 """The packages of servers that load the web app in the process that serves it, or in one that forks those."""

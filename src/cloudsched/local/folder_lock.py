@@ -25,7 +25,6 @@ from cloudsched.errors import CloudschedError, Misconfigured, QueueUnavailable
 if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-
 try:
     import fcntl
 except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     Template = Callable[[Message], str]
 
-
 PATH: Final = "/dev/mailbox"
 _HEADERS: Final = {
     "Cache-Control": "no-store",

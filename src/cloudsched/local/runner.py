@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-
 log = logging.getLogger(__name__)
 
 SWEEP_INTERVAL = timedelta(minutes=1)

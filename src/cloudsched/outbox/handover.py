@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     Result = tuple[Entry, State, datetime, str]
 
-
 log = logging.getLogger(__name__)
 
 FIRST_DELAY = timedelta(seconds=1)

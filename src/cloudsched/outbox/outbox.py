@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.client import Client
 
-
 log = logging.getLogger(__name__)
 
 POLL = timedelta(seconds=1)

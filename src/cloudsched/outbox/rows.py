@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Execute = Callable[[str, dict[str, Any]], list[Any]]
     """Executes a statement with ``:named`` parameters, and returns its rows."""
 
-
 TABLE = "cloudsched_outbox"
 ID_LENGTH = 36
 TASK_ID_LENGTH = 128

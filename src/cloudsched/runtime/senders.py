@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.sender import Sender, Template
 
-
 _MAX_WEBHOOK_ANSWER: Final = 64_000
 """The most bytes of an answer that are received and unpacked. Hardly any of them are looked at."""
 

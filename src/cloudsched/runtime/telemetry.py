@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 """The standard attributes of a record. All others came with the log call."""
 
-
 _REPORTED_ERROR: Final = "type.googleapis.com/google.devtools.clouderrorreporting.v1beta1.ReportedErrorEvent"
 _FAILURE_ACTIONS: Final = {"failed", "timed_out"}
 """The actions of lines that report a final failure."""

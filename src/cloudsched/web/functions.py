@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     AsgiApplication = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
 
-
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 """The header with a dispatch's token."""
 

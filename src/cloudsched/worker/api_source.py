@@ -47,7 +47,6 @@ _TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
 _EXECUTION_FIELDS = frozenset(field.alias for field in Execution.model_fields.values())
 """The fields of an execution's record, of which the API shows more, too."""
 
-
 _NO_FOLLOW_UPS = (
     "It returned follow-ups, which a worker at the API may not create: only the app's own code may. Serve this queue "
     "with a worker at the store, or create the tasks through the API with a key that may create tasks."

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.sender import Message, Recipient
 
-
 _REFUSALS: Final = frozenset({404, 410})
 """The answers of a check that is gone: it will not come back by itself."""
 

@@ -48,7 +48,6 @@ _WAIT_AFTER_429: Final = timedelta(minutes=1)
 _MAX_COLLAPSE_ID: Final = 64
 _BAD_REQUEST, _TOO_MANY = 400, 429
 
-
 LimitSession: TypeAlias = "Callable[..., requests.Session]"
 """Returns a session with limits, given one, `max_seconds` and `max_bytes` (`adapters.safe_http.limit_session`)."""
 

@@ -32,7 +32,6 @@ from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
 if TYPE_CHECKING:
     from cloudsched.engine.ports.sender import Attachment, Message, Recipient, Template
 
-
 _VERBATIM = frozenset({"list-unsubscribe", "references", "in-reply-to", "message-id"})
 _MAX_SUBJECT = 200
 _MAX_NAME = 100

@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.sender import Message, Recipient
 
-
 TIMEOUT_SECONDS: Final = 15.0
 """The longest time of a whole request, from the lookup of the host's name to the headers of the answer."""
 _LONGEST_WAIT: Final = timedelta(days=1)
-
 
 MakeSession: TypeAlias = "Callable[..., requests.Session]"
 """Makes a session, given `max_seconds`, that reaches only what users may reach (`adapters.safe_http.make_session`)."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.document import Document as StoredDocument
     from cloudsched.domain.transitions.commit import Version
 
-
 PACKAGE = "google.firestore.v1"
 TABLE = r"""
 LatLng latitude:double=1 longitude:double=2

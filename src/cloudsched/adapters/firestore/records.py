@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message as Proto
     from cloudsched.domain.documents.record import Record
 
-
 _BATCH = 200
 
 

@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.engine.ports.search import TaskQuery
 
-
 D = TypeVar("D", bound=Document)
 
 DEADLINE = timedelta(seconds=10)

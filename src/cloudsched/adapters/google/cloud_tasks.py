@@ -30,7 +30,6 @@ from cloudsched.errors import QueueUnavailable
 if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import QueueMessage
 
-
 _SHARED_QUEUES = {"COMPLETION": "WEBHOOK", "PING": "WEBHOOK"}
 """The channels that have the queue of another one."""
 

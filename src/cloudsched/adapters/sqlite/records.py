@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
 
-
 _INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
 _DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"

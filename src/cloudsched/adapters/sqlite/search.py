@@ -40,10 +40,8 @@ from cloudsched.engine.ports.search import (
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database, Row
 
-
 BODY = "CAST(body AS BLOB) AS body"
 """A document as bytes. As text, one row that is not UTF-8 would fail the whole query instead of being skipped."""
-
 
 _LOOKED_FOR = {
     "handler": "{0}.handler = ?",

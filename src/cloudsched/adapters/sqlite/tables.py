@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.commit import TaskWrite
 
-
 LAYOUT_VERSION: Final = 15
 
 _LATEST = "scheduled_for, task_id, id"
@@ -121,7 +120,6 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX waiters_of_task ON waiters (lock_key, task_id, id)",
     "CREATE INDEX waiters_of_group ON waiters (lock_key, worker_group, id)",
 )
-
 
 _COPIED: Final = ("owner", "handler", "category", "status")
 _INSTANTS: Final = {"created_at": "created_at", "next_at": "next_execution_time", "wake_at": "wake_at"}

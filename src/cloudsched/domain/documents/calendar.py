@@ -25,7 +25,6 @@ from cloudsched.domain.documents.task import Text, owner_id_prefix
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _OWNED: Final = re.compile(r"^u[0-9a-f]{16}-")
 
-
 CountryCode = Annotated[str, StringConstraints(pattern=r"^[A-Z]{2,3}$")]
 
 

@@ -84,7 +84,6 @@ SENDER_NAMES: Final = (*(str(each) for each in SENT_CHANNELS), COMPLETION, PING)
 """The names by which senders are found."""
 USERS_CHANNELS: Final = tuple(each for each in DeliveryChannel if each.traits.may_users_name)
 
-
 DELIVERY_HANDLER = "cloudsched.delivery"
 """The built-in handler of deliveries."""
 

@@ -120,7 +120,6 @@ SCHEMA_VERSION = 1
 STORED_CONTEXT = {"stored": True}
 """The validation context for documents from a store: they were validated when created, so costly checks are skipped."""
 
-
 _set_values, _set_fields_set, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__
     for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")

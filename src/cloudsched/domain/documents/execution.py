@@ -63,7 +63,6 @@ def _dump(value: object) -> object:
 DEFINED: Final = tuple(name for name in Definition.model_fields if name != "number")
 """The fields of a task that define what it runs, and on whose authority."""
 
-
 MAX_EARLIER_MESSAGE = 300
 """The bytes of an attempt's error message that are kept once another attempt has followed."""
 FIRST_ATTEMPTS = 5
@@ -95,7 +94,6 @@ FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT}
 """The statuses of executions that ended because the handler failed: lists have them first."""
 NOT_RUN_STATUSES = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED})
 """The statuses of executions that ended without a result, by a decision and not by a failure."""
-
 
 OUTCOME_LETTERS: Final = complete_table(
     ExecutionStatus,

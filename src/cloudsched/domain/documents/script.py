@@ -36,7 +36,6 @@ ScriptSource = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOU
 """JavaScript, at most 64 KiB."""
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
-
 ScriptName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """Letters, digits, hyphens and underscores."""
 

@@ -106,7 +106,6 @@ _NAMES: Final = (
 )
 """The order of the packed counts. It is part of the stored format: more are appended."""
 
-
 _in_order: Final = itemgetter(*_NAMES)
 
 

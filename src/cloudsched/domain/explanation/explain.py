@@ -184,7 +184,6 @@ _OVERLAPS = {
     Overlap.BUFFER: "runs after that has ended",
 }
 
-
 MISSED = {
     Overlap.SKIP: "each is recorded as SKIPPED",
     Overlap.BUFFER: "the latest runs, and each other is recorded as SKIPPED",

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 MAX_MOVE: Final = 366
 """The most days that an occurrence may move. If none of them is free, it is left out."""
 
-
 _WEEK: Final = 7
 _MOST_KNOWN: Final = 2000
 

@@ -56,7 +56,6 @@ _EXPIRATION: Final = timedelta(days=3)
 _ATTEMPT: Final = timedelta(minutes=3)
 """The longest duration of one attempt: several answers of a slow mail server."""
 
-
 NOT_DELIVERED: Final = "Not delivered by "
 """The first words of an execution's message if its result has not reached anybody by a channel."""
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import Requesters
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
-
 NO_LEAD = timedelta(0)
 
 

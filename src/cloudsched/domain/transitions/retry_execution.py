@@ -21,7 +21,6 @@ from cloudsched.errors import InvalidInput, NotAllowed
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
 
-
 RETRYABLE_STATUSES = (TaskStatus.ACTIVE, TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED)
 """The task statuses in which an execution may be retried manually."""
 RETRY_ACTION = "retry an execution of"

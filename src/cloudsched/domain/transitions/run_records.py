@@ -22,7 +22,6 @@ from cloudsched.domain.transitions.definitions import describe_record
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
-
 MAX_RECENT: Final = 12
 """The number of a task's latest executions whose final statuses its document has."""
 _TIME_LENGTH: Final = len("20270101T090000")

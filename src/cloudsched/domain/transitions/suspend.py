@@ -35,7 +35,6 @@ MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
 """The number of events that may wait for a task, and the size limit of one event's payload as JSON."""
 
-
 _MAX_REASON = 2_000
 """The most bytes that are stored of the reason for a suspension."""
 

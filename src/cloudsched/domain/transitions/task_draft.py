@@ -39,7 +39,6 @@ from cloudsched.errors import InvalidInput, InvalidSchedule
 _BUILT_IN_HANDLERS = {"children": CHILDREN_HANDLER, "script": SCRIPT_HANDLER}
 """The fields that replace a handler, and the built-in handler that runs each."""
 
-
 _OTHER_NAMES: Mapping[str, str] = {
     other: field
     for field, others in {

@@ -14,7 +14,6 @@ from cloudsched.adapters.google.protobuf import build_messages
 if TYPE_CHECKING:
     from cloudsched.emulator.model.errors import RpcError
 
-
 Proto: TypeAlias = Any
 """A message. Its fields are created at run time, so type checkers do not know them."""
 

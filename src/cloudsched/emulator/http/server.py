@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from cloudsched.emulator.api.tasks_service import RpcMethod
     from cloudsched.emulator.http.control import Control
 
-
 _PUBLIC: Final = frozenset({"/healthz", "/oauth2/v3/certs", "/oauth2/v1/certs"})
 """The paths that need no key: a probe, and the public keys of tokens."""
 

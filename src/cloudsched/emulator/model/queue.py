@@ -30,7 +30,6 @@ from cloudsched.emulator.model.task import (
 if TYPE_CHECKING:
     from cloudsched.emulator.model.token_bucket import TokenBucket
 
-
 _MAX_DOUBLINGS: Final = 60
 """2**60 of the shortest backoff (a microsecond) is 36,000 years: past any maximum."""
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from cloudsched.emulator.model.task import HttpResult
 
-
 DEFAULT_LENGTH: Final = 100_000
 """The number of attempts that are kept. The oldest are dropped first."""
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Registry
 
-
 _BYTES_A_TOKEN: Final = 4
 """Four characters of English are a token, as providers say."""
 _ANSWER_TOKENS: Final = 400

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.handler import Handler
     from cloudsched.engine.handlers.registry import Registry
 
-
 _MAX_SCHEMA: Final = 20_000
 """The largest schema of a tool's arguments, in characters. Of a larger one only the names of the fields are shown."""
 

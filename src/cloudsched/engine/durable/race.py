@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
-
 LOST = "Another call won the race."
 """The reason for which a loser is cancelled."""
 

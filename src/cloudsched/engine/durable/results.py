@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Blobs, Store
 
-
 log = logging.getLogger(__name__)
 
 _MAX_ERROR_CHARS = 1000

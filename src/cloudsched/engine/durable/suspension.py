@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Blobs
 
-
 OUTAGE_PAUSE: Final = timedelta(seconds=5)
 """The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.durable.durable_run import DurableRun
 
-
 P = ParamSpec("P")
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
     from cloudsched.engine.tasks.scheduler import Scheduler
 
-
 log = logging.getLogger(__name__)
 
 PAGE_SIZE: Final = 100

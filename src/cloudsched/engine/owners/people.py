@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore, Store
 
-
 OVERLAP: Final = timedelta(days=1)
 """The time for which a previous secret signs beside the new one."""
 

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
-
 _HANDLERS: Final[dict[JobKind, str]] = {"erase": ERASE_HANDLER, "export": EXPORT_HANDLER}
 _TITLES: Final[dict[JobKind, str]] = {"erase": "Delete all personal data", "export": "Export all personal data"}
 EXPORT_LIFETIME: Final = timedelta(hours=1)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore
 
-
 _KEY_ID: Final = "current"
 
 

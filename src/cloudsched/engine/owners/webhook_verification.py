@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore
 
-
 MAX_TO_HOST: Final = 5
 """The most questions to one host within a day."""
 MAX_FOR_OWNER: Final = 10

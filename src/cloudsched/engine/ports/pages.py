@@ -58,7 +58,6 @@ def iterate_pages(read: Callable[[str | None], Page[T]]) -> Iterator[Page[T]]:
 MAX_PAGE = 500
 """The most items of one page."""
 
-
 MAX_PAGE_BYTES = 1_000_000
 """The most bytes of stored documents in a page, but for the last one: to read a megabyte takes some 50 ms."""
 

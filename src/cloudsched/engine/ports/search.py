@@ -248,7 +248,6 @@ R = TypeVar("R")
 MAX_LOOKED_THROUGH: Final = 1_000
 """The most documents that a page looks through. One that ends there is shorter, perhaps empty, and has a token."""
 
-
 FIRST_READ: Final = 201
 """The number of rows of a list that are read at first: as many as most pages have, and one more."""
 READ_BYTES: Final = 4_000_000

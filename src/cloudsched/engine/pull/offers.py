@@ -64,7 +64,6 @@ THIS_PROCESS: Final = ClaimCaller(
 )
 """A worker at the store, in this process: it may claim everything, and do everything with what it has claimed."""
 
-
 log = logging.getLogger(__name__)
 
 MAX_CLAIMS = 100

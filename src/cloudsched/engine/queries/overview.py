@@ -53,7 +53,6 @@ _DATED = 100
 _MAX_KEPT = 1000
 """The number of owners for whom counts are kept."""
 
-
 _Overdue: TypeAlias = tuple[Sequence[datetime], bool]
 """Since when work is due that no open run of its task holds back, and whether more is due than was looked at."""
 

@@ -36,7 +36,6 @@ _STATUS_ACTIONS = {
     TaskStatus.EXPIRED: "expired_task",
 }
 
-
 _LEVELS = {
     ExecutionStatus.FAILED: logging.ERROR,
     ExecutionStatus.TIMED_OUT: logging.ERROR,

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.ports.store import Store
 
-
 MAX_WAITS = 2 * MAX_OPEN_RUNS
 """The most waits of one task that are read at once: one for each open run, and some of an older revision."""
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
 
-
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.engine_context import EngineContext
 
-
 ZONE_RELEASE_ID: Final = "last"
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Act = Callable[[str, Action, Decide, Authority, str | None, RequestMark | None], Task]
     """Changes a task as a decision says, once for a mark, and notes who did what, with a reason if there is one."""
 
-
 OWN_PAYLOAD: Final = "With a payload of its own."
 """The reason of such a trigger in a task's history."""
 

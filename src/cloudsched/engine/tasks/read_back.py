@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import Store
 
-
 SHOWN: Final = 5
 """The number of instants in a read-back."""
 _OWN_ZONE: Final = re.compile(r"(utc|gmt|\d\s*z|[+-]\d{2}:?\d{2})\W*\Z", re.IGNORECASE)

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.usage_report import UsageSummation
 
-
 log = logging.getLogger(__name__)
 
 MAX_CHANGES: Final = 500

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store, VersionedRecord
 
-
 MAX_TASKS: Final = 2000
 """The number of tasks that are read at a time. The next call continues."""
 MAX_TASKS_OF_REQUEST: Final = 800

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.drafts.service import Steps
 
-
 EVENT_STREAM: Final = "text/event-stream"
 
 

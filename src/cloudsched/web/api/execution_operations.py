@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.engine_context import EngineContext
 
-
 MAX_UNREAD = 1000
 """The largest number of unread messages that are counted."""
 

@@ -36,7 +36,6 @@ from cloudsched.web.auth.roles import Role
 if TYPE_CHECKING:
     from pydantic_core import core_schema
 
-
 Json = dict[str, Any]
 
 _CLOSED_SETS: Final = {
@@ -125,7 +124,6 @@ _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
     *(responses.DeliveryList, responses.DeliveryReport, responses.DraftResult),
     *(responses.CallerInfo, responses.Health, responses.Problem, responses.ScheduleReading),
 )
-
 
 _SECONDS = "In seconds."
 _LIMITS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.calendar import Calendar, Feed
     from cloudsched.domain.documents.stored_script import StoredScript
 
-
 _CACHED_FOR = 900
 """The number of seconds for which a program need not ask again."""
 

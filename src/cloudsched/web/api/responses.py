@@ -155,7 +155,6 @@ def json_response(content: object, status: int = 200, headers: dict[str, str] | 
 CACHE_HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 """Tells browsers and caches to revalidate each response, and not to guess its content type."""
 
-
 TAGS_PATTERN = r'^(\*|(W/)?"[\x21\x23-\x7e]*"( ?, ?(W/)?"[\x21\x23-\x7e]*")*)$'
 """One ``*``, or some entity tags (RFC 9110, section 8.8.3)."""
 _TAGS = re.compile(TAGS_PATTERN)

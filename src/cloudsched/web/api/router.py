@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.document import WireModel
 
-
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
 _EXPOSED_HEADERS = "ETag, Location, Retry-After"

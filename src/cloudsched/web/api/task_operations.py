@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.web.auth.roles import Caller
 
-
 MAX_THREADS = 8
 """The number of a batch's tasks that are created concurrently. Their threads wait for store and queue, not the CPU."""
 

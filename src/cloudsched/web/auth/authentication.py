@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from cloudsched.config.access import Access
     from cloudsched.config.settings import Settings
 
-
 KEY_HEADER = "X-Api-Key"
 _ENCODED_USER = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+;=:@|-]|%[0-9A-Fa-f]{2})+")
 """The characters of a path segment (RFC 3986) without the comma, which separates headers, and Auth0's ``|``."""

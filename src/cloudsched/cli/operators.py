@@ -23,7 +23,6 @@ from cloudsched.errors import Misconfigured
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.client.client import Client
     from cloudsched.domain.responses.overview_responses import DispatchQueue, UsageRow
@@ -173,13 +172,9 @@ def grow(count: int, *, as_json: bool) -> None:
     find everything by the indexes without shards, or in the shards that there were.
     """
     with closing(_open_store()) as store:
-        walk = store.grow(count, _report_walk)
+        walk = store.grow(count, lambda walk: click.echo(f"{walk.seen} seen, {walk.moved} moved", err=True))
     words = f"Every task and offer has its place in one of {count} shards ({walk.moved} of {walk.seen} moved)."
     click.echo(to_json_line({"count": count, "seen": walk.seen, "moved": walk.moved}) if as_json else words)
-
-
-def _report_walk(walk: Walk) -> None:
-    click.echo(f"{walk.seen} seen, {walk.moved} moved", err=True)
 
 
 def _open_store() -> FirestoreStore:

@@ -1,18 +1,11 @@
 """The operations that create, read, change and delete tasks, and the means to repeat such requests safely.
 
-A task can be created again safely in two ways, and with both it stores a hash of the request. With an `id` of the
-caller's own, the same request again changes nothing, and another one edits the task. With ``Idempotency-Key``
-(draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner, the key, and whether a user sends
-it. So a user's key neither finds nor blocks a server's task. The task itself is the record of id or key, so these cost
-no extra read or write and are remembered as long as the task exists. A handler with a ``task_id`` makes its tasks' ids
-from their payloads. Creating one again edits it, unless the key says that the request is the same.
+A task can be created again safely with an `id` of the caller's own or with an ``Idempotency-Key``
+(draft-ietf-httpapi-idempotency-key-header), from which its id is derived, with its owner and whether a user sends it.
+So a user's key neither finds nor blocks a server's task. See `domain.transitions.idempotency`.
 
 Users cannot see each other's tasks, so the ids that they choose must not collide. Each id is prefixed with a hash of
 the owner unless it already has that prefix.
-
-A request that changes a task may be sent again, too, when the answer was lost. Either a key identifies it
-(``Idempotency-Key``), or the state that it changes (``If-Match``). The task remembers both in the commit of the change.
-A repetition is not refused because that state has gone.
 
 ``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with the result.
 """

@@ -1,15 +1,6 @@
 """Roles and their rights, in one table.
 
-============ ================= =========== ========================
-role         sees              changes     works on
-============ ================= =========== ========================
-``user``     their own tasks   their own   what a user asked for
-``reader``   their own tasks   nothing     nothing
-``viewer``   all tasks         nothing     nothing
-``admin``    all tasks         all tasks   all tasks
-``worker``   nothing           nothing     its queues' and owner's
-``delegate`` nothing           nothing     nothing
-============ ================= =========== ========================
+``docs/reference/security.md`` lists what each of them sees, changes and works on.
 
 Admins and delegates may act for a user: such a request has exactly the authority of that user, and is recorded as both.
 

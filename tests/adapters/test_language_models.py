@@ -16,7 +16,6 @@ from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
-
 __all__ = ["server"]  # a fixture
 
 

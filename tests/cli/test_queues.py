@@ -23,7 +23,6 @@ ROLES = {"admin": (Role.ADMIN, None), "user": (Role.USER, "ada"), "worker": (Rol
 QUEUES = ("cloudsched", "cloudsched-low", "cloudsched-x", "other")
 LOCATION = "projects/demo/locations/l/queues"
 
-
 MADE = {name: create_key(name, *role) for name, role in ROLES.items()}
 
 

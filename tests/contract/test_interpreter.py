@@ -284,7 +284,6 @@ BREAKS = {
     "names": "globalThis.tools = globalThis.log = globalThis.sleep = null;",
 }
 
-
 SPOILED = {"prototypes": "x", "json": "x"}
 """What these make of whatever is put into JSON."""
 

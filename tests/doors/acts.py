@@ -46,7 +46,6 @@ FROM_SERVERS_ALONE: Final[dict[str, dict[str, Any]]] = {
 }
 """What the fields of a task may ask for, and users may not, or only as their own."""
 
-
 _WORK: Final = ("send_event", "heartbeat", "complete", "fail", "release")
 STARTS_AND_WORK: Final = {*_WORK, *(each.method for each in Verb if each.traits.starts)}
 """The operations for which it matters whether the owner could have written a task that a server wrote."""

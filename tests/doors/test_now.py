@@ -22,7 +22,6 @@ SAID = ("now", "right now", "immediately", "PT0S", "in 0 seconds", "in 0 minutes
 DAY = timedelta(days=1)
 NOTHING: dict[str, Any] = {"title": "At once", "handler": "open"}
 
-
 SOON = ("in 1 second", "PT1S")
 
 

@@ -18,7 +18,6 @@ from cloudsched.errors import CloudschedError, InvalidInput, InvalidSchedule
 
 DOORS: tuple[Door, ...] = (FrontDoor(), ManyNew(), Agents(), CommandLine(), Pages())
 
-
 UNKNOWN = {
     "every Monday banana at 9am": "banana",
     "jeden Montag Banane um 9 Uhr": "Banane",

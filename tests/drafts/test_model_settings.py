@@ -21,7 +21,6 @@ from cloudsched.web.functions import serve_api
 
 WORDS = "remind me to stretch every weekday at 9:00"
 
-
 __all__ = ["server"]  # a fixture
 
 

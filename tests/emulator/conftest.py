@@ -28,7 +28,6 @@ START = datetime(2027, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 LATER = START + DAY
 
-
 Client: TypeAlias = Any
 """The Python client. Its stubs refuse the dicts that its documentation recommends."""
 

@@ -66,7 +66,6 @@ from cloudsched.engine.sweep.sweeper import Sweeper
 Proc = tuple[int, int]
 """Where a process stands: the number of its node, and the time that it has seen since its last answer."""
 
-
 READS = frozenset({"load", "load_lock", "load_many", "list_waiters", "list"})
 """The calls that change nothing."""
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R", bound="Record")
 
-
 OVERLOAD_CODES = ("ABORTED", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED")
 """What the adapters of Google's services take for contention, overload or an outage."""
 

@@ -28,7 +28,6 @@ ask(f"{tasks}/clock", {"advance": "PT6M"})
 print([execution["status"] for execution in ask(f"{api}/v1/tasks/tea/executions")["executions"]])
 """
 
-
 JOINS = """
 from cloudsched import App
 app = App()

@@ -27,7 +27,6 @@ main()
 """
 """The command of the arguments, which gets Ctrl-C once it says that it is ready."""
 
-
 DEV: Final = ["-m", "cloudsched", *"dev --store sqlite --port 0 --tasks-port 0 -- true".split()]  # noqa: SIM905 - as typed
 SERVE: Final = ["-c", STOPPED, *"serve --data data --port 0 --handlers app.py".split()]  # noqa: SIM905 - as typed
 

@@ -57,7 +57,6 @@ def meet(ctx: Context) -> None:
         time.sleep(0.01)
 '''
 
-
 HASTY = """
 # As `python -m cloudsched`, but a worker repeats what fails at once, and gives threads that were left behind no time.
 from cloudsched.cli import main as cli, worker as worker_command

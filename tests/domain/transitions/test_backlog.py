@@ -36,7 +36,6 @@ MINUTELY = {"rrule": "FREQ=MINUTELY", "dtstart": "2027-01-01T00:00:00"}
 UNEVEN = {**HOURLY, "rdates": ["2027-01-01T00:00:07", "2027-01-01T05:10:00"], "exdates": ["2027-01-01T04:00:00"]}
 ENDING = {"rrule": "FREQ=MINUTELY;INTERVAL=7;COUNT=40", "dtstart": "2027-01-01T00:00:00"}
 
-
 CHANGES: dict[str, Callable[..., Commit]] = {
     "pause": partial(lifecycle.pause, paused_by=None),
     "resume": lifecycle.resume,

@@ -48,7 +48,6 @@ from cloudsched.testing import START, Simulation
 
 __all__ = ["app"]  # a fixture
 
-
 # ── Length ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _MOVES = st.tuples(

@@ -14,7 +14,6 @@ from cloudsched.testing import START, Simulation
 
 IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
 
-
 __all__ = ["app"]  # a fixture
 
 

@@ -269,7 +269,6 @@ VERBS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "send": ("/events/x", {"payload": 1, "early": True}),
 }
 
-
 OTHERS: dict[str, dict[str, Any]] = {
     "retry": {"fromStep": 1},
     "backfill": {"end": "2027-01-01T02:00:00Z"},

@@ -17,7 +17,7 @@ from cloudsched.app import awaited
 METHODS = sorted(name for name, each in vars(AsyncApp).items() if isinstance(each, awaited))
 NOT_AWAITED = {
     *("handler", "on_failure", "mail_template", "dependency_overrides", "scheduled", "declared_tasks"),
-    *("acting_with", "limit", "check", "to_draft", "read_draft"),
+    *("acting_with", "joining", "limit", "check", "to_draft", "read_draft"),
     *("override", "close", "apply_declarations", "deliver", "sweep"),
 }
 """What registers something, asks no store, or is done by what runs the app."""

@@ -23,7 +23,9 @@ const orderBy = (field, direction = 'asc') => ({orderBy: [field, direction]});
 const limit = (count) => ({limit: count});
 const query = (of, ...constraints) => ({...of, constraints});
 const onSnapshot = (query, show) => { if (typeof show !== 'function') throw TypeError('show'); listened.push(query); };
-const show = () => {};
+const liveTask = (module, db, id, {next, error}) => { if (!id || !next || !error) throw TypeError('liveTask'); };
+globalThis.db = {};
+const firestore = {}, refuse = () => {}, show = () => {};
 """
 
 

@@ -185,6 +185,7 @@ def buy(app: App, name: str) -> None:
         attempt = JoinedValues(store)
         if store._document(attempt.stock).pieces == 0:  # noqa: SLF001 - the world's
             return
+        app.container.replace(joins=store)
         app.joining(attempt).create(draft(name, schedule=Schedule.once(at(1))))  # type: ignore[arg-type]  # as it has
         with suppress(VersionConflict):
             attempt.commit_order(name)

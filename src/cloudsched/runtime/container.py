@@ -280,15 +280,16 @@ class Container:
         """
         from cloudsched.engine.tasks.joined import JoinedScheduler  # noqa: PLC0415 - imported only when used
 
+        return JoinedScheduler(self.engine, self.child_tasks, self.joins.join(group), self.dispatcher, self._keys)
+
+    @lazy_property
+    def joins(self) -> Joins:
+        """Joins callers' own transactions and batches. Raises InvalidInput if tasks are not in Firestore."""
+        from cloudsched.adapters.firestore.own_client import Joins  # noqa: PLC0415 - imported only when used
+
         if not hasattr(self.store, "over"):
             hint = "With SQLAlchemy or Django, cloudsched.outbox joins their transactions."
             raise InvalidInput("transaction", "cannot be joined: tasks are not in Firestore here", hint)
-        return JoinedScheduler(self.engine, self.child_tasks, self._joins.join(group), self.dispatcher, self._keys)
-
-    @lazy_property
-    def _joins(self) -> Joins:
-        from cloudsched.adapters.firestore.own_client import Joins  # noqa: PLC0415 - imported only when used
-
         return Joins(cast("FirestoreStore", self.store))
 
     @lazy_property

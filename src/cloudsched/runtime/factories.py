@@ -15,6 +15,7 @@ from cloudsched.errors import Misconfigured, Unavailable
 if TYPE_CHECKING:
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.adapters.firestore.listener import FirestoreListener
+    from cloudsched.adapters.firestore.own_client import Joins
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.engine.delivery.recipients import PeopleRecipients
@@ -49,6 +50,7 @@ class Replacements(Parts, total=False):
 
     circuits: Circuits
     interpreter: Interpreter | None
+    joins: Joins
     listener: Listener | None
     model: Model | None
     recipients: PeopleRecipients

@@ -22,5 +22,4 @@ def with_authority(requesters: Requesters) -> Authority:
 
 
 def as_user(app: App) -> App:
-    """Return the app as a user may use it."""
     return app.acting_with(A_USER)

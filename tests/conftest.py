@@ -124,8 +124,6 @@ def phrases(request: pytest.FixtureRequest, *, everything: bool) -> int:
 
 @pytest.fixture(scope="session")
 def make_task() -> MakeTask:
-    """Make a task with some fields of one's own."""
-
     def make(**fields: Any) -> Task:
         at = fields.pop("at", NOW + timedelta(hours=1))
         usual = {
@@ -160,8 +158,6 @@ def make_execution() -> MakeExecution:
 
 @pytest.fixture(scope="session")
 def make_message() -> MakeMessage:
-    """Make a message, with some fields of one's own."""
-
     def make(task: Task, key: str, **fields: Any) -> Message:
         usual = {"owner": task.owner, "execution_id": key, "title": "Done", "body": "", "created_at": NOW}
         return Message(id=f"{task.id}-{key}", task_id=task.id, **(usual | fields))

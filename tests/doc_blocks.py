@@ -35,7 +35,6 @@ class Block:
 
 
 def read_blocks(page: Path) -> Iterator[Block]:
-    """Yield the blocks of a page, also those in lists."""
     text = page.read_text("utf-8")
     for found in _BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("text")) + 1

@@ -39,7 +39,6 @@ class LocalClient(Client):
     """Sends requests within this process as if from this machine, on which a simulation's API is open."""
 
     def open(self, *arguments: Any, **options: Any) -> TestResponse:
-        """Send a request."""
         options.setdefault("environ_base", {"REMOTE_ADDR": "127.0.0.1"})
         return super().open(*arguments, **options)
 
@@ -108,8 +107,6 @@ def new_project() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered."""
-
     status: int
     body: Any
     headers: Mapping[str, str]
@@ -150,7 +147,6 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Its process's number."""
         return self._process.pid
 
     @property
@@ -159,7 +155,6 @@ class Process:
         return codecs.getincrementaldecoder("utf-8")().decode(os.pread(self._output.fileno(), 1 << 20, 0))
 
     def signal(self, signum: int) -> None:
-        """Send a signal to it alone."""
         self._process.send_signal(signum)
 
     def kill(self) -> None:
@@ -189,7 +184,6 @@ class Process:
         return found
 
     def end(self) -> None:
-        """End it and forget what it said."""
         self.kill()
         self._output.close()
 
@@ -206,8 +200,6 @@ def process(*command: str, env: Mapping[str, str] | None = None, cwd: Path = ROO
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function that is served."""
-
     url: str
     port: int
     process: Process

@@ -29,7 +29,6 @@ class Services:
 
     @property
     def queue(self) -> str:
-        """The queue's full name."""
         return f"projects/{self.settings.project}/locations/{self.settings.location}/queues/{self.settings.queue}"
 
 

@@ -60,7 +60,6 @@ class ModelServer:
         self.answer(gemini_reply(text) if self.kind == "gemini" else chat_reply(text))
 
     def model(self, timeout: float = 30.0) -> Model:
-        """Return a model that asks this server."""
         transport = JsonTransport("The model", make_session, timeout, self.waits.append)
         prices = Prices(0.3, 2.5)
         if self.kind == "gemini":
@@ -69,7 +68,6 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """Its address."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def _make_handler(self) -> type[BaseHTTPRequestHandler]:
@@ -110,6 +108,5 @@ class ModelServer:
 
 @pytest.fixture(params=["gemini", "openai"])
 def server(request: pytest.FixtureRequest) -> Iterator[ModelServer]:
-    """A server for each wire format."""
     with ModelServer(request.param) as made:
         yield made

@@ -61,7 +61,6 @@ class Server:
                     time.sleep(0.02)
 
     def close(self) -> None:
-        """End all."""
         self.drips = b""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -75,7 +74,6 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server on this machine."""
     made = Server()
     yield made
     made.close()

@@ -35,7 +35,6 @@ class AsyncClient:
     """A client that answers without a network."""
 
     async def get(self, url: str) -> SimpleNamespace:
-        """Return an invoice."""
         assert url == "https://bank.example/a1"
         return SimpleNamespace(content=b'{"parts": [{"n": 1}, {"n": 2}]}')
 

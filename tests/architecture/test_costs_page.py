@@ -16,7 +16,6 @@ PAGE = (ROOT / "docs" / "explanation" / "costs.md").read_text("utf-8")
 
 @pytest.fixture
 def costs(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module of the site's own folder
-    """Return the generator."""
     monkeypatch.syspath_prepend(str(ROOT / ".ci" / "site"))
     import costs  # type: ignore[import-not-found]  # noqa: PLC0415 - the same
 

@@ -26,7 +26,6 @@ CODE_SPAN = re.compile(r"`[^`\n]*`")
 
 @cache
 def list_test_names() -> set[str]:
-    """Return the name of every test and of every test module."""
     names: set[str] = set()
     for module in (ROOT / "tests").rglob("test_*.py"):
         names.add(module.stem)

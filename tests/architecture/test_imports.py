@@ -67,7 +67,6 @@ EDGES = {"adapters", "emulator", "web", "client", "local", "dashboard", "outbox"
 
 @cache
 def nodes(module: str) -> tuple[ast.AST, ...]:
-    """Return all nodes of a module's syntax tree."""
     return tuple(ast.walk(ast.parse((SOURCE / f"{module}.py").read_text("utf-8"))))
 
 

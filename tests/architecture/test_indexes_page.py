@@ -13,7 +13,6 @@ CONTENT: dict[str, Any] = json.loads((ROOT / "infra" / "firestore.indexes.json")
 
 
 def read_rows(page: str, heading: str) -> list[tuple[str, ...]]:
-    """Return the rows of the tables in a section of a page."""
     text = (REFERENCE / page).read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines() if "|" in line]
     return [row for row in rows if row[0] not in {"collection", "document", "list"} and set(row[0]) != {"-"}]
@@ -24,7 +23,6 @@ def read_names(cell: str) -> tuple[str, ...]:
 
 
 def write_index(index: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return an index as the page writes it."""
     fields = (
         f"{each['fieldPath']}{'[]' if 'arrayConfig' in each else '↓' if each['order'] == 'DESCENDING' else ''}"
         for each in index["fields"]

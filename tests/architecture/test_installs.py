@@ -60,7 +60,6 @@ IMPORTED_ELSEWHERE = {
 
 
 def extra_of(module: str) -> str | None:
-    """Return the extra that a module needs."""
     if module.startswith(("local/django/", "outbox/django/")):
         return "django"
     if module in EXTRA_ADAPTERS:

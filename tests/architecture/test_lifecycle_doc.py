@@ -14,7 +14,6 @@ ARROW = re.compile(r"^\s*(\[\*\]|\w+) --> (\[\*\]|\w+)(?::\s*(.+))?$", re.MULTIL
 
 
 def arrows(diagram: str) -> list[tuple[str, str, str]]:
-    """Return a diagram's arrows: from, to, and what is written on it."""
     lines = [line for line in diagram.splitlines() if line.strip()]
     found: list[tuple[str, str, str]] = [match.groups("") for match in ARROW.finditer(diagram)]  # type: ignore[misc]
     assert len(found) == len(lines), "every line of the diagram is an arrow"

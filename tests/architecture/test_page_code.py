@@ -49,7 +49,6 @@ class Reminder(BaseModel):
 
 
 def read_python(page: str) -> list[str]:
-    """Return a page's Python, block by block."""
     (path,) = DOCS.rglob(page)
     return [block.text for block in read_blocks(path) if block.language == "python"]
 

@@ -18,7 +18,6 @@ WORDS = ("remind me to stretch every weekday at 9:00", "--tz", "Europe/Paris", "
 
 @pytest.fixture(name="app")
 def drafting_app() -> App:
-    """The app with handlers for drafts."""
     return make_app()
 
 

@@ -27,7 +27,6 @@ def execute(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(name="project", scope="module")
 def write_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project as it is generated."""
     folder = tmp_path_factory.mktemp("new") / "My Shop"
     written = execute(folder.parent, sys.executable, "-m", "cloudsched", "init", "My Shop")
     assert written.returncode == 0, written.stderr

@@ -32,7 +32,6 @@ def dead_url() -> str:
 
 
 def create(tasks: Tasks, *words: str) -> dict[str, Any]:
-    """Create a task of each day, and return it."""
     usual = ("create", "T", "--handler", "greet", "--payload", '{"name": "A"}', "--rrule", "FREQ=DAILY", "--json")
     said = tasks(*usual, *words)
     assert said.code == 0, said.err
@@ -123,7 +122,6 @@ def _answer(*, says: bool) -> Callable[..., bool]:
 
 
 def list_leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield each command that does something, with what is typed for it."""
     if not isinstance(command, click.Group):
         yield path, command
         return

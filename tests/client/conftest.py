@@ -22,13 +22,11 @@ __all__ = ["_allow_slow_last_poll", "app"]  # fixtures of the API's tests
 
 @pytest.fixture
 def flaky(sim: Simulation) -> Flaky:
-    """A network that the test can break."""
     return Flaky(sim)
 
 
 @pytest.fixture
 def url(flaky: Flaky) -> Iterator[str]:
-    """The address of the API."""
     with WebServer(Request.application(flaky)) as server:
         server.serve()
         yield f"http://{server.address}"

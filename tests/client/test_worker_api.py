@@ -53,7 +53,6 @@ class Clock:
 
 @pytest.fixture
 def task_id(client: Client, sim: Simulation) -> str:
-    """A task that waits for a worker."""
     made = client.create(**GREET, pull="gpu", retry={"maxRetries": 5}, schedule="PT5M").id
     sim.advance(SOON)
     return made

@@ -27,7 +27,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def find_node() -> str:
-    """Return the executable of Node.js."""
     return shutil.which("node") or "node"
 
 

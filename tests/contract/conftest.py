@@ -26,7 +26,6 @@ OpenStore = Callable[[], AbstractContextManager[Store]]
 
 
 def load(store: Store, task_id: str) -> VersionedTask:
-    """Return a task that a store has."""
     found = store.load(task_id)
     assert found is not None
     return found
@@ -45,7 +44,6 @@ def make_delivery(**fields: Any) -> Delivery:
 
 
 def iter_pages(read: Callable[[str | None], Page[Any]]) -> Iterator[Page[Any]]:
-    """Yield the pages of a list to its end."""
     token = None
     for _ in range(300):
         page = read(token)

@@ -19,8 +19,6 @@ LATE = timedelta(hours=1)
 
 
 class NotificationCounter:
-    """Counts the notifications."""
-
     def __init__(self) -> None:
         self.notifications = 0
         self._changed = threading.Condition()

@@ -18,10 +18,8 @@ GENEROUS_SECONDS = 60.0
 
 
 def script_input(source: str, given: Json = None, seed: int = 7) -> ScriptInput:
-    """Return a script with what it is given."""
     return ScriptInput(source=source, input=given, task={"id": "t", "owner": "ada"}, tools=TOOLS, seed=seed, now=NOW)
 
 
 def limited_interpreter(seconds: float = 0.2) -> QuickJs:
-    """Return an interpreter with tight limits."""
     return QuickJs(memory=32 * 1024 * 1024, time=timedelta(seconds=seconds), output=OUTPUT)

@@ -12,7 +12,6 @@ from cloudsched.engine.ports.store import Store
 
 
 def fill(store: Store, make_task: MakeTask, make_message: MakeMessage, owner: str, count: int) -> list[str]:
-    """Store messages of an owner; return their ids."""
     task = make_task(id=f"task-of-{owner}", owner=owner)
     messages = [make_message(task, f"m{number}") for number in range(count)]
     store.commit(Commit(task, None, (), messages))

@@ -49,7 +49,6 @@ def store_run(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]
 
 
 def fail_run(committer: Committer, stored: VersionedTask) -> VersionedTask:
-    """Let the run fail for good."""
     (run,) = stored.task.runs
     task = stored.task.model_copy(update={"runs": (), "status": TaskStatus.FAILED, "last_execution_id": "e"})
     return committer.commit(Commit(task, stored, (execution_record(stored.task, run, ExecutionStatus.FAILED, NOW),)))

@@ -28,7 +28,6 @@ DEEP = {"list": [1, {"a": [2]}], "map": {"b": [3]}}
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the ids of the tasks that were parsed."""
     ids: list[str] = []
 
     def count(name: str) -> None:

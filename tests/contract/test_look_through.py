@@ -65,7 +65,6 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fill(store: Store, make_task: MakeTask, make_execution: MakeExecution, tasks: list[Any]) -> None:
-    """Store tasks, each with an open run and a record."""
     for number, each in enumerate(tasks):
         at = NOW + timedelta(minutes=number * 5 % 7)
         found_by = {name: each[name] for name in ("handler", "labels", "category")}

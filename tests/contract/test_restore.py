@@ -44,7 +44,6 @@ def move_database(address: str, folder: Path, old: str, new: str) -> None:
 
 
 def import_database(address: str, metadata: Path, project: str) -> None:
-    """Import an export into a project's database, which is empty."""
     _ask_emulator(address, project, "import", {"export_directory": str(metadata)})
 
 

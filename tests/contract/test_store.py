@@ -188,7 +188,6 @@ def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: Make
 
 @pytest.fixture
 def store_with_a(store: Store, make_task: MakeTask) -> Store:
-    """A store with one task, a."""
     store.commit(Commit(make_task(id="a")))
     return store
 

@@ -207,7 +207,6 @@ def _store_deleted(store: FirestoreStore, make_task: MakeTask, make_execution: M
 
 
 def _find_left(store: FirestoreStore, task_id: str, names: list[str]) -> list[str]:
-    """Return what a purge has left."""
     left = ["task"] if store.load(task_id) else []
     left += ["journal"] if store.load_journal(task_id, "open") else []
     return left + [name for name in names if store.load_execution(task_id, name)]

@@ -59,7 +59,6 @@ _QUERIES = st.one_of(
 
 
 def make_run(number: int, status: ExecutionStatus, at: datetime) -> Run:
-    """Return a run that is open in this way."""
     fields: dict[str, Any] = {"execution_id": f"open{number}", "scheduled_for": at, "due_at": at, "started_at": at}
     if status is ExecutionStatus.RUNNING:
         fields["lease"] = Lease(token_hash="", started_at=at, until=at + timedelta(minutes=5), worker="box")
@@ -69,7 +68,6 @@ def make_run(number: int, status: ExecutionStatus, at: datetime) -> Run:
 
 
 def find_all(store: Store, query: ExecutionQuery, limit: int) -> list[Execution]:
-    """Read a list to its end."""
     pages = iter_pages(lambda token: find_executions(store.search, query, limit, token))
     return [item for page in pages for item in page.items]
 

@@ -129,7 +129,6 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture
 def ui(stack: Stack) -> str:
-    """The dashboard's address."""
     return f"{stack.url}/ui"
 
 
@@ -148,7 +147,6 @@ def get(url: str, **query: str) -> requests.Response:
 
 
 def find_execution(ui: str, task: str) -> str:
-    """Return the latest execution of a task."""
     return str(get(f"{ui.removesuffix('/ui')}/v1/tasks/{task}/executions").json()["executions"][0]["id"])
 
 
@@ -186,7 +184,6 @@ def read_hidden(page: str) -> dict[str, str]:
 
 @pytest.fixture
 def pages(simulate: Callable[..., Simulation]) -> Iterator[Pages]:
-    """Return the pages of a simulation's API, one for each role."""
     made = {name: create_key(name, *role) for name, role in ROLES.items()}
     sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
     with ExitStack() as parts:

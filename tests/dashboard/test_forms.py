@@ -60,7 +60,6 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture
 def task(stack: Stack) -> str:
-    """A task of its own for each test."""
     made = {
         "id": f"t{uuid.uuid4().hex}",
         "owner": "ada",

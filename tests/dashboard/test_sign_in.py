@@ -23,7 +23,6 @@ USER = create_key("ada", Role.USER, "ada")
 
 @pytest.fixture(scope="module")
 def stack_with_keys() -> Iterator[Stack]:
-    """A stack with three keys."""
     base = Settings(access=Access(api_keys=(str(ADMIN[1]), str(VIEWER[1]), str(USER[1]))))
     with run_stack(make_app(), base=base, store="sqlite") as stack:
         task = {
@@ -40,7 +39,6 @@ def stack_with_keys() -> Iterator[Stack]:
 
 @pytest.fixture
 def keyed(stack_with_keys: Stack) -> str:
-    """The address of its page."""
     return f"{stack_with_keys.url}/ui/"
 
 

@@ -20,7 +20,6 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
 
 @pytest.fixture
 def cloud(tmp_path: Path, deployed: Cloud) -> Cloud:
-    """A deployed project that the test may change."""
     return Cloud(tmp_path, deployed.state)
 
 

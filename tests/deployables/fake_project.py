@@ -220,7 +220,6 @@ class Cloud:
         return {(key.removeprefix("iam/"), *row) for key, rows in found for row in rows}
 
     def revision(self, function: str) -> State:
-        """Return a function's latest revision."""
         status = self.state[f"service/cloudsched-{function}"]["status"]
         found: State = status["revisions"][status["latestReadyRevisionName"]]
         return found

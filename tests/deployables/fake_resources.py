@@ -18,7 +18,6 @@ State = dict[str, Any]
 
 
 def member_of(account: str) -> str:
-    """Return an account as policies name it."""
     return f"{'serviceAccount' if account.endswith('.gserviceaccount.com') else 'user'}:{account}"
 
 

@@ -31,8 +31,6 @@ _PLACE = re.compile(r"(?<=<!-- outages -->\n).*?(?=<!-- /outages -->)", re.DOTAL
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """One part that breaks."""
-
     part: str
     begin: Callable[[World], None]
 

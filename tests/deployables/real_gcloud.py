@@ -18,8 +18,6 @@ from tests.deployables.python_server import CLIENT
 
 @dataclass(frozen=True)
 class Gcloud:
-    """The real gcloud."""
-
     python: Path
     """Its interpreter."""
     root: Path

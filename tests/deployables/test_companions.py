@@ -30,7 +30,6 @@ def uv(*arguments: str, requirements: str) -> str:
 
 
 def make_environment(folder: Path, *requirements: str) -> Path:
-    """Make an environment with what is required, and return its Python."""
     subprocess.run([find_uv(), "venv", "--quiet", "--python", sys.executable, folder], check=True)  # noqa: S603
     uv("install", "--python", str(folder / "bin/python"), *requirements, requirements="")
     return folder / "bin/python"

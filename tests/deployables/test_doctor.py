@@ -26,7 +26,6 @@ Report = dict[str, Any]
 
 @pytest.fixture(name="api", scope="module")
 def serve_api() -> Iterator[str]:
-    """The address of an API that is well."""
     with Simulation(App(Settings())) as sim, WebServer(wsgi(sim.app)) as server:
         server.serve()
         yield f"http://{server.address}"

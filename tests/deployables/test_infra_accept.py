@@ -14,7 +14,6 @@ STEPS = ["unused", "deploy", "doctor", "reminder", "hop", "rollback", "rotation"
 
 
 def read_lines(report: Path) -> dict[str, list[str]]:
-    """Return the cells of each step's line."""
     rows = re.findall(r"(?m)^\| (\w+) \| (passed|FAILED) \| (\d+) \| (.*) \|$", report.read_text(encoding="utf-8"))
     return {step: rest for step, *rest in rows}
 

@@ -11,7 +11,6 @@ FUNCTIONS = ("execute", "sweep", "api", "links")
 
 
 def find_images(cloud: Cloud) -> set[str]:
-    """Return the images of what serves."""
     found = set()
     for function in FUNCTIONS:
         status = cloud.state.get(f"service/cloudsched-{function}", {"status": {"traffic": []}})["status"]

@@ -142,7 +142,6 @@ def list_serving_pairs(history: list[State]) -> list[set[tuple[str, str]]]:
 
 
 def get_keys(mounted: str, secrets: dict[str, str]) -> SigningKeys:
-    """Return the signing keys of an app with these secrets mounted."""
     pairs = dict(pair.split("=") for pair in mounted.split(","))
     values = {name: secrets[version.rpartition(":")[2]] for name, version in pairs.items()}
     return SigningKeys(values["CLOUDSCHED_SECRET"], values.get("CLOUDSCHED_PREVIOUS_SECRET"))

@@ -16,7 +16,6 @@ DOMAIN = f"{PROJECT}.iam.gserviceaccount.com"
 
 @pytest.fixture(name="whole", scope="module")
 def deploy_whole(tmp_path_factory: pytest.TempPathFactory, deployed: Cloud) -> Cloud:
-    """A project with all that the scripts can make."""
     cloud = Cloud(tmp_path_factory.mktemp("whole"), deployed.state, PUBLIC_LINKS="yes", BUCKET="results")
     cloud.state["bucket/gs://results"] = {"name": "results"}
     cloud.ok("deploy.sh")

@@ -80,7 +80,6 @@ class Terminal:
 
     @property
     def tools(self) -> Path:
-        """The folder of the programs."""
         return self.folder / ".tools"
 
     def read_calls(self) -> list[list[str]]:

@@ -103,7 +103,6 @@ class Act:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Of which origin what it is about may be."""
         if self.is_about_a_task and self.asks_for in FROM_SERVERS_ALONE:
             return ("own", "served")
         if self.is_about_a_task and self.operation not in STARTS_AND_WORK:

@@ -78,12 +78,10 @@ class Door(ABC):
 
 
 def to_answer(status: int, text: str) -> Answer:
-    """Return an answer of HTTP."""
     return Answer(DONE if status < HTTPStatus.BAD_REQUEST else status, text)
 
 
 def refuse(error: CloudschedError) -> Answer:
-    """Return the answer that the API gives for an error."""
     return Answer(render_problem(error).status_code, str(error))
 
 
@@ -100,7 +98,6 @@ class FrontDoor(Door):
         return to_answer(response.status_code, response.get_data(as_text=True))
 
     def headers(self, who: str) -> dict[str, str]:
-        """Return what says who asks."""
         return headers_of(who)
 
 
@@ -122,8 +119,6 @@ class Delegate(FrontDoor):
 
 
 class ManyNew(Door):
-    """``batchCreate``: one of its tasks."""
-
     name = "batchCreate"
 
     def why_not(self, act: Act) -> str | None:
@@ -561,8 +556,6 @@ class Workers(Door):
 
 
 class Tools(Door):
-    """What calls a user's tools."""
-
     actors = ("ada",)
     is_exact = False
     leaves_more = True

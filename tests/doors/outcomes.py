@@ -42,7 +42,6 @@ def enter(door: Door, who: str, act: Act, origin: str) -> Outcome:
 
 @cache
 def enter_front(who: str, act_name: str, origin: str) -> Outcome:
-    """Return what comes of an act at the API."""
     act = next(each for each in ACTS if each.name == act_name)
     return enter(FRONT, who, act, origin)
 
@@ -77,7 +76,6 @@ def leave(origin: str, state: str) -> tuple[Any, ...]:
 
 
 def forget(door: Door, stored: tuple[Any, ...]) -> list[Any]:
-    """Return what is stored without what the door chooses."""
     if not door.chooses:
         return list(stored)
     tasks = [json.loads(each) for each in stored]

@@ -61,7 +61,6 @@ def test_every_tool_of_an_agent_stands_for_an_operation() -> None:
 
 
 def list_commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield all commands, by what is typed."""
     if not isinstance(command, click.Group):
         yield " ".join(words)
         return

@@ -144,7 +144,6 @@ def test_public_answers_are_the_same_for_everybody(world: World) -> None:
 
 
 def find_command(name: str) -> click.Command:
-    """Return a command by its words."""
     found: Any = command_line
     for word in name.split():
         found = found.get_command(click.Context(found), word)

@@ -39,7 +39,6 @@ class Refusing:
     """Endpoints that want no messages."""
 
     def ask(self, message: Message, recipient: Recipient) -> NoReturn:
-        """Refuse."""
         del message, recipient
         raise DeliveryRefused("404")
 

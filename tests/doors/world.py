@@ -99,8 +99,6 @@ def _keys() -> tuple[dict[str, str], tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an act is about."""
-
     origin: str
     owner: str
     task_id: str = "none"
@@ -137,7 +135,6 @@ class RememberedChecks:
             _COMPILED.add(source)
 
     def run(self, script_input: ScriptInput) -> AbstractContextManager[RunningScript]:
-        """Run a script."""
         return self._inner.run(script_input)
 
 
@@ -173,7 +170,6 @@ class World:
         return response
 
     def client(self, who: str) -> Client:
-        """Return a client with somebody's key."""
         return Client(URL, key=key_of(who))
 
     def async_client(self, who: str) -> AsyncClient:
@@ -191,7 +187,6 @@ class World:
         return self.app.create(owner=owner, **fields)
 
     def prepare(self, origin: str, state: str) -> Target:
-        """Store what there is of an origin, in a state, and return it."""
         owner = OWNED[origin]
         author = Author.USERS if origin in {"own", "other"} else Author.SERVERS
         kind = "open" if author is Author.USERS or origin == "lent" else "closed"
@@ -279,7 +274,6 @@ class World:
         return {**{name: wire[name] for name in _SHOWN if name in wire}, **more}
 
     def _look_at_records(self) -> tuple[Any, ...]:
-        """Return the records of everybody."""
         records, found = self.app.container.store.records, list[tuple[str, str, str]]()
         if not self.has_records:
             return ()
@@ -325,7 +319,6 @@ class Worlds:
             self._apps.append(world.app)
 
     def close(self) -> None:
-        """Close them all."""
         while self._parts:
             self._parts.popitem()[1].close()
         self._unused.clear()
@@ -360,7 +353,6 @@ class _Connection:
         self._endpoint = endpoint
 
     def send(self, request: ApiRequest) -> ApiResponse:
-        """Send a request."""
         written = self._endpoint.write(request, {})
         path = written["url"].removeprefix(URL) + (f"?{urlencode(written['params'])}" if written["params"] else "")
         answer = self._world.ask(written["method"], path, written["content"], written["headers"])
@@ -380,10 +372,8 @@ class _AsyncConnection(_Connection):
 
 
 def key_of(who: str) -> str:
-    """Return somebody's key."""
     return _keys()[0][who]
 
 
 def headers_of(who: str) -> dict[str, str]:
-    """Return somebody's credential."""
     return {"X-Api-Key": key_of(who)}

@@ -18,7 +18,6 @@ class MakeDraft(Protocol):
 
 @pytest.fixture
 def app() -> App:
-    """The app with handlers for drafts."""
     return make_app()
 
 

@@ -29,7 +29,6 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def sim(server: ModelServer) -> Iterator[Simulation]:
-    """A simulation whose app asks that server."""
     with Simulation(make_app()) as made:
         made.app.container.replace(model=server.model())
         yield made

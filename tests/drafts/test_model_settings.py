@@ -26,13 +26,11 @@ __all__ = ["server"]  # a fixture
 
 @pytest.fixture
 def settings(server: ModelServer) -> ModelSettings:
-    """The settings that lead to it, with prices."""
     return ModelSettings(name=f"{server.kind}:test", key=KEY, url=server.url, prices="0.3/2.5")
 
 
 @pytest.fixture
 def sim(settings: ModelSettings) -> Iterator[Simulation]:
-    """A simulation with these settings."""
     with Simulation(make_app(), model=settings) as made:
         yield made
 

@@ -22,7 +22,6 @@ Simulate = Callable[..., Simulation]
 
 
 def create(app: App, **fields: Any) -> Task:
-    """Create a task of the handler ``work``."""
     usual: dict[str, Any] = {"owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(START)}
     return app.create(**(usual | fields))
 

@@ -45,7 +45,6 @@ def sim() -> Iterator[Simulation]:
 
 
 def measure_cost(sim: Simulation, span: timedelta) -> Counts:
-    """Return what so much time costs."""
     before = sim.counts.copy()
     sim.advance(span)
     return sim.counts.since(before)

@@ -50,12 +50,10 @@ def occur(phrase: str, *expected: str) -> Own:
 
 
 def ask(phrase: str) -> Own:
-    """Expect a question."""
     return Own(phrase, "ask", [])
 
 
 def refuse(phrase: str) -> Own:
-    """Expect a refusal."""
     return Own(phrase, "refuse", [])
 
 

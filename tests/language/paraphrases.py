@@ -135,7 +135,6 @@ class _Days(NamedTuple):
 
 
 def make(random: Random, count: int, languages: Sequence[str] = tuple(TONGUES)) -> Iterator[Paraphrase]:
-    """Yield paraphrases, the languages in turn."""
     made = 0
     while made < count:
         one = _make_one(random, languages[made % len(languages)])

@@ -42,7 +42,6 @@ def test_the_score_over_the_collected_phrases(capsys: pytest.CaptureFixture[str]
 
 
 def list_local_times(reading: Reading, count: int) -> list[str]:
-    """Return the next local times of a reading."""
     assert reading.schedule is not None, reading
     found = reading.schedule.upcoming(NOW.replace(tzinfo=HERE), count)
     return [at.astimezone(HERE).replace(tzinfo=None).isoformat() for at in found]

@@ -25,7 +25,6 @@ COUNT = 30
 
 
 def collect_schedules(reading: Reading) -> list[Schedule]:
-    """Return all schedules that a reading offers."""
     return [reading.schedule] if reading.schedule is not None else [one.schedule for one in reading.readings]
 
 

@@ -40,7 +40,6 @@ def every(start: str = "", minutes: int = 0, count: int = 8) -> list[str]:
 
 
 def wd(*days: int) -> On:
-    """Weekdays."""
     return lambda day: day.weekday() in days
 
 
@@ -77,17 +76,14 @@ def nth_of(number: int, days: Sequence[int]) -> On:
 
 
 def month(*numbers: int) -> On:
-    """Months."""
     return lambda day: day.month in numbers
 
 
 def both(*tests: On) -> On:
-    """All of these."""
     return lambda day: all(test(day) for test in tests)
 
 
 def but(test: On) -> On:
-    """All other days."""
     return lambda day: not test(day)
 
 
@@ -105,7 +101,6 @@ def apart(interval: int, first: str) -> On:
 
 
 def months_apart(interval: int, first: str) -> On:
-    """Every so many months."""
     begin = date.fromisoformat(first)
     return lambda day: (
         (day.year - begin.year) * 12 + day.month - begin.month >= 0
@@ -114,7 +109,6 @@ def months_apart(interval: int, first: str) -> On:
 
 
 def any_day(_: date) -> bool:
-    """Every day."""
     return True
 
 

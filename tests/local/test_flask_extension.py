@@ -35,7 +35,6 @@ def app(ran: list[str]) -> App:
 
 @pytest.fixture
 def service(app: App, tmp_path: Path) -> Iterator[Flask]:
-    """A Flask app whose own login is a header."""
     service = Flask("service")
 
     @service.before_request

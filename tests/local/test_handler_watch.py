@@ -45,7 +45,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[P
 
 @pytest.fixture
 def run(project: tuple[Path, Path]) -> Iterator[tuple[Simulation, Callable[[], HandlerWatch], Callable[[str], object]]]:
-    """A simulation of that app, how to watch it, and how to run one of its handlers."""
     loaded = load_app(str(project[0]))
     with Simulation(loaded.app) as sim:
 

@@ -58,7 +58,6 @@ def find_guards() -> dict[str, tuple[str, str]]:
 
 
 def _find_functions(tree: ast.Module) -> dict[str, range]:
-    """Return the lines of each function and method."""
     inner = [(f"{node.name}.", each) for node in tree.body if isinstance(node, ast.ClassDef) for each in node.body]
     return {
         prefix + node.name: range(node.lineno, (node.end_lineno or 0) + 1)

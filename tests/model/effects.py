@@ -14,8 +14,6 @@ from cloudsched.domain.transitions.offers import offer_entry
 
 
 class Effects:
-    """The calls of a store."""
-
     def __init__(self, values: Values) -> None:
         self._values = values
         self._reads: dict[str, Callable[..., Any]] = {

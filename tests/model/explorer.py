@@ -71,8 +71,6 @@ READS = frozenset({"load", "load_lock", "load_many", "list_waiters", "list"})
 
 
 class State(NamedTuple):
-    """One state of a world."""
-
     time: int
     snapshot: int
     created: int
@@ -92,8 +90,6 @@ class Settled(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One step from a state."""
-
     kind: str
     """``tick``, ``start``, ``step`` or ``crash``."""
     which: int
@@ -106,8 +102,6 @@ class Action(NamedTuple):
 
 @dataclass
 class Found:
-    """What an exploration has found."""
-
     states: int
     transitions: int
     depth: int

@@ -87,8 +87,6 @@ class Node:
 
 @dataclass(frozen=True)
 class Step:
-    """What a process does next."""
-
     call: int
     """The number of its call; -1 if it has ended."""
     reads_clock: bool
@@ -227,7 +225,6 @@ class Processes:
         return to_instant(self._times[self._position])
 
     def ask(self, kind: str, make: Callable[[], Call]) -> Answer:
-        """Return the answer to a call of that kind, or stop the process at it."""
         if self._stopped_at is not None:
             raise Stopped
         if self._position == len(self._answers):
@@ -529,8 +526,6 @@ class JoinedValues(ValueStore):
 
 
 class ValueRecords:
-    """A `RecordStore` of values."""
-
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
 

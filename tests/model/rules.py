@@ -29,8 +29,6 @@ LATE = timedelta(minutes=3)
 
 
 class Handling(NamedTuple):
-    """A handler that runs."""
-
     task_id: str
     execution_id: str
     attempt: int
@@ -58,7 +56,6 @@ class Committing:
 
 
 def check_commit(commit: Committing) -> str | None:
-    """Return the rule that a commit breaks, or None."""
     return next(_find_broken(commit), None)
 
 

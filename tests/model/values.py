@@ -24,7 +24,6 @@ Key = str
 
 
 def to_instant(seconds: int) -> datetime:
-    """Return an instant of a world."""
     return START + timedelta(seconds=seconds)
 
 

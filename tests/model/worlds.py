@@ -95,8 +95,6 @@ def draft(task_id: str, rule: str = "FREQ=MINUTELY;INTERVAL=2;COUNT=2", **fields
 
 @dataclass(frozen=True)
 class World:
-    """What there is, and what may happen."""
-
     name: str
     about: str
     setup: Mapping[str, Callable[[App], object]]
@@ -143,7 +141,6 @@ BY_MAIL: dict[str, Any] = {"owner": "ada", "delivery_channels": ("EMAIL",)}
 
 
 def write_person(app: App) -> None:
-    """Store a person with an address."""
     content = {
         "id": "ada",
         "owner": "ada",
@@ -163,7 +160,6 @@ DAILY = {
 
 
 def put_days(app: App, day: int) -> None:
-    """Give the calendar one day in March."""
     days = [(date(2027, 3, day), date(2027, 3, day), "Feast")]
     app.container.calendars.put("closed", "system", days=days, by=OWN_CODE)
 

@@ -93,6 +93,5 @@ def sim(app: App) -> Iterator[Simulation]:
 
 @pytest.fixture
 def outbox(engine: Engine, app: App, sim: Simulation) -> SqlalchemyOutbox:
-    """Return an outbox that hands over to the simulation."""
     assert sim.app is app
     return SqlalchemyOutbox(engine, app)

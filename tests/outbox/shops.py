@@ -33,8 +33,6 @@ class Caller(Protocol):
 
 
 class Shop(Protocol):
-    """What has an outbox."""
-
     @property
     def outbox(self) -> Outbox: ...
 
@@ -46,8 +44,6 @@ class Shop(Protocol):
 
 
 class SqlalchemyShop:
-    """A caller with a session."""
-
     def __init__(self, engine: Engine, app: App) -> None:
         self._engine = engine
         self.outbox = SqlalchemyOutbox(engine, app)

@@ -34,7 +34,6 @@ class NoQueue:
 
 
 def make_app(data: Path, clock: Clock | None = None) -> App:
-    """Return an app whose tasks are in a file."""
     app = App(Settings(store="sqlite", data=data, secret="x" * 32), dispatcher=NoQueue(), clock=clock)
     app.handler("remind")(_remind)
     return app

@@ -28,7 +28,6 @@ _LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
     text = "run the tests of what differs from main, those nearest to a change first, about a minute of them"
     parser.getgroup("cloudsched").addoption("--changed", action="store_true", help=text)
 
@@ -44,7 +43,6 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def find_changed(config: pytest.Config) -> set[Path] | None:
-    """Return the files to run, None for all."""
     if not config.getoption("--changed"):
         return None
     if _CHOSEN not in config.stash:

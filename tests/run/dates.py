@@ -35,7 +35,6 @@ def describe_clock() -> dict[str, str] | None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
     text = "run as at ten o'clock UTC of that day (on Linux, with libfaketime)"
     parser.getgroup("cloudsched").addoption("--at", metavar="YYYY-MM-DD", help=text)
 

@@ -48,7 +48,6 @@ class SharedEmulator:
         return self._emulator.address
 
     def close(self) -> None:
-        """End the emulator."""
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)  # wakes the thread
         self._server.close()

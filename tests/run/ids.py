@@ -18,7 +18,6 @@ import pytest
 
 @contextmanager
 def draw_ids(name: str) -> Iterator[None]:
-    """Draw ids by a name."""
     chance = Random(name)  # noqa: S311 - ids are to be repeatable
 
     def uuid4() -> uuid.UUID:

@@ -29,8 +29,6 @@ TOOLS = {".cache", ".config", ".gunicorn", ".java", ".local", ".npm", ".pki", ".
 
 
 class Before:
-    """What there was before the run."""
-
     def __init__(self) -> None:
         self._usual = {name: os.environ.get(name) for name in (MARK, "TMPDIR", "PYTEST_DEBUG_TEMPROOT")}
         self.mark = f"{MARK}={uuid.uuid4()}"
@@ -88,7 +86,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the folder."""
     state = config.stash.get(_STATE, None)
     if state is not None:
         state.close()
@@ -130,7 +127,6 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def _list_home() -> set[Path]:
-    """Return what lies in the home folder, in CI."""
     return {each for each in Path.home().iterdir() if each.name not in TOOLS} if os.environ.get("CI") else set()
 
 

@@ -25,7 +25,6 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def describe_order(config: pytest.Config) -> str:
-    """Return the order of the run in words."""
     seed = config.getoption("--order")
     return "that of the files" if seed is None else f"--order {seed}"
 

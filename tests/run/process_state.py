@@ -40,8 +40,6 @@ _UNTOUCHED = (logging.NOTSET, True, False, (), ())
 
 
 class Kind(NamedTuple):
-    """Some state of the process."""
-
     what: str
     read: Callable[[], dict[Any, Any]]
     """What there is now, by its name."""
@@ -132,12 +130,10 @@ State = dict[Kind, dict[Any, Any]]
 
 
 def read_state() -> State:
-    """Return what tests share in this process."""
     return {kind: kind.read() for kind in KINDS}
 
 
 def find_changes(before: State, after: State) -> list[tuple[Kind, Any]]:
-    """Return what has changed that a test may be blamed for."""
     return [
         (kind, name)
         for kind in KINDS
@@ -196,13 +192,10 @@ def _compare(was: Any, now: Any) -> str:  # noqa: ANN401 - of any kind
 
 
 class ProcessState:
-    """What a module found."""
-
     def __init__(self) -> None:
         self._before: State = {}
 
     def note(self) -> None:
-        """Note what there is now."""
         self._before = read_state()
 
     def accept(self, before: State) -> None:

@@ -75,7 +75,6 @@ def find_peak() -> int:
 
 
 def describe_run(reports: Iterable[pytest.TestReport], seconds: float, peak: int, order: str) -> list[str]:
-    """Return the lines of the table."""
     reports = list(reports)
     taken = add_seconds(reports)
     called = [each for each in reports if each.when == "call"]

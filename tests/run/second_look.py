@@ -24,7 +24,6 @@ SECONDS = 600
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
     text = "run each test that fails once more, alone; one that passes then is flaky, not red"
     parser.getgroup("cloudsched").addoption("--second-look", action="store_true", help=text)
 

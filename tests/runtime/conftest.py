@@ -14,7 +14,6 @@ from cloudsched.runtime.telemetry import CloudFormatter
 
 @pytest.fixture
 def lines() -> Iterator[list[dict[str, Any]]]:
-    """Each line of the log."""
     found: list[dict[str, Any]] = []
 
     class Collector(logging.Handler):

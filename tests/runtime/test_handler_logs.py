@@ -20,7 +20,6 @@ TRACEBACK = re.compile(
 
 
 def book() -> None:
-    """Fail."""
     raise ValueError("no seat")
 
 

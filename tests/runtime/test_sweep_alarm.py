@@ -34,8 +34,6 @@ class Switch:
         self.url = ""
 
     def application(self) -> Callable[..., object]:
-        """Return it as a WSGI application."""
-
         @Request.application
         def answer(request: Request) -> Response:
             text = request.get_data(as_text=True)
@@ -47,7 +45,6 @@ class Switch:
 
 @pytest.fixture
 def switch() -> Iterator[Switch]:
-    """A switch on this machine."""
     made = Switch()
     with WebServer(made.application()) as server:  # type: ignore[arg-type]  # a WSGI application
         server.serve()

@@ -62,7 +62,6 @@ class QueueSetup:
 
     @property
     def limits(self) -> RateLimits:
-        """The limits of each of those."""
         share = self.count * self.fraction / self.simulated
         whole = RateLimits(self.rate, self.concurrent)
         concurrent, burst = round(self.concurrent * share), round(whole.max_burst_size * share)
@@ -101,7 +100,6 @@ class QueuesModel:
     # ── The channel ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def unary_unary(self, method: str, **_codec: Any) -> Callable[..., Any]:
-        """Return the method for CreateTask."""
         assert method.endswith("/CreateTask"), method
         return lambda request, **_options: self._create(request)
 

@@ -62,7 +62,6 @@ class Range:
 
     @property
     def shard(self) -> int | None:
-        """The shard whose it is; None if it has what all shards write."""
         for path, value in zip(self.index.fields, self.prefix, strict=False):
             if path.rpartition(".")[2] == "shard":
                 return int(value)

@@ -56,8 +56,6 @@ class Intent:
 
 
 class Requests:
-    """The requests of a history."""
-
     def __init__(self, world: World) -> None:
         self._world = world
         self._creations: list[Intent] = []

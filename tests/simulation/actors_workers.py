@@ -38,8 +38,6 @@ def random_pull(chance: Random) -> Any:  # noqa: ANN401 - all that a task accept
 
 
 class Workers:
-    """When workers poll, and for what."""
-
     def __init__(self, world: World) -> None:
         self._world = world
         self._visits: list[datetime] = []

@@ -49,7 +49,6 @@ def check_explanation(task: Task, now: datetime) -> None:
 
 
 def _find_possible(run: Run, now: datetime) -> set[Reason]:
-    """Return the reasons that an open run may have."""
     if run.lease is not None:
         return {Reason.RUNNING if run.lease.until > now else Reason.LEASE_ENDED}
     if run.waiting_for is not None:

@@ -82,7 +82,6 @@ class Shop:
         return {each: (self.has(each), [self.list_runs(f"{each}-{number}") for number in (1, 2, 3)]) for each in orders}
 
     def place(self, code: ModuleType, order: str) -> None:
-        """Place an order as the page does."""
         code.place_order(*([self.orders.client.transaction()] if code is self.orders else []), order, "tea")
 
     def has(self, order: str) -> bool:

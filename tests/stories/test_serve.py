@@ -54,7 +54,6 @@ def durable(ctx: Context, payload: dict[str, str]) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with handlers."""
     (tmp_path / "handlers.py").write_text(HANDLERS)
     return tmp_path
 

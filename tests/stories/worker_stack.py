@@ -102,7 +102,6 @@ class WorkerStack:
         return task_id
 
     def record(self, task_id: str) -> Execution:
-        """Return the one execution of a task."""
         (found,) = self.stack.app.executions(task_id).items
         return found
 
@@ -111,11 +110,9 @@ class WorkerStack:
         wait_until(lambda: [each.status for each in self.stack.app.executions(task_id).items] == [status], status)
 
     def wait_until_started(self, attempt: int = 1) -> None:
-        """Wait until ``linger`` has started an attempt."""
         wait_until((self.folder / f"began-{attempt}").exists, f"attempt {attempt} has begun")
 
     def finish_lingering(self) -> None:
-        """Let ``linger`` finish."""
         (self.folder / "go-on").touch()
 
 

@@ -70,7 +70,6 @@ class RoleHarness:
         return {"X-Api-Key": self._keys[who]}
 
     def task(self, owner: str, **more: object) -> str:
-        """Create a task of an owner and return its id."""
         answer = self.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": owner, **more})
         assert answer.status_code == 201, answer.text
         return str(answer.get_json()["id"])
@@ -132,12 +131,10 @@ class ApiWorld:
         return found
 
     def report(self, who: str, verb: str, run: str, token: str) -> TestResponse:
-        """Report on a run with a lease token."""
         return self.ask(who, f"{run}/{verb}", {"leaseToken": token, **(ERROR if verb == "fail" else {})})
 
 
 def run_path(claim: dict[str, Any]) -> str:
-    """Return the path of a claimed run."""
     return f"/v1/tasks/{claim['task']['id']}/executions/{claim['executionId']}"
 
 

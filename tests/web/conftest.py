@@ -38,7 +38,6 @@ def app() -> App:
 
 @pytest.fixture
 def roles(app: App) -> Iterator[RoleHarness]:
-    """The API of `open_roles`."""
     with open_roles(app) as opened:
         yield opened
 

@@ -92,7 +92,6 @@ class WorkerHarness:
             raise failures[0]
 
     def record(self, task: Task) -> Execution:
-        """Return the one execution of a task."""
         (found,) = self.app.executions(task.id).items
         return found
 

@@ -29,8 +29,6 @@ from cloudsched.worker.worker import MAX_RETRY_AFTER, PollBackoff
 
 @pytest.fixture
 def _waiting_handler(app: App, gate: Gate) -> None:
-    """A handler that waits at the gate."""
-
     @app.handler("wait")
     def wait() -> None:
         gate.wait()

@@ -51,7 +51,6 @@ class FcmServer:
     credentials: list[str | None] = field(default_factory=list)
 
     def answer(self, request: Request) -> Response:
-        """Answer one request."""
         match = PATH.fullmatch(request.path)
         if self.raw is not None:
             return Response(self.raw[1], self.raw[0])

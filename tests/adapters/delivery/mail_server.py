@@ -50,7 +50,6 @@ class MailServer:
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's
         self, _server: SMTP, _session: Session, envelope: Envelope, address: str, _options: list[str]
     ) -> str:
-        """Take a recipient, or do not."""
         if address in self.answers:
             return self.answers[address]
         envelope.rcpt_tos.append(address)

@@ -31,8 +31,6 @@ SENDER = WebhookSender(LOCAL_SESSION, allows_http=True)
 
 @dataclass
 class Endpoint:
-    """A user's server."""
-
     address: str = ""
     status: int = 204
     headers: dict[str, str] = field(default_factory=dict)

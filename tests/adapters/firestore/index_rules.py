@@ -76,8 +76,6 @@ class UnknownShape(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """The indexes of a database."""
-
     composites: frozenset[Index]
     overrides: Mapping[tuple[str, str], frozenset[Index]]
     """The single-field indexes of a collection's field; of ``*``, those of all fields without an entry."""
@@ -116,7 +114,6 @@ class Indexes:
             yield from each
 
     def without(self, index: Index) -> Indexes:
-        """Return the indexes without one of them."""
         overrides = {field: each - {index} for field, each in self.overrides.items()}
         return replace(self, composites=self.composites - {index}, overrides=overrides)
 
@@ -163,7 +160,6 @@ class Indexes:
                 yield index
 
     def single_field_indexes(self, collection: str, field: str) -> frozenset[Index]:
-        """Return the single-field indexes of a field."""
         parts = field.split(".")
         paths = [".".join(parts[:size]) for size in range(len(parts), 0, -1)]
         for path in (*paths, "*"):
@@ -215,7 +211,6 @@ def read_shape(query: Any) -> QueryShape:  # noqa: ANN401 - a protobuf message
 
 
 def _read_field(field: Mapping[str, str]) -> tuple[str, str]:
-    """Return a field of a composite index as in `Index.fields`."""
     return (field["fieldPath"], field["order"]) if "order" in field else (field["fieldPath"] + _ELEMENTS, "ASCENDING")
 
 

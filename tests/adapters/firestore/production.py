@@ -47,7 +47,6 @@ class ProductionRules:
 
 
 def find_query(request: Any) -> Any:  # noqa: ANN401 - a protobuf message
-    """Return the query of a request that has one, or None."""
     match request.DESCRIPTOR.name:
         case "RunQueryRequest":
             return request.structured_query
@@ -67,11 +66,9 @@ class ProductionChannel:
         self._rules = rules
 
     def unary_unary(self, method: str, **codec: Any) -> Callable[..., Any]:
-        """Return a method of one request and one response."""
         return self._checked(self._channel.unary_unary(method, **codec))
 
     def unary_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
-        """Return a method of one request and a stream of responses."""
         return self._checked(self._channel.unary_stream(method, **codec))
 
     def stream_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
@@ -86,7 +83,6 @@ class ProductionChannel:
         return checked
 
     def close(self) -> None:
-        """Close the channel."""
         self._channel.close()
 
     def _checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,7 +106,6 @@ class ContendedChannel:
         """The methods whose calls have failed, each time."""
 
     def unary_unary(self, method: str, **codec: Any) -> Callable[..., Any]:
-        """Return a method of one request and one response."""
         call = self._channel.unary_unary(method, **codec)
 
         def contended(request: Any, **options: Any) -> Any:  # noqa: ANN401 - protobuf messages
@@ -122,7 +117,6 @@ class ContendedChannel:
         return contended
 
     def unary_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
-        """Return a method of one request and a stream of responses."""
         call = self._channel.unary_stream(method, **codec)
 
         def contended(request: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 - a protobuf message
@@ -135,12 +129,10 @@ class ContendedChannel:
         return contended
 
     def stream_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
-        """Return a method of two streams, as it is."""
         call: Callable[..., Any] = self._channel.stream_stream(method, **codec)
         return call
 
     def close(self) -> None:
-        """Close the channel."""
         self._channel.close()
 
     def _is_first(self, method: str, request: Any) -> bool:  # noqa: ANN401 - a protobuf message
@@ -156,7 +148,6 @@ class EmptyDatabase:
     """A channel to a Firestore without documents, which accepts every commit and forgets it."""
 
     def unary_unary(self, method: str, **codec: Any) -> Callable[..., Any]:  # noqa: ARG002 - gRPC's own
-        """Return GetDocument or Commit."""
         return self._get if method.endswith("/GetDocument") else self._commit
 
     def unary_stream(self, method: str, **codec: Any) -> Callable[..., Any]:  # noqa: ARG002 - gRPC's own

@@ -36,7 +36,6 @@ class Queue:
         self.is_down = False
 
     def create(self, message: QueueMessage) -> None:
-        """Keep it."""
         if self.is_down:
             raise QueueUnavailable("The queue", "it is down")
         self.sent.append(message)
@@ -47,13 +46,11 @@ class Queue:
 
 @pytest.fixture
 def queue() -> Queue:
-    """The queue of the app below."""
     return Queue()
 
 
 @pytest.fixture
 def project() -> str:
-    """A database of its own."""
     return new_project()
 
 
@@ -79,12 +76,10 @@ def client(firestore_address: str, project: str, monkeypatch: pytest.MonkeyPatch
 
 
 def ship(app: App, **fields: Any) -> Task:
-    """Create a task for tomorrow."""
     return app.create(owner="ada", title="Ship", handler="ship", schedule=LATER, **fields)
 
 
 def run(transaction: firestore.Transaction, do: Callable[[firestore.Transaction], Any]) -> Any:  # noqa: ANN401 - what it returns
-    """Run a function in a transaction, as callers do."""
     return firestore.transactional(do)(transaction)
 
 

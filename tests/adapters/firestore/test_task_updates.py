@@ -55,7 +55,6 @@ class ComparedStore(FirestoreStore):
         self._rpc.commit = commit  # type: ignore[method-assign]
 
     def commit(self, commit: Commit) -> VersionedTask:
-        """Commit, and compare."""
         committed = super().commit(commit)
         for each in (commit, *commit.others):
             document, _ = self._rpc.get(f"{self._documents}/tasks/{each.task.id}")

@@ -31,7 +31,6 @@ LONGEST = "x" * 1_500
 
 
 def commit(collection: str = "cities", **fields: Any) -> Any:  # noqa: ANN401 - a protobuf message
-    """Return a commit that writes one document."""
     request = firestore.CommitRequest.pb(firestore.CommitRequest())
     write = request.writes.add()
     write.update.name = f"projects/p/databases/(default)/documents/{collection}/denver"

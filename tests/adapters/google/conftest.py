@@ -38,7 +38,6 @@ def certificate() -> tuple[str, str]:
 
 @pytest.fixture
 def service(certificate: tuple[str, str]) -> Iterator[RecordingService]:
-    """A service behind TLS."""
     recording = RecordingService()
     server = grpc.server(ThreadPoolExecutor(2), handlers=(recording,))
     key, chain = (part.encode() for part in certificate)

@@ -79,7 +79,6 @@ class Blocked:
 
 
 def run(group: GroupCommit, work: Callable[[sqlite3.Connection], int]) -> int:
-    """Return what the work returned, or raise what it raised."""
     (unit,) = group.run([work])
     if unit.error is not None:
         raise unit.error

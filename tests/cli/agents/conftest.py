@@ -41,7 +41,6 @@ class Agent:
         self._run = run
 
     def tools(self) -> dict[str, Any]:
-        """Return the tools by name."""
         listed = self._run(lambda client: client.list_tools())
         return {each.name: each for each in listed.tools}
 

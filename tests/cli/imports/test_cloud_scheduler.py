@@ -26,7 +26,6 @@ def encode(body: object) -> str:
 
 
 def job(name: str = "report", **fields: Any) -> dict[str, Any]:
-    """Return a job as gcloud prints it."""
     return {
         "attemptDeadline": "180s",
         "httpTarget": {

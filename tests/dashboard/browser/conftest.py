@@ -58,11 +58,9 @@ class Site:
         return dict(response.json()) if response.content else {}
 
     def list_tasks(self) -> list[dict[str, Any]]:
-        """Return all tasks there are."""
         return list(self.call("GET", "/v1/tasks?pageSize=500")["tasks"])
 
     def create(self, task_id: str, **fields: object) -> str:
-        """Create a task that only one test knows; return its id."""
         body = {"id": task_id, "title": task_id, "owner": "ada", "handler": "memo", **fields}
         self.call("POST", "/v1/tasks", {"schedule": {"at": "2030-01-01T00:00:00Z"}, **body})
         return task_id

@@ -49,7 +49,6 @@ def deliver_first(site: Site, subject: Subject) -> Subject:
 
 
 def pause_first(site: Site, subject: Subject) -> Subject:
-    """Pause the task."""
     site.call("POST", f"/v1/tasks/{subject.task}/pause")
     return subject
 
@@ -71,7 +70,6 @@ def count_attempts(site: Site, subject: Subject) -> int:
 
 
 def find_outcome(site: Site, subject: Subject) -> object:
-    """Return the status of the execution."""
     return site.call("GET", f"/v1/tasks/{subject.task}/executions/{subject.execution}")["status"]
 
 

@@ -47,7 +47,6 @@ TICKS = "main .ok > svg, main svg.ok"
 
 @contextmanager
 def serve(client: Client) -> Iterator[tuple[str, WebServer]]:
-    """A page server that a test can stop."""
     with WebServer(Dashboard(client, place="of a test")) as server:
         server.serve()
         yield f"http://{server.address}/", server

@@ -80,7 +80,6 @@ def describe_defaults(model: type[BaseModel]) -> dict[str, object]:
 
 
 def _to_json(value: object) -> object:
-    """Return a value as it would be stored."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return to_seconds(value) if isinstance(value, timedelta) else to_jsonable_python(value)

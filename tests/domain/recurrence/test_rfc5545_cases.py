@@ -20,7 +20,6 @@ CASES = RFC + (json.loads(COLLECTED.read_text(encoding="utf-8")) if COLLECTED.ex
 
 
 def make_schedule(case: dict[str, Any], zone: str = "") -> Schedule:
-    """Return a case's schedule, in its own zone or in another."""
     dates = {name: case.get(name, ()) for name in ("rdates", "exdates")}
     return Schedule(rrule=case["rrule"], dtstart=case["dtstart"], timezone=zone or case["tzid"], **dates)
 

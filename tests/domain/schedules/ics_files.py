@@ -15,15 +15,12 @@ DAY = timedelta(days=1)
 
 
 class FileWriter:
-    """Writes one calendar."""
-
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)  # noqa: S311 - the same choices on each run
         self.own_zone = f"Own {seed}"
         self.lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//tests//EN", *self._own_zone_lines()]
 
     def write(self) -> str:
-        """Return the text of some events."""
         for number in range(self.chance.randint(3, 6)):
             self._add_series(f"{number}@tests")
         return "\r\n".join([*self.lines, "END:VCALENDAR", ""])
@@ -119,7 +116,6 @@ class FileWriter:
         )
 
     def _choose_dates(self) -> list[str]:
-        """Return more dates, some of them periods."""
         chance = self.chance
         dates = [self.start + DAY * chance.randint(5, 700) for _ in range(chance.choice((0, 0, 1, 3)))]
         if self.kind != "date" and chance.random() < 0.4:

@@ -21,7 +21,6 @@ NEW_YEAR = date(2027, 1, 1)
 
 
 def calendar(*lines: str) -> str:
-    """Return a calendar of one event."""
     body = ("BEGIN:VCALENDAR", "VERSION:2.0", "BEGIN:VEVENT", "SUMMARY:Closed", *lines, "END:VEVENT", "END:VCALENDAR")
     return "\r\n".join(body) + "\r\n"
 
@@ -58,7 +57,6 @@ def test_an_event_of_more_than_ten_years_is_refused() -> None:
 
 
 def own_zone(name: str, offset: str) -> list[str]:
-    """Return a VTIMEZONE with one offset."""
     change = ("BEGIN:STANDARD", "DTSTART:16010101T000000", "TZOFFSETFROM:+0000", f"TZOFFSETTO:{offset}", "END:STANDARD")
     return ["BEGIN:VTIMEZONE", f"TZID:{name}", *change, "END:VTIMEZONE"]
 

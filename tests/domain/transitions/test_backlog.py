@@ -72,7 +72,6 @@ class Deployment:
             occurrence = self.task.schedule.next_after(occurrence)
 
     def apply(self, transition: Commit) -> None:
-        """Commit a transition."""
         self.written = max(self.written, len(transition.executions))
         for record in transition.executions:
             for at in self._list_covered(record):
@@ -104,7 +103,6 @@ class Deployment:
                 self.finish()
 
     def finish(self, outcome: Done | Fail = Done(None)) -> None:  # noqa: B008 - frozen
-        """End an open run."""
         run = next((run for run in self.task.runs if run.lease), None)
         if run is not None:
             report = AttemptReport(outcome)
@@ -117,7 +115,6 @@ class Deployment:
         self.apply(self.decide_edit(**patch))
 
     def decide_edit(self, **patch: Any) -> Commit:
-        """Return what a PATCH commits."""
         draft = TaskDraft.from_wire({**to_editable_fields(self.task), **patch})
         return edit_or_restart(self.task, draft, self.now, LEAD, defined_by=None)
 

@@ -23,7 +23,6 @@ CLOSED = ("only-tool", "no-draft", "servers", "no-tool")
 
 @pytest.fixture
 def tools() -> Tools:
-    """The app."""
     return Tools()
 
 

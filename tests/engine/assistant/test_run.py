@@ -17,7 +17,6 @@ from cloudsched.errors import ModelUnavailable, UnusableAnswer
 
 @pytest.fixture
 def tools() -> Tools:
-    """The app."""
     return Tools()
 
 

@@ -16,7 +16,6 @@ ORDER: dict[str, Any] = {"total": 100, "lines": [{"price": 60}, {"price": 40}], 
 
 
 def order() -> dict[str, Any]:
-    """Return a new order for each caller."""
     return deepcopy(ORDER)
 
 

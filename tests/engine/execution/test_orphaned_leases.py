@@ -52,7 +52,6 @@ class Server:
         self.app.container.sweeper.resend(self.sim.now + timedelta(minutes=10))
 
     def send(self, message: Message, recipient: Recipient) -> str:
-        """Send a mail, as a `Sender` does."""
         self.end()
         self.sent.append(message.title)
         return recipient.address

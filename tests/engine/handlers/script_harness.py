@@ -63,7 +63,6 @@ class ToolApp:
 def script_task(
     tools: ToolApp, source: str, *, replay: bool = False, **fields: Any
 ) -> Iterator[tuple[Simulation, Task]]:
-    """Create a task with a script in a new simulation."""
     script = {"source": source, **({"tools": fields.pop("names")} if "names" in fields else {})}
     sandbox = fields.pop("sandbox", Sandbox())
     with Simulation(tools.app, replay=replay, sandbox=sandbox) as sim:
@@ -80,7 +79,6 @@ def run(tools: ToolApp, source: str, **more: Any) -> Execution:
 
 
 def error_parts(execution: Execution) -> tuple[str, str]:
-    """Return the class and the text of an execution's error."""
     assert execution.status == "FAILED"
     assert execution.error
     return execution.error.type, execution.error.message

@@ -32,7 +32,6 @@ class ScriptStore:
 
     @property
     def stored(self) -> Scripts:
-        """The service that stores scripts."""
         return Scripts(self.sim.app.container.engine)
 
     def put(

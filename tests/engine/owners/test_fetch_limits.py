@@ -20,14 +20,12 @@ ICS = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20270714\r\nEND:VEV
 
 @pytest.fixture
 def sim() -> Iterator[Simulation]:
-    """A simulation."""
     with Simulation(greeting_app.app) as made:
         yield made
 
 
 @pytest.fixture
 def fetched(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the addresses that were fetched."""
     urls: list[str] = []
 
     def fetch(url: str, _: str | None) -> tuple[str, str | None]:
@@ -39,7 +37,6 @@ def fetched(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def calendars(sim: Simulation) -> Calendars:
-    """Return what keeps the calendars."""
     return sim.app.container.calendars
 
 

@@ -92,7 +92,6 @@ def sim() -> Iterator[Simulation]:
 
 
 def finish(sim: Simulation, task: Task) -> Task:
-    """Let a task end."""
     for _ in range(40):
         sim.advance(timedelta(minutes=2))
         if (ended := sim.app.get(task.id)).has_ended:
@@ -158,7 +157,6 @@ def test_users_cannot_make_such_tasks_themselves(sim: Simulation) -> None:
 
 
 def export_lines(sim: Simulation, owner: str) -> list[dict[str, Any]]:
-    """Make an export and return its lines."""
     job = sim.app.container.person_jobs.export(owner, by=OWN_CODE)
     if isinstance(job, Task):
         assert finish(sim, job).status is TaskStatus.COMPLETED

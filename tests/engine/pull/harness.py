@@ -56,7 +56,6 @@ def require_claim(sim: Simulation, *skills: str) -> Attempt:
 
 
 def claim_all(sim: Simulation, limit: int = 1, queue: str = "gpu") -> list[Attempt]:
-    """Claim up to so many runs of a queue."""
     return list(sim.app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS, limit))
 
 

@@ -20,7 +20,6 @@ HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 @pytest.fixture
 def sim(app: App) -> Iterator[Simulation]:
-    """Return a simulation with a stored task "t"."""
     app.handler("work")(lambda: None)
     with Simulation(app) as made:
         app.create(id="t", owner="ada", title="before", handler="work", schedule=Schedule.once(START + HOUR))

@@ -56,7 +56,6 @@ _MOVES = st.tuples(
 
 
 def split(full: Lock) -> tuple[Lock, list[Waiter]]:
-    """Return the document of a lock and the waiters that are documents of their own."""
     queued = [one for one in full.waiters if one.notified_at is None]
     notified = tuple(one for one in full.waiters if one.notified_at is not None)
     document = full.model_copy(update={"waiters": notified})
@@ -203,7 +202,6 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
 
 
 def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: str, error: Exception) -> None:
-    """Let each commit of a task fail."""
     commit = sim.app.container.store.commit
 
     def refuse_commit(change: Commit) -> VersionedTask:

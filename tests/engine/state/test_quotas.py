@@ -55,7 +55,6 @@ def limited_app(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
 @pytest.fixture
 def app() -> Iterator[App]:
-    """An app with a store of its own."""
     settings = Settings(secret="x" * 40)
     with closing(App(settings, store=SqliteStore(), dispatcher=RecordingQueue(), clock=ManualClock(START))) as made:
         made.handler("work", access="users")(lambda: None)

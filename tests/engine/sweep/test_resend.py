@@ -14,7 +14,6 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def run_ids() -> list[str]:
-    """Return the tasks that have run."""
     return []
 
 

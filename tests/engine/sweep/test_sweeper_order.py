@@ -101,7 +101,6 @@ def test_a_task_is_not_removed_that_ended_anew_while_the_sweep_read(
 
 @pytest.fixture
 def sweep_starts(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[datetime | None]:
-    """Where each sweep began."""
     starts: list[datetime | None] = []
     ask: Callable[..., Page[Task]] = sim.app.container.store.list_due_tasks
 

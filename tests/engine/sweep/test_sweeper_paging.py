@@ -17,7 +17,6 @@ LIMIT = 20
 
 @pytest.fixture
 def run_ids() -> list[str]:
-    """Return the tasks that have run."""
     return []
 
 

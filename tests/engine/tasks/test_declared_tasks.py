@@ -23,7 +23,6 @@ class Report(BaseModel):
 
 
 def declaring(schedule: object = "every weekday at 9:00", **options: object) -> App:
-    """Return an app with one declared task, `report`."""
     app = App()
 
     @app.scheduled(schedule, **options)  # type: ignore[arg-type]

@@ -51,7 +51,6 @@ def edit(sim: Simulation, **fields: Any) -> None:
 
 
 def edit_without_schedule(sim: Simulation, schedule: object, **fields: Any) -> None:
-    """Leave the schedule as it is."""
     del schedule
     sim.app.update("t", **fields)
 

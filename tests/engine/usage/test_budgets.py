@@ -47,7 +47,6 @@ def get_budgets(sim: Simulation) -> Budgets:
 
 
 def sweep(sim: Simulation) -> None:
-    """Sweep as the deployed function does."""
     sim.app.container.many_tasks.sweep(sim.app.sweep)
 
 

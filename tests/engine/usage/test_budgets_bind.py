@@ -32,7 +32,6 @@ class Spending:
         self.limit: int | None = None
 
     def spend(self, ctx: Context, queries: int) -> None:
-        """Use some queries, and report them."""
         self.starts += 1
         self.starts_when_used_up += self.limit is not None and self.used >= self.limit
         self.used += queries

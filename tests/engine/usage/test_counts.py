@@ -39,7 +39,6 @@ def sim() -> Iterator[Simulation]:
 
 
 def counts(sim: Simulation, task_id: str) -> UsageCounts:
-    """Return what a task has counted, of all months and handlers."""
     return sum((each.counts for each in sim.app.get(task_id).usage), start=UsageCounts())
 
 

@@ -48,7 +48,6 @@ def make_summation(sim: Simulation) -> UsageSummation:
 
 
 def sum_month(sim: Simulation, owner: str = "ada", month: str = MONTH) -> UsageCounts:
-    """Return what the sheets say of a month."""
     sheets = sim.app.container.engine.usage().list_sheets(owner, month)
     return sum(sum_sheets(sheets).values(), start=UsageCounts())
 

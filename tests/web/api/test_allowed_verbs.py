@@ -70,7 +70,6 @@ LEASE = Lease(token_hash="x", started_at=START, until=START + timedelta(hours=1)
 
 
 def make_run(number: int = 0, **fields: Any) -> Run:
-    """Return an open run."""
     return Run(execution_id=f"run-{number}", scheduled_for=START, due_at=START, **fields)
 
 

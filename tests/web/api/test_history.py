@@ -34,7 +34,6 @@ def app() -> App:
 
 
 def create(world: ApiWorld, who: str = "ada", **fields: Any) -> str:
-    """Create a task, and return its id."""
     usual = {
         "owner": "ada",
         "title": "T",

@@ -32,7 +32,6 @@ def offer(call: Call, sim: Simulation, greeting: dict[str, Any]) -> Callable[...
 
 
 def claim_from_queue(call: Call, queue: str = "gpu", **wanted: object) -> list[dict[str, Any]]:
-    """Claim runs of a queue."""
     answer = call("POST", f"/v1/queues/{queue}/claim", wanted or None)
     assert answer.status_code == 200, answer.text
     assert answer.headers["Cache-Control"] == "no-store"

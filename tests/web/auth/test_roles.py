@@ -39,7 +39,6 @@ def path_for(operation: Operation, task_id: str) -> str:
 
 
 def body_for(operation: Operation) -> object:
-    """Return a body that the operation takes."""
     if operation.name == "backfill":
         return {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
     if operation.name == "send_event":

@@ -350,6 +350,8 @@ class App:
         """
         from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - dispatches need none
 
+        if transaction is not None and batch is not None:
+            raise InvalidInput("batch", "is given beside a transaction", "A task is written by one commit: give one.")
         group = batch if transaction is None else transaction
         if group is not None:  # not `or`: an empty one counts as False
             return self.joining(group).create(draft, **fields)

@@ -257,6 +257,7 @@ def test_what_cannot_join_says_so(app: App, client: firestore.Client) -> None:
         lambda: app.joining(firestore.Client(project="other").batch()),
         lambda: app.joining(batch).delete(locked.id),
         lambda: app.joining(batch).retry(locked.id),
+        lambda: ship(app, transaction=client.transaction(), batch=batch),
         lambda: App(SETTINGS, store=SqliteStore(), dispatcher=Queue(), clock=ManualClock(NOW)).joining(batch),
     ]
     for each in refused:

@@ -147,7 +147,8 @@ class JoinedStore:
     def commit(self, commit: Commit) -> VersionedTask:
         """Write one task by the caller's commit. Raises InvalidInput if more than that belongs to the change."""
         if commit.lock is not None or commit.others or commit.messages or commit.delivered is not None:
-            raise cannot_join("it changes a lock, a quota, an inbox or another task as well")
+            why = "it changes a lock, a quota, an inbox or another task as well"
+            raise InvalidInput(_FIELD, f"cannot carry this change: {why}", "Make it on its own, before or after.")
         committed = self._written[commit.task.id] = self._store.commit(commit)
         return committed
 
@@ -232,8 +233,3 @@ def _to_stored(value: Any) -> Any:  # noqa: ANN401 - what Firestore can hold
             return datetime.fromtimestamp(0, UTC) + (value - datetime.fromtimestamp(0, UTC))
         case _:
             return value
-
-
-def cannot_join(why: str) -> InvalidInput:
-    """Return the refusal of a change that a caller's commit cannot carry."""
-    return InvalidInput(_FIELD, f"cannot carry this change: {why}", "Make it on its own, before or after the commit.")

@@ -8,8 +8,8 @@
 #   ./emulator.sh docs             build the documentation's site into site/, without network
 #   ./emulator.sh look             look at every page of the built site in a browser: two widths, light and dark, offline
 #   ./emulator.sh update           raise the locked versions of all that is installed here (requirements/*.lock)
-#   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/reference/install.md)
-#   ./emulator.sh release VERSION  rehearse a release in a clone, without publishing (docs/how-to/release.md)
+#   ./emulator.sh wheel            build the wheel and try it with every Python on this machine (docs/start/quickstart.md)
+#   ./emulator.sh release VERSION  rehearse a release in a clone, without publishing (docs/contributors/release.md)
 #   ./emulator.sh audit            look for known vulnerabilities in what is installed
 #   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
 #

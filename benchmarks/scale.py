@@ -6,7 +6,7 @@ The engine, the planner, the sweep and both adapters are those that run in produ
 models (`tests/scale`): index entries are derived from ``infra/firestore.indexes.json``, as the scripts choose them for
 so many shards, and 500 writes a second fit into each sequential range; documents, ramps, queues' rates and concurrency
 have their limits; every call has a latency; what does not fit is ABORTED and retried. Of large deployments a part is
-simulated: ``docs/explanation/scale.md`` says how, and what none of this measures.
+simulated: ``docs/run/capacity.md`` says how, and what none of this measures.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class Result:
 
 
 def choose_deployment(tasks: int, rate: float) -> Deployment:
-    """Return the settings that `docs/explanation/scale.md` advises for a rate."""
+    """Return the settings that `docs/run/capacity.md` advises for a rate."""
     if rate <= _DEFAULT_RATE:
         return Deployment(tasks, rate)
     shards = 2 ** math.ceil(math.log2(rate / _RATE_OF_A_SHARD))

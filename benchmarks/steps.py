@@ -2,7 +2,7 @@
 
     python -m benchmarks.steps [--list 'a creation']
 
-It exits with 1 if a count is more than a tenth above the one of docs/explanation/benchmarks.md.
+It exits with 1 if a count is more than a tenth above the one of docs/contributors/benchmarks.md.
 
 A step is one call of a named function of ours; comprehensions, lambdas and the bodies of classes do not count. The
 count says how much you must read to follow a task through the code. It says little about time: the other benchmarks do.
@@ -48,7 +48,7 @@ _STARTS = (datetime(2041, 1, 1, tzinfo=UTC) + number * timedelta(days=100) for n
 """Each count has dates of its own, far from those of tests: a process keeps names of dates that it has met."""
 _WARM_UP = 5
 CREATE, RUN, RUN_WITH_CONTEXT = "a creation", "a dispatch", "a dispatch, with the context"
-PAGE = Path(__file__).parents[1] / "docs/explanation/benchmarks.md"
+PAGE = Path(__file__).parents[1] / "docs/contributors/benchmarks.md"
 _ROOM = 1.1
 """How many times as many as on the page there may be."""
 

@@ -1,4 +1,4 @@
-"""The functions to deploy, each with its own URL (see docs/how-to/deployment.md)."""
+"""The functions to deploy, each with its own URL (see docs/run/deploy.md)."""
 
 from __future__ import annotations
 

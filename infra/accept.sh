@@ -12,7 +12,7 @@
 # Nobody knows yet how long it takes and what it costs: its report says the first, the billing report of that day the second.
 # It needs an Owner of a project with billing, makes two databases of its own, and refuses a NAME that is in use. If a step
 # fails, the report says which; what was made is left there for you to look at, and the command that removes it is at the end
-# of the report. docs/how-to/first-run.md is a page for whoever runs this.
+# of the report. docs/run/deploy.md is a page for whoever runs this.
 set -eo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

@@ -1,4 +1,4 @@
-# Copy this file to infra/config.sh and edit it. It is the scripts' only input; docs/how-to/deployment.md explains each value.
+# Copy this file to infra/config.sh and edit it. It is the scripts' only input; docs/run/deploy.md explains each value.
 # Only PROJECT is required. Any setting that you leave out keeps the value shown here.
 # shellcheck shell=bash disable=SC2034
 
@@ -18,7 +18,7 @@ API_ACCESS="private"             # private: Cloud Run admits only the accounts b
 PUBLIC_LINKS="no"                # yes: a public function for what people open by a link (from mails, and calendar feeds) and
                                  # for your mail provider's reports. Beside a private API, links need it
 FIREBASE_PROJECT=""              # the Firebase project whose users may call the API; firestore.rules knows only PROJECT's
-SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.com=viewer"); roles: docs/reference/security.md
+SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.com=viewer"); roles: docs/guides/access.md
 API_KEYS_SECRET=""               # a secret that you create, with the lines that `cloudsched keys new` prints
 API_ADDRESSES=""                 # additional URLs of the API that tokens may name as audience, such as your own domain
 CORS_ORIGINS=""                  # the web origins whose pages may call the API: "https://app.example https://…"
@@ -38,9 +38,9 @@ QUEUE_WEBHOOK="10/10"
 QUEUE_OPERATOR="5/5"   # to your own channels
 QUEUE_HOPS="100/5"     # dispatches to tasks more than 30 days ahead; they run nothing, and take milliseconds
 SHARDS=1               # over how many ranges of Firestore's indexes tasks are spread: more than about 250 occurrences a
-                       # second take more than one; see docs/how-to/capacity.md, "More shards"
+                       # second take more than one; see docs/run/capacity.md, "More shards"
 QUEUES_PER_PRIORITY=1  # how many queues each priority has, with the limits above each: more than 500 dispatches a second
-                       # of a priority take more than one; see docs/how-to/capacity.md, "More queues"
+                       # of a priority take more than one; see docs/run/capacity.md, "More queues"
 
 # Functions -----------------------------------------------------------------------------------------------------------
 RUNTIME="python312"
@@ -50,19 +50,19 @@ API_MIN_INSTANCES=0              # 1 keeps an instance warm, which avoids cold s
 API_MAX_INSTANCES=3              # a new project's quota is 20 instances for all functions together (20 vCPU)
 LINKS_MAX_INSTANCES=1            # of the function for links, if PUBLIC_LINKS is yes
 EXECUTE_CONCURRENCY=10           # concurrent handlers, and threads, per instance; 32 or more for handlers that mostly
-                                 # wait, see docs/how-to/capacity.md, "More threads"
+                                 # wait, see docs/run/capacity.md, "More threads"
 EXECUTE_MIN_INSTANCES=0
 EXECUTE_MAX_INSTANCES=15         # times EXECUTE_CONCURRENCY must cover the sum of all queues' concurrent dispatches
 EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits at most 30 minutes for a response
 SWEEP_SCHEDULE="* * * * *"
 SWEEP_TIMEOUT=540                # seconds; 40,000 overdue tasks take about two minutes. With CLOUDSCHED_FALLBACK
-                                 # (docs/reference/configuration.md) the sweep runs handlers: allow for them, up to 1800
+                                 # (docs/reference/settings.md) the sweep runs handlers: allow for them, up to 1800
 
-# Additional environment variables; see docs/reference/configuration.md ---------------------------------------------------------
+# Additional environment variables; see docs/reference/settings.md ---------------------------------------------------------
 SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")
 SECRETS=()                       # variables that are secrets which you create: ("CLOUDSCHED_SMTP_URL=mail-server:1"), with
                                  # the version; CLOUDSCHED_SMTP_URL, CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_SWEEP_PING,
-                                 # which tells a dead-man's switch outside that the sweep runs: docs/how-to/alerts.md
+                                 # which tells a dead-man's switch outside that the sweep runs: docs/run/dashboard.md
 FUNCTIONS_DIR=""                 # the folder with main.py and your handlers; this repository's functions/ if empty
 FUNCTIONS_FILES=()               # what to deploy from it besides *.py and requirements.txt: ("templates/*.html")
 

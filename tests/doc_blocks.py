@@ -34,6 +34,17 @@ class Block:
         return f"{self.page}:{self.line}"
 
 
+def read_section(page: Path, heading: str) -> str:
+    """Return a page's text from a heading, which may have any level, up to the next one of its level or above."""
+    text = page.read_text("utf-8")
+    plain = re.sub(r"^```.*?^```", lambda block: re.sub("#", "-", block[0]), text, flags=re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^(#+) {re.escape(heading)}$", plain, re.MULTILINE)
+    if found is None:
+        raise LookupError(f"{page.name} has no heading {heading!r}")
+    end = re.compile(rf"^#{{1,{len(found[1])}}} ", re.MULTILINE).search(plain, found.end())
+    return text[found.start() : end.start() if end else None]
+
+
 def read_blocks(page: Path) -> Iterator[Block]:
     text = page.read_text("utf-8")
     for found in _BLOCK.finditer(text):

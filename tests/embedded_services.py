@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.harness import ROOT, Process, free_port, process, request, wait_until
 
-PAGE = (ROOT / "docs/how-to/embedded.md").read_text("utf-8")
+PAGE = (ROOT / "docs/guides/web-frameworks.md").read_text("utf-8")
 _BLOCKS = re.findall(r"^```python\n# (?:handlers|service|project/\w+)\.py\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
 HANDLERS, FASTAPI, FLASK, DJANGO_SETTINGS, DJANGO_URLS = _BLOCKS
 """The page's code."""

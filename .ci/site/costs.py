@@ -1,4 +1,4 @@
-"""The figures of docs/explanation/costs.md: what the code counts, and that times the default prices.
+"""The figures of docs/run/costs.md: what the code counts, and that times the default prices.
 
 The site has them from the code as it is. ``python .ci/site/costs.py`` writes them into the page, too.
 """
@@ -14,7 +14,7 @@ from cloudsched.config.settings import DEFAULT_PRICES, Settings
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.responses.overview_responses import to_amounts
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "costs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "run" / "costs.md"
 OCCURRENCE = UsageCounts(executions=1, reads=1, writes=3, dispatches=1)
 """A successful occurrence."""
 LOCK = UsageCounts(reads=2, writes=1, deletes=1)

@@ -14,9 +14,8 @@ def render() -> str:
     """Return the page in Markdown: operations by their tag, then what they take and return."""
     document = build_document()
     parts = [
-        "# The HTTP API, operation by operation\n",
-        "Generated from the OpenAPI document, which a running API serves at `/openapi.json`.",
-        "[The HTTP API](api.md) explains how to use it.\n",
+        "## Operation by operation\n",
+        "Generated from the OpenAPI document, which a running API serves at `/openapi.json`.\n",
     ]
     for tag in document["tags"]:
         parts.append(f"## {tag['name']}\n\n{tag.get('description', '')}\n")

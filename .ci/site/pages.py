@@ -28,17 +28,12 @@ WHOLE_PAGES = {
     "CHANGELOG.md": "project/changes.md",
 }
 """Where the site shows the repository's own pages."""
-PYTHON = {
-    "python": "cloudsched",
-    "client": "cloudsched.client",
-    "testing": "cloudsched.testing",
-    "words": "cloudsched.language",
-}
+PYTHON = ("cloudsched", "cloudsched.client", "cloudsched.testing", "cloudsched.language")
 _BEHIND_OTHERS = "---\nsearch:\n  boost: 0.2\n---\n"
 """What a search finds on a generated page, which has every word, comes after what people have written."""
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\(\s*|<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)=\")([^)\s\"#]+)")
-_FIGURES = {"explanation/costs.md": costs.put, "reference/limits.md": limits.put}
+_FIGURES = {"run/costs.md": costs.put, "reference/tasks.md": limits.put}
 """What writes the figures of a page that follow from the code."""
 _FOREIGN = ("http://", "https://", "mailto:")
 
@@ -50,9 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for target in _list_targets(path):
             if not target.startswith("docs/") and target not in WHOLE_PAGES and (ROOT / target).is_file():
                 pages[_place(target)] = _show_source(target)
-    for title, name in PYTHON.items():
-        pages[f"reference/{title}.md"] = _render_module(name)
-    pages["reference/http.md"] = http_api.render()
+    pages["reference/python.md"] = "# Python\n\n" + "\n".join(map(_render_module, PYTHON))
     pages["reference/commands.md"] = (
         "# Commands\n\n`./emulator.sh COMMAND` in a clone is `cloudsched COMMAND` anywhere else.\n\n"
         "::: mkdocs-click\n    :module: cloudsched.cli.main\n    :command: cloudsched\n"
@@ -70,6 +63,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         markdown = put(markdown)
     if page.file.generated_by is None:
         markdown = turn_links(markdown, f"docs/{page.file.src_uri}", page.file.src_uri)
+    if page.file.src_uri == "reference/http.md":
+        markdown += "\n" + http_api.render()
     return diagrams.put_pictures(markdown)
 
 
@@ -112,7 +107,7 @@ def _list_targets(path: str) -> list[str]:
 def _render_module(name: str) -> str:
     """Return the reference of each public name, by the module that defines it."""
     module = import_module(name)
-    lines = [f"# {name}\n", (module.__doc__ or "").strip().partition("\n")[0], ""]
+    lines = [f"## {name}\n", (module.__doc__ or "").strip().partition("\n")[0], ""]
     for each in module.__all__:
         home = getattr(getattr(module, each), "__module__", name)
         home = home if home.startswith("cloudsched.") else name

@@ -127,7 +127,7 @@ open_to_everybody() {
   gcloud run services update "$1" --region="$REGION" --no-invoker-iam-check --project="$PROJECT" --quiet ||
     die "The organisation's policies allow no public service: neither a role for allUsers (iam.allowedPolicyMemberDomains) \
 nor a service without a check (run.managed.requireInvokerIam). Ask for an exception for project $PROJECT, or put a load \
-balancer in front and set API_ACCESS=private; see docs/how-to/callers.md."
+balancer in front and set API_ACCESS=private; see docs/guides/access.md."
 }
 
 # close_function FUNCTION: let only those call it who have the role.

@@ -113,7 +113,7 @@ validate_settings() {
       die "SETTINGS contains '$setting'; each entry must be NAME=value, without a ~."
     [[ ! "$setting" =~ $derived ]] ||
       die "SETTINGS contains ${BASH_REMATCH[1]}, which is derived from other values of the configuration; see \
-docs/how-to/callers.md."
+docs/guides/access.md."
     [[ ! "$setting" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|SWEEP_PING)= ]] ||
       die "SETTINGS contains ${setting%%=*}, which is secret. Name a secret that has it in SECRETS."
     [[ "$setting" != CLOUDSCHED_*SECRET=* ]] ||

@@ -15,7 +15,7 @@ create_monitoring() {
 # Alerts that tell nobody are the same as none.
 warn_of_silence() {
   [[ "$MONITORING" == on && -n "$NOTIFICATION_CHANNELS" ]] ||
-    log "Warning: nobody is told of an outage. Set NOTIFICATION_CHANNELS in $CONFIG; docs/how-to/alerts.md says how."
+    log "Warning: nobody is told of an outage. Set NOTIFICATION_CHANNELS in $CONFIG; docs/run/dashboard.md says how."
 }
 
 # Print the API's collection of policies or dashboards: get_collection KIND

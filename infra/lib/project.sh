@@ -166,7 +166,7 @@ grant_resource_roles() {
   grant_secret_roles
   [[ -n "$BUCKET" ]] || return 0
   query gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
-    [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/how-to/deployment.md."
+    [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/run/deploy.md."
   for member in "$api" "$executor"; do
     grant_role "bucket $BUCKET" "$member" roles/storage.objectUser -- gcloud storage buckets -- "gs://$BUCKET"
   done

@@ -179,6 +179,6 @@ run_smoke_test() {
   executions="$RESPONSE_BODY"
   request DELETE "$api/v1/tasks/$id"
   [[ "$MODE" == dry-run || "$state" == SUCCEEDED ]] || die "The task did not run: its execution is \
-'${state:-not started}' after two minutes. ${executions} See docs/how-to/stuck.md."
+'${state:-not started}' after two minutes. ${executions} See docs/start/faq.md."
   [[ "$MODE" == dry-run ]] || log "The task ran: $state."
 }

@@ -152,19 +152,19 @@ class App:
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
             on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
                 failure is stored. So it is called at least once, and again if the process dies in between. A process
-                without the handler cannot call it. See ``docs/reference/worker.md``.
-            tool: True if scripts, which users write, may call it. See ``docs/how-to/sandbox.md``. With
-                ``access="users"`` and `draft`, the assistant may, too. See ``docs/how-to/assistant.md``.
+                without the handler cannot call it. See ``docs/guides/workers.md``.
+            tool: True if scripts, which users write, may call it. See ``docs/guides/scripts.md``. With
+                ``access="users"`` and `draft`, the assistant may, too. See ``docs/guides/agents.md``.
             task_id: Returns the id of a task from its payload, so that creating a task about the same thing again edits
                 it: ``lambda payload: f"remind-{payload.order}"``. It is for creations without an `id`. If it returns
                 None, the id is random. With ``access="users"`` the id begins with a hash of the owner.
             access: The callers that may name it, directly, as a child or as a tool of a script. ``"servers"`` is the
                 app's code, service accounts and admin keys. ``"users"`` is everyone who may create tasks. See
-                ``docs/how-to/handlers-for-users.md``.
+                ``docs/guides/access.md``.
             user_max_priority: The most urgent priority that users may ask for. HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: A description in one sentence, if drafts may propose it: ``"Sends a reminder"``. If None, they never
-                do. Drafts for users propose only handlers that `access` opens to them. See ``docs/how-to/drafts.md``.
+                do. Drafts for users propose only handlers that `access` opens to them. See ``docs/guides/plain-language.md``.
             logs: The callers that may read its log lines through the API. ``"admins"`` is those who see the tasks of
                 all owners. ``"owner"`` adds the task's owner.
             events: The types of the events that it waits for, by name: ``{"decision": Decision}``. An event is checked
@@ -735,7 +735,7 @@ class App:
             timezone: The person's IANA time zone.
             owner: The task's owner.
             conversation: The earlier messages, each with `role` and `content`.
-            context: The knowledge of the app. See ``docs/how-to/drafts.md``.
+            context: The knowledge of the app. See ``docs/guides/plain-language.md``.
             now: The instant from which "tomorrow" counts. Now if None.
             requesters: SERVERS proposes handlers that users may not name, too.
 

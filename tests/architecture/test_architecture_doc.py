@@ -9,7 +9,7 @@ from tests.architecture.test_imports import BELOW, SOURCE
 from tests.cases import try_each
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8").partition("## The way of a dispatch")[0]
+PAGE = (ROOT / "docs" / "contributors" / "architecture.md").read_text("utf-8").partition("## The way of a dispatch")[0]
 
 
 def _find_nodes(page: str) -> set[str]:

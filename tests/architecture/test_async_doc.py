@@ -1,4 +1,4 @@
-"""The Python of docs/how-to/async.md runs as it stands there."""
+"""The Python of docs/guides/handlers.md runs as it stands there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from cloudsched import App, Schedule
 from cloudsched.testing import START, Simulation
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "async.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "handlers.md").read_text("utf-8")
 EXAMPLE, OWN_CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import machine
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "benchmarks.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "contributors" / "benchmarks.md").read_text("utf-8")
 
 
 def test_the_page_says_what_the_command_prints_about_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ def test_every_group_of_commands_is_said_whole() -> None:
 
 
 def test_every_route_is_in_the_table() -> None:
-    """The table of docs/reference/api.md names each path of the API, but for verbs: the generated one has them all."""
-    page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+    """The table of docs/reference/http.md names each path of the API, but for verbs: the generated one has them all."""
+    page = (ROOT / "docs" / "reference" / "http.md").read_text("utf-8")
     table = "\n".join(
         line for line in page.splitlines() if line.startswith(("| `POST", "| `GET", "| `PATCH", "| `DELETE"))
     )

@@ -1,4 +1,4 @@
-"""docs/explanation/costs.md gets its figures from the code when the site is built."""
+"""docs/run/costs.md gets its figures from the code when the site is built."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cloudsched.config.settings import DEFAULT_PRICES
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation" / "costs.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "run" / "costs.md").read_text("utf-8")
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from cloudsched import App, Context, EventSender, NotAwaited, Schedule
 from cloudsched.testing import START, Simulation
 
 DOCS = Path(__file__).parents[2] / "docs"
-REFERENCE = (DOCS / "reference" / "durable-operations.md").read_text("utf-8")
+REFERENCE = (DOCS / "reference" / "tasks.md").read_text("utf-8")
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 DECLARED, SENDER = PYTHON.findall(REFERENCE)
-(VERSION,) = PYTHON.findall((DOCS / "how-to" / "change-code.md").read_text("utf-8"))
+(VERSION,) = PYTHON.findall((DOCS / "guides" / "workflows.md").read_text("utf-8"))
 CALLS = re.findall(r"`(ctx\.call\([^`]*\))`", REFERENCE)[1:]
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/errors.md has a row for each error, with the status that the API answers."""
+"""docs/reference/tasks.md has a row for each error, with the status that the API answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from cloudsched import errors
 from cloudsched.web.api import problems
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "errors.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "tasks.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| `(\w+)` \| (\d*) *\|", PAGE, re.MULTILINE))
 TREE = {
     name: each

@@ -1,4 +1,4 @@
-"""docs/reference/indexes.md names every index and its query; lists.md says which lists are exact."""
+"""docs/reference/resources.md names every index and its query; lists.md says which lists are exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The diagrams of docs/explanation/lifecycle.md are the tables of the code."""
+"""The diagrams of docs/start/concepts.md are the tables of the code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from cloudsched import ExecutionStatus, TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
 
-TEXT = (Path(__file__).parents[2] / "docs" / "explanation" / "lifecycle.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "start" / "concepts.md").read_text("utf-8")
 DIAGRAMS = re.findall(r"```mermaid\nstateDiagram-v2\n(.*?)```", TEXT, re.DOTALL)
 ARROW = re.compile(r"^\s*(\[\*\]|\w+) --> (\[\*\]|\w+)(?::\s*(.+))?$", re.MULTILINE)
 

@@ -16,7 +16,7 @@ from cloudsched.testing import START, Simulation
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-TOUR = (ROOT / "docs" / "how-to" / "tour.md").read_text("utf-8")
+TOUR = (ROOT / "docs" / "start" / "quickstart.md").read_text("utf-8")
 (EXAMPLE,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 HANDLERS, TEST, ONBOARD = re.findall(r"```python\n(.*?)```", TOUR, re.DOTALL)
 

@@ -10,7 +10,7 @@ from tests.cases import try_each
 ROOT = Path(__file__).parents[2]
 ROWS = [
     line
-    for line in (ROOT / "docs/explanation/security.md").read_text("utf-8").splitlines()
+    for line in (ROOT / "docs/guarantees.md").read_text("utf-8").splitlines()
     if line.startswith("| ") and not line.startswith(("| promise |", "| threat |"))
 ]
 

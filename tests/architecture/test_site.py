@@ -9,14 +9,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-GENERATED = {"index.md", "reference/python.md", "reference/client.md", "reference/testing.md", "reference/http.md"}
-GENERATED |= {"reference/words.md", "reference/commands.md", "project/contributing.md", "project/changes.md"}
+GENERATED = {"index.md", "reference/python.md", "reference/commands.md"}
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """A new page is found by its readers; `./emulator.sh docs` refuses a site with a page that is not."""
+    """A new page is found by its readers; those for contributors are linked from CONTRIBUTING.md instead."""
     named = re.findall(r"^ +- [^:]+: ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
-    assert sorted(named) == sorted({page.relative_to(ROOT / "docs").as_posix() for page in PAGES} | GENERATED)
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.parent.name != "contributors"}
+    assert sorted(named) == sorted(pages | GENERATED)
 
 
 def test_every_diagram_has_its_picture(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def test_what_would_fail_at_the_first_use_fails_at_the_start(environment: dict[s
     [
         ("CLOUDSCHED_RETENTION_DAY", "did you mean CLOUDSCHED_RETENTION_DAYS?"),
         ("CLOUDSCHED_STOER", "did you mean CLOUDSCHED_STORE?"),
-        ("CLOUDSCHED_COLOUR_OF_PAGE", "docs/reference/configuration.md lists them."),
+        ("CLOUDSCHED_COLOUR_OF_PAGE", "docs/reference/settings.md lists them."),
     ],
 )
 def test_a_misspelt_setting_is_refused(variable: str, says: str) -> None:
@@ -133,7 +133,7 @@ def test_scripts_need_the_filter_unless_a_machine_outside_the_cloud_accepts_less
 
 def test_the_page_of_settings_is_made_of_the_declarations() -> None:
     """Each setting has its row: variable, meaning and default as they are declared, and no row is left over."""
-    page = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| `[A-Z_]+` \|", line)]
     sections = (
         Settings,

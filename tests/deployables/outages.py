@@ -1,6 +1,6 @@
 """What may break, and after how many minutes which alert says so.
 
-Usage: python -m tests.deployables.outages     writes the table in docs/how-to/alerts.md
+Usage: python -m tests.deployables.outages     writes the table in docs/run/dashboard.md
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.deployables.fake_project import ROOT
 from cloudsched import Schedule
 from cloudsched.emulator.model.task import RateLimits
 
-PAGE: Final = ROOT / "docs/how-to/alerts.md"
+PAGE: Final = ROOT / "docs/run/dashboard.md"
 BEFORE: Final = 15
 """For how many minutes all is well first: a policy may look back so far, or miss what it has never seen."""
 LONGEST: Final = 10

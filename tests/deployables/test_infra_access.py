@@ -163,7 +163,7 @@ def test_callers_in_the_configuration_are_admitted(everything: Cloud, issuer: Is
 
 
 def test_a_service_account_may_be_a_worker_of_some_queues(everything: Cloud, issuer: Issuer) -> None:
-    """deploy.sh accepts EMAIL=worker@QUEUE+QUEUE as docs/reference/security.md has it, and so does the deployed API."""
+    """deploy.sh accepts EMAIL=worker@QUEUE+QUEUE as docs/guides/access.md has it, and so does the deployed API."""
     gate = Authenticator(Settings.from_environment(get_environment(everything, "api")).access)
     found = [
         gate.authenticate(

@@ -7,7 +7,7 @@ import re
 
 from tests.deployables.fake_project import ROOT
 
-CLIENTS = (ROOT / "docs/how-to/web-clients.md").read_text(encoding="utf-8")
+CLIENTS = (ROOT / "docs/guides/clients.md").read_text(encoding="utf-8")
 
 
 def test_queries_in_the_documents_have_an_index() -> None:

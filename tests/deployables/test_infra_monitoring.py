@@ -15,7 +15,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 FILES = ROOT / "infra/monitoring"
 METRICS: dict[str, dict[str, str]] = json.loads((FILES / "metrics.json").read_text(encoding="utf-8"))
 ALERTS = {file.stem: file.read_text(encoding="utf-8") for file in (FILES / "alerts").glob("*.json")}
-ALERTS_PAGE = (ROOT / "docs/how-to/alerts.md").read_text(encoding="utf-8")
+ALERTS_PAGE = (ROOT / "docs/run/dashboard.md").read_text(encoding="utf-8")
 CHANNEL = "projects/demo-project/notificationChannels/7"
 LEDGER = {"name": "cloudsched-dispatch", "annotations": {"created.secret": "yes"}, "versions": {}}
 

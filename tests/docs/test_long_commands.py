@@ -56,7 +56,7 @@ def test_they_print_what_the_page_shows(tmp_path: Path, page: Path, step: Step) 
 
 def test_a_plain_install_says_what_is_missing(tmp_path: Path) -> None:
     """In the words that install.md shows."""
-    (block,) = [each for each in read_blocks(ROOT / "docs/reference/install.md") if each.language == "text"]
+    (block,) = [each for each in read_blocks(ROOT / "docs/start/quickstart.md") if each.language == "text"]
     done = run(tmp_path, "aiohttp", COMMAND, "dev", "--port", "0", "--tasks-port", "0", "--", "true")
     here = find_own_requirement().with_extra("dev")
     assert block.text.strip().replace("cloudsched[dev] @ file:///srv/cloudsched", here) in done.stderr

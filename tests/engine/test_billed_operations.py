@@ -1,4 +1,4 @@
-"""What things cost, counted as Google bills it: the table of docs/explanation/costs.md."""
+"""What things cost, counted as Google bills it: the table of docs/run/costs.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/reference/language.md and the code of docs/how-to/when.md match what `read` returns."""
+"""The tables of docs/guides/plain-language.md and the code of docs/guides/schedules.md match what `read` returns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language import read
 
 DOCS = Path(__file__).parents[2] / "docs"
-DOC = (DOCS / "reference" / "language.md").read_text(encoding="utf-8")
-GUIDE = (DOCS / "how-to" / "when.md").read_text(encoding="utf-8")
+DOC = (DOCS / "guides" / "plain-language.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "guides" / "schedules.md").read_text(encoding="utf-8")
 NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
 
 
@@ -76,4 +76,4 @@ def test_languages(facet: str, english: str, german: str) -> None:
 def test_the_code_runs() -> None:
     """The Python examples run, and their assertions hold."""
     for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
-        exec(compile(block, "docs/how-to/when.md", "exec"), {})  # noqa: S102 -- our own page
+        exec(compile(block, "docs/guides/schedules.md", "exec"), {})  # noqa: S102 -- our own page

@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def error_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
-    """Return a misconfigured command's errors; it exits with 2, as docs/how-to/worker-service.md promises systemd."""
+    """Return a misconfigured command's errors; it exits with 2, as docs/guides/workers.md promises systemd."""
     monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()

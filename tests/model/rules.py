@@ -1,6 +1,6 @@
 """The rules, as functions of what a commit found and left, of what runs at one moment, and of how everything ended.
 
-The numbers are those of ``docs/explanation/guarantees.md``.
+The numbers are those of ``docs/guarantees.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The code of pages in docs/how-to, as modules of the names that its first lines give."""
+"""The code of pages in docs/guides, as modules of the names that its first lines give."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.doc_blocks import read_section
 from tests.harness import ROOT
 
 Load = Callable[..., ModuleType]
@@ -19,8 +20,10 @@ _BLOCK = re.compile(r"```python\n# (\w+)\.py\n(.*?)```", re.DOTALL)
 
 
 def read_code(page: str) -> dict[str, str]:
-    """Return the code of a page, by the names of its modules."""
-    return dict(_BLOCK.findall((ROOT / "docs" / "how-to" / page).read_text("utf-8")))
+    """Return the code of a page, or of its section (``page.md#Heading``), by the names of its modules."""
+    name, _, heading = page.partition("#")
+    path = ROOT / "docs" / "guides" / name
+    return dict(_BLOCK.findall(read_section(path, heading) if heading else path.read_text("utf-8")))
 
 
 def post(service: Any, path: str, **request: Any) -> httpx.Response:  # noqa: ANN401 - an application of some framework
@@ -41,7 +44,7 @@ def load_code(monkeypatch: pytest.MonkeyPatch) -> Load:
     def load(page: str, name: str) -> ModuleType:
         module = ModuleType(name)
         monkeypatch.setitem(sys.modules, name, module)
-        code = compile(read_code(page)[name], f"docs/how-to/{page}, {name}.py", "exec")
+        code = compile(read_code(page)[name], f"docs/guides/{page}, {name}.py", "exec")
         exec(code, vars(module))  # noqa: S102 - our own page
         return module
 

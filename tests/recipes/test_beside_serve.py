@@ -1,4 +1,4 @@
-"""The code of docs/how-to/beside-serve.md does the same with the app as with a client of what serves it."""
+"""The code of docs/guides/web-frameworks.md does the same with the app as with a client of what serves it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cloudsched.config.access import Access
 from cloudsched.errors import CloudschedError, InvalidInput, NotAllowed, NotFound
 from cloudsched.local.runner import Service, run_service
 
-PAGE = (ROOT / "docs/how-to/beside-serve.md").read_text("utf-8")
+PAGE = (ROOT / "docs/guides/web-frameworks.md").read_text("utf-8")
 (CODE,) = re.findall(r"```python\n# scheduling\.py\n(.*?)```", PAGE, re.DOTALL)
 METHODS = {name for name in vars(AppLike) if not name.startswith("_")}
 

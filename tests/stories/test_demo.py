@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.doc_blocks import matches, read_blocks
 from tests.harness import ROOT, process, still_running
 
-(TOUR,) = [block for block in read_blocks(ROOT / "docs" / "how-to" / "tour.md") if block.language == "text"]
+(TOUR,) = [block for block in read_blocks(ROOT / "docs" / "start" / "quickstart.md") if block.language == "text"]
 """What tour.md shows of its output."""
 DEMO = (sys.executable, "-m", "cloudsched", "demo")
 WORDS = [

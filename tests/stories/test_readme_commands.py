@@ -17,7 +17,7 @@ from tests.harness import free_port, process
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-TOUR = (ROOT / "docs" / "how-to" / "tour.md").read_text("utf-8")
+TOUR = (ROOT / "docs" / "start" / "quickstart.md").read_text("utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", TOUR, re.DOTALL)
 SHELL = re.findall(r"```sh\n(.*?)```", TOUR, re.DOTALL)
 RUN_ELSEWHERE = ("./emulator.sh demo", "python3 -m venv")

@@ -1,4 +1,4 @@
-"""The commands of ``docs/how-to/workers.md``, exactly as they are written there."""
+"""The commands of ``docs/guides/workers.md``, exactly as they are written there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.harness import ROOT, free_port, process
 
-GUIDE = (ROOT / "docs" / "how-to" / "workers.md").read_text()
+GUIDE = (ROOT / "docs" / "guides" / "workers.md").read_text()
 
 
 def read_blocks(language: str) -> list[str]:

@@ -4,7 +4,7 @@ A deployed function that has the extra installed (``pip install '../cloudsched[t
 Cloud Monitoring. A program with its own providers sets ``app.container.tracer = OpenTelemetryTracer()`` and calls
 ``logging.getLogger("cloudsched").addHandler(Meter())``.
 
-``docs/reference/logs.md`` lists the metrics.
+``docs/reference/resources.md`` lists the metrics.
 
 Metrics that concern one handler have the attribute ``handler``, and ``label.KEY`` for each key of a task's labels that
 the operator has named. Owners and ids are in logs and spans, not in metrics.

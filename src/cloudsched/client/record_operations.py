@@ -31,7 +31,7 @@ class RecordOperations:
         url: str | None = None,
         holidays: dict[str, Any] | None = None,
     ) -> Flow[CalendarView]:
-        """Create or replace a calendar. See docs/how-to/holidays.md.
+        """Create or replace a calendar. See docs/guides/calendars.md.
 
         Args:
             calendar_id: Its name.
@@ -74,7 +74,7 @@ class RecordOperations:
         description: str = "",
         tools: Iterable[str] | None = None,
     ) -> Flow[ScriptView]:
-        """Create or replace a script. See docs/how-to/stored-scripts.md.
+        """Create or replace a script. See docs/guides/scripts.md.
 
         Args:
             name: Its name, for ``script={"name": …}`` in a task and ``scripts.name(…)`` in a script.
@@ -128,7 +128,7 @@ class PeopleOperations:
 
     @operation
     def put_person(self, /, owner: str, **fields: Any) -> Flow[PersonView]:
-        """Set a person's contacts and preferences, in place of the previous ones (docs/how-to/people.md).
+        """Set a person's contacts and preferences, in place of the previous ones (docs/guides/delivery.md).
 
         Args:
             owner: The person.

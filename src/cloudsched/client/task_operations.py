@@ -336,7 +336,7 @@ class TaskOperations:
 
     @operation
     def deliveries(self, task_id: str, execution_id: str) -> Flow[list[DeliveryReport]]:
-        """Return the progress of an execution's deliveries, by channel. See ``docs/reference/delivery.md``."""
+        """Return the progress of an execution's deliveries, by channel. See ``docs/guides/delivery.md``."""
         path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}/deliveries"
         response = yield ApiRequest("GET", path)
         return response.read_list("deliveries", reader(DeliveryReport))
@@ -351,7 +351,7 @@ class TaskOperations:
     def create_feed(
         self, owner: str | None = None, categories: Iterable[str] = (), labels: Iterable[str] = ()
     ) -> Flow[FeedView]:
-        """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/how-to/calendars.md).
+        """Create a feed of an owner's tasks. Its `url` has a secret that is shown only here (docs/guides/calendars.md).
 
         Args:
             owner: The owner of the tasks that it shows. The caller if None.
@@ -397,7 +397,7 @@ class TaskOperations:
             text: The person's words.
             timezone: The person's IANA time zone.
             conversation: The earlier messages, each with `role` and `content`.
-            context: The knowledge of your app. See ``docs/how-to/drafts.md``.
+            context: The knowledge of your app. See ``docs/guides/plain-language.md``.
             now: The instant from which "tomorrow" counts. Now if None.
             owner: The task's owner. The caller if None.
             locale: The person's language, such as ``de``. If None, it is detected from the words.

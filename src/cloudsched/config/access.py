@@ -27,13 +27,13 @@ from cloudsched.errors import Misconfigured
 class Access(SettingsSection):
     """The callers of the API, their networks and their quotas.
 
-    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``.
-    ``docs/reference/security.md`` explains them.
+    The documentation of each field stands beside it, and in ``docs/reference/settings.md``.
+    ``docs/guides/access.md`` explains them.
     """
 
     firebase_project: str | None = setting(
         "CLOUDSCHED_FIREBASE_PROJECT",
-        "the Firebase project whose users may use the API ([security.md](security.md) explains this and "
+        "the Firebase project whose users may use the API ([security.md](../guides/access.md#security) explains this and "
         "the following settings)",
         default=None,
     )
@@ -87,7 +87,7 @@ class Access(SettingsSection):
     )
     ping_hosts: tuple[str, ...] = setting(
         "CLOUDSCHED_PING_HOSTS",
-        "to which hosts users' tasks may send [pings](../how-to/webhooks.md#ping-a-dead-mans-switch), besides that of "
+        "to which hosts users' tasks may send [pings](../guides/delivery.md#ping-a-dead-mans-switch), besides that of "
         "their owner's webhook: `hc-ping.com cronitor.link`",
         WORDS,
         default=(),
@@ -115,7 +115,7 @@ class Access(SettingsSection):
     )
     least_interval: timedelta = setting(
         "CLOUDSCHED_LEAST_INTERVAL_SECONDS",
-        "the shortest time between two runs of a schedule that a user sets, or that a [draft](../how-to/drafts.md) "
+        "the shortest time between two runs of a schedule that a user sets, or that a [draft](../guides/plain-language.md) "
         "proposes; more often is refused",
         seconds_between(0, 365 * 86_400),
         default=timedelta(minutes=1),

@@ -1,9 +1,9 @@
 """The settings: one frozen object, read once from the environment and passed down, with a section for each feature.
 
 This is the only module that reads the environment. The documentation of each field stands beside it, and in the table
-of ``docs/reference/configuration.md``.
+of ``docs/reference/settings.md``.
 
-A script is a user's code in place of a handler (``docs/how-to/sandbox.md``). One that exceeds a limit fails. Prices are
+A script is a user's code in place of a handler (``docs/guides/scripts.md``). One that exceeds a limit fails. Prices are
 in US dollars for a million of each. The defaults are Google's for us-central1 as of November 2026
 (cloud.google.com/firestore/pricing, cloud.google.com/tasks/pricing, cloud.google.com/run/pricing). Only you know the
 cost of queries and tokens.
@@ -82,7 +82,7 @@ class Prices(SettingsSection):
 
     table: _Table = setting(
         "CLOUDSCHED_PRICES",
-        "US dollars for a million of each, for [usage](../how-to/usage.md#prices): `read`, `write`, `delete`, "
+        "US dollars for a million of each, for [usage](../run/costs.md#prices): `read`, `write`, `delete`, "
         "`queueOperation`, `request`, `query`, `token`; those that are left out keep these defaults",
         Kind(_parse_price_table, lambda table: " ".join(f"{name}={price!r}" for name, price in table)),
         default=tuple(DEFAULT_PRICES.items()),
@@ -105,7 +105,7 @@ class AssistantSettings(SettingsSection):
 
     is_on: bool = setting(
         "CLOUDSCHED_ASSISTANT",
-        "`on`: tasks may name the built-in handler [`assistant`](../how-to/assistant.md), by which the language "
+        "`on`: tasks may name the built-in handler [`assistant`](../guides/agents.md#let-a-language-model-do-a-task), by which the language "
         "model does what was said; needs `CLOUDSCHED_MODEL`",
         SWITCH,
         default=False,
@@ -145,7 +145,7 @@ class ModelSettings(SettingsSection):
 
     name: str | None = setting(
         "CLOUDSCHED_MODEL",
-        "the [language model](../how-to/drafts.md#a-language-model) that helps where the grammar does not understand: "
+        "the [language model](../guides/plain-language.md#a-language-model) that helps where the grammar does not understand: "
         "`gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, or `openai:NAME` for any "
         "server that speaks OpenAI's API; without one, the grammar works alone",
         matching(r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}", "be gemini:NAME, vertex:NAME or openai:NAME"),
@@ -189,7 +189,7 @@ class Sandbox(SettingsSection):
 
     memory: int = setting(
         "CLOUDSCHED_SANDBOX_MEMORY_MIB",
-        "how many MiB of memory one script may use ([scripts](scripts.md#limits) explains this and the following "
+        "how many MiB of memory one script may use ([scripts](../guides/scripts.md#limits) explains this and the following "
         "settings)",
         whole_number(4096, unit=_MIB),
         default=64 * _MIB,
@@ -309,7 +309,7 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 class Settings:
     """The store, the queue and all other settings of one app.
 
-    The documentation of each field stands beside it, and in ``docs/reference/configuration.md``. `store` None is
+    The documentation of each field stands beside it, and in ``docs/reference/settings.md``. `store` None is
     Firestore in the cloud and where its emulator is named. Elsewhere it is no store at all, so that nothing reaches
     production by accident. See `require_store`.
 
@@ -342,8 +342,8 @@ class Settings:
     shards: int = setting(
         "CLOUDSCHED_SHARDS",
         "over how many ranges of Firestore's indexes tasks are spread, up to 1000: Firestore takes some 500 writes a "
-        "second into each. [How many](../explanation/scale.md) depends on the rate. Raise it as the "
-        "[guide](../how-to/capacity.md#more-shards) says; never lower it",
+        "second into each. [How many](../run/capacity.md#scale) depends on the rate. Raise it as the "
+        "[guide](../run/capacity.md#more-shards) says; never lower it",
         whole_number(MAX_SHARDS),
         default=1,
     )
@@ -351,7 +351,7 @@ class Settings:
         "CLOUDSCHED_QUEUES_PER_PRIORITY",
         "over how many queues the dispatches of each priority are spread, up to 200; Cloud Tasks delivers 500 a second "
         "from each. `infra/deploy.sh` sets it from `QUEUES_PER_PRIORITY`, and makes the "
-        "[queues](../how-to/capacity.md#more-queues)",
+        "[queues](../run/capacity.md#more-queues)",
         whole_number(MAX_QUEUES_PER_PRIORITY),
         default=1,
     )
@@ -365,7 +365,7 @@ class Settings:
     public_url: str = setting(
         "CLOUDSCHED_PUBLIC_URL",
         "the address under which people and their programs reach the API, with the path that it is mounted under: what "
-        "links and [feeds](../how-to/calendars.md) begin with; without one, mails have codes and no links, and no feed "
+        "links and [feeds](../guides/calendars.md#show-tasks-in-peoples-calendars) begin with; without one, mails have codes and no links, and no feed "
         "can be made, except where the API is open: there, the address of the request",
         ADDRESS,
         default="",
@@ -418,7 +418,7 @@ class Settings:
     )
     smtp_url: str | None = setting(
         "CLOUDSCHED_SMTP_URL",
-        "the mail server that sends [results](../how-to/email.md): `smtps://user:password@host:465`, or "
+        "the mail server that sends [results](../guides/delivery.md#send-results-by-e-mail): `smtps://user:password@host:465`, or "
         "`smtp://user:password@host:587` for STARTTLS",
         MAIL_SERVER,
         default=None,
@@ -437,12 +437,12 @@ class Settings:
     )
     fcm_project: str | None = setting(
         "CLOUDSCHED_FCM_PROJECT",
-        "the Firebase project whose apps get [pushes](../how-to/push.md); without one, there are none",
+        "the Firebase project whose apps get [pushes](../guides/delivery.md#send-pushes-to-phones-and-browsers); without one, there are none",
         default=None,
     )
     apprise_urls: tuple[str, ...] = setting(
         "CLOUDSCHED_APPRISE_URLS",
-        "your own channels for `OPERATOR`, as [Apprise](delivery.md) writes them, separated by spaces; needs "
+        "your own channels for `OPERATOR`, as [Apprise](../guides/delivery.md#delivery) writes them, separated by spaces; needs "
         "`cloudsched[apprise]`",
         CHANNELS,
         default=(),
@@ -450,7 +450,7 @@ class Settings:
     )
     preferred_channels: bool | None = setting(
         "CLOUDSCHED_PREFERRED_CHANNELS",
-        "`on`: a new task that names no `deliveryChannels` gets those that its owner [prefers](../how-to/people.md), "
+        "`on`: a new task that names no `deliveryChannels` gets those that its owner [prefers](../guides/delivery.md), "
         "at the cost of one more read",
         ANSWER,
         default=None,
@@ -458,7 +458,7 @@ class Settings:
     )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
-        "how long from now a [draft](../how-to/drafts.md) runs if its words name no time; elsewhere that is now",
+        "how long from now a [draft](../guides/plain-language.md) runs if its words name no time; elsewhere that is now",
         seconds_between(0, _YEAR),
         default=timedelta(minutes=5),
     )
@@ -470,21 +470,21 @@ class Settings:
     )
     draft_least_lead: timedelta = setting(
         "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
-        "the shortest time between a [draft](../how-to/drafts.md) of a single run and that run: people have to read "
+        "the shortest time between a [draft](../guides/plain-language.md) of a single run and that run: people have to read "
         "and confirm it",
         seconds_between(0, _YEAR),
         default=timedelta(seconds=30),
     )
     default_time: time = setting(
         "CLOUDSCHED_DEFAULT_TIME",
-        'the time of day of a schedule in [plain words](language.md) that names a day and no time ("every '
+        'the time of day of a schedule in [plain words](../guides/plain-language.md#plain-words) that names a day and no time ("every '
         'Monday"), as `08:30`',
         TIME_OF_DAY,
         default=time(9),
     )
     default_calendar: str | None = setting(
         "CLOUDSCHED_DEFAULT_CALENDAR",
-        "the id of the [calendar](../how-to/holidays.md) that plain words mean by holidays and business days",
+        "the id of the [calendar](../guides/calendars.md) that plain words mean by holidays and business days",
         CALENDAR_ID,
         default=None,
     )
@@ -531,20 +531,20 @@ class Settings:
         "CLOUDSCHED_LOG_LEVEL",
         "the lowest severity of the lines that a deployed function writes: `DEBUG`, `INFO`, `WARNING`, "
         "`ERROR` or `CRITICAL`. `WARNING` leaves out the lines of an occurrence that succeeds, and [some "
-        "alerts need those](../explanation/costs.md#prices); OpenTelemetry metrics stay complete",
+        "alerts need those](../run/costs.md#prices); OpenTelemetry metrics stay complete",
         choice_of(*get_args(LogLevel)),
         default="INFO",
     )
     metric_labels: tuple[str, ...] = setting(
         "CLOUDSCHED_METRIC_LABELS",
-        "the keys of tasks' labels that [OpenTelemetry metrics](logs.md#traces-and-metrics) are broken down by, "
+        "the keys of tasks' labels that [OpenTelemetry metrics](resources.md#traces-and-metrics) are broken down by, "
         "at most 3, separated by spaces",
         words_matching(r"[a-z][a-z0-9_.-]{0,62}", "each must be the key of a label, such as team", most=MAX_LABEL_KEYS),
         default=(),
     )
     sweep_ping: tuple[str, ...] = setting(
         "CLOUDSCHED_SWEEP_PING",
-        "the address of a [dead-man's switch](../how-to/alerts.md#a-dead-mans-switch) that is called after each good "
+        "the address of a [dead-man's switch](../run/dashboard.md#a-dead-mans-switch) that is called after each good "
         "sweep; after a space, the one for bad sweeps. Whoever knows them can silence the alarm: keep them secret",
         Kind(_parse_addresses, " ".join),
         default=(),
@@ -649,5 +649,5 @@ def _require_known(env: Mapping[str, str], known: Collection[str]) -> None:
         from difflib import get_close_matches  # noqa: PLC0415 - only where something is wrong
 
         near = get_close_matches(name, known, n=1, cutoff=0.8)
-        hint = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md lists them."
+        hint = f"did you mean {near[0]}?" if near else "docs/reference/settings.md lists them."
         raise Misconfigured(f"{name} is no setting of cloudsched: {hint} Names that begin with {_PREFIX} are its own.")

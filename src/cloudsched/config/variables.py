@@ -1,7 +1,7 @@
 """One setting: its variable, its type, its default, and its meaning.
 
 The fields of `Settings` and of its sections, such as `Access`, are declared with `setting`. These declarations are the
-one table from which variables are read and written again. A test holds ``docs/reference/configuration.md`` against it.
+one table from which variables are read and written again. A test holds ``docs/reference/settings.md`` against it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Setting:
 
     variable: str
     about: str
-    """Its meaning, in Markdown, as ``docs/reference/configuration.md`` has it."""
+    """Its meaning, in Markdown, as ``docs/reference/settings.md`` has it."""
     kind: Kind[Any]
     shown_default: str | None
     """The default as the documentation shows it. None shows the variable's text."""

@@ -66,7 +66,7 @@ def describe_problem(error: CloudschedError) -> tuple[int, str, str]:
         return (
             502,
             str(error),
-            "The other views work. If this names a damaged document, docs/explanation/guarantees.md says what to do.",
+            "The other views work. If this names a damaged document, docs/guarantees.md says what to do.",
         )
     for kind, status, then in _THEN:
         if isinstance(error, kind):

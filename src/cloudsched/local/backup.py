@@ -52,7 +52,7 @@ def require_own_file(folder: Path) -> None:
     if mark.exists() and (found is None or not found.st_size):
         raise Misconfigured(
             f"{path} is {'missing' if found is None else 'empty'}, and this folder has had tasks. Put the file back, "
-            f"such as from a backup (docs/how-to/backup.md); or remove {mark}, if there are to be none."
+            f"such as from a backup (docs/run/operate.md); or remove {mark}, if there are to be none."
         )
     if found is not None and found.st_nlink > 1:
         raise Misconfigured(
@@ -142,7 +142,7 @@ def _require_sound(path: Path) -> None:
         places = " ".join("; ".join(found).split())
         raise Misconfigured(
             f"The database {path} is damaged ({places}). Put a copy of a backup in the folder's place, or "
-            "save what can be read with `.recover` of sqlite3 (docs/how-to/serve.md, Backup)."
+            "save what can be read with `.recover` of sqlite3 (docs/run/serve.md, Backup)."
         )
 
 

@@ -60,7 +60,7 @@ def complete_settings(settings: Settings, folder: Path) -> Settings:
     if settings.is_deployed:
         raise Misconfigured(
             "K_SERVICE is set: this is Cloud Run, whose instances come and go and have no disk. Deploy functions "
-            "instead (docs/how-to/deployment.md)."
+            "instead (docs/run/deploy.md)."
         )
     return dataclasses.replace(
         settings,

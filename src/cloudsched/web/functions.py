@@ -4,7 +4,7 @@
 receives deliveries from Cloud Tasks, which takes 2xx as done and delivers again after any other status. Cloud Scheduler
 calls ``sweep`` once a minute.
 
-``docs/how-to/mounting.md`` mounts an application in an existing service. Below the mount's path,
+``docs/guides/web-frameworks.md`` mounts an application in an existing service. Below the mount's path,
 ``/v1/tasks/execute`` takes deliveries, ``/v1/sweep`` sweeps, and everything else is the API. Set
 ``CLOUDSCHED_EXECUTOR_URL`` to the mount's address, such as ``https://host/scheduler``.
 """
@@ -50,7 +50,7 @@ def serve_api(app: App, request: Request, *, is_mounted: bool = False, caller: C
 def serve_links(app: App, request: Request) -> Response:
     """Serve the pages that people open by a link: unsubscribing, and feeds. All else is 404.
 
-    It is for a public function beside a private API. See ``docs/how-to/people.md``.
+    It is for a public function beside a private API. See ``docs/guides/delivery.md``.
     """
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the same
 

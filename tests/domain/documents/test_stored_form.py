@@ -112,7 +112,7 @@ def test_the_defaults_of_stored_fields_are_frozen() -> None:
     )
 
 
-PAGE = ROOT / "docs/how-to/web-clients.md"
+PAGE = ROOT / "docs/guides/clients.md"
 OF_PAGE = {
     "a task": Task,
     "its `schedule`": Schedule,

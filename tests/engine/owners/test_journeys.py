@@ -1,4 +1,4 @@
-"""Schedules that follow their owner from one time zone to another; see docs/how-to/journeys.md."""
+"""Schedules that follow their owner from one time zone to another; see docs/guides/schedules.md."""
 
 from __future__ import annotations
 

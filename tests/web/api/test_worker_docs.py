@@ -1,4 +1,4 @@
-"""The worker of ``docs/how-to/worker-protocol.md``, which needs no Python, is run as it stands there."""
+"""The worker of ``docs/guides/worker-protocol.md``, which needs no Python, is run as it stands there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
-PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "worker-protocol.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "worker-protocol.md").read_text()
 (SCRIPT,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 TOOLS = ("bash", "curl", "jq")
 app = App(Settings())

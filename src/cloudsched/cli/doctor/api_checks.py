@@ -157,7 +157,7 @@ def _run_canary(api: Api, caller: CallerInfo, canary: Canary) -> Finding:
     except TimeoutError:
         seconds = canary.timeout.total_seconds()
         what = f"a task with the handler {handler} did not end within {seconds:.0f} s"
-        return wrong("canary", what, "docs/how-to/stuck.md")
+        return wrong("canary", what, "docs/start/faq.md")
     except CloudschedError as error:
         return wrong("canary", f"no task could be run: {error}", "name a handler that may run: --handler, --payload")
     finally:

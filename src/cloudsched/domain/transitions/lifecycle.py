@@ -1,6 +1,6 @@
 """The status changes that a task allows, and the effects of pause, resume, cancel and delete.
 
-`ALLOWED` is the only definition of the status changes. The diagram in ``docs/explanation/lifecycle.md`` is tested
+`ALLOWED` is the only definition of the status changes. The diagram in ``docs/start/concepts.md`` is tested
 against it. Every decision is pure: it takes a task and the current time and returns the commit. `manual_verbs` asks the
 same checks as they do, so exactly the verbs that would be accepted are offered.
 """

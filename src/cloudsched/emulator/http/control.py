@@ -1,4 +1,4 @@
-"""The control API, as JSON over HTTP: clock, attempts, faults, tokens. docs/reference/emulator.md lists it."""
+"""The control API, as JSON over HTTP: clock, attempts, faults, tokens. docs/reference/resources.md lists it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A gRPC server for unary calls, on one asyncio connection, with HTTP/2 by the `h2` package.
 
 Our own rather than grpcio's, because gRPC and REST can then share one port without a proxy between them, and a call
-needs no other thread or event loop (docs/explanation/benchmarks.md has the figures).
+needs no other thread or event loop (docs/contributors/benchmarks.md has the figures).
 Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md over RFC 9113.
 """
 

@@ -348,7 +348,7 @@ def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Req
     known = [each.name for each in list_open_tools(registry)]
     for number, name in enumerate(AssistantPayload.model_validate(draft.payload).tools):
         if name not in known:
-            hint = f"Open: {', '.join(known)}." if known else "The app opens none; see docs/how-to/assistant.md."
+            hint = f"Open: {', '.join(known)}." if known else "The app opens none; see docs/guides/agents.md."
             raise InvalidInput(f"payload.tools.{number}", f"is {name!r}, which is not open to the assistant", hint)
     model = None if draft.source is None or draft.source.model is None else draft.source.model.name
     if model is not None and model not in models:

@@ -59,7 +59,7 @@ class DeliveryHandler:
             return Fail("It is no delivery of an execution.")
         sender = self._senders().get(delivery.channel)
         if sender is None:
-            return Fail(f"{delivery.channel} is not set up here; see docs/reference/delivery.md.")
+            return Fail(f"{delivery.channel} is not set up here; see docs/guides/delivery.md.")
         found = self._find(task, delivery, payload)
         if isinstance(found, Suppress):
             return Cancel(found.reason)

@@ -102,7 +102,7 @@ class Context(Calls):
 
     A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: each time it resumes, it is replayed
     from the beginning, and its journal answers what it has already done. It must therefore make the same requests in
-    the same order each time. See ``docs/explanation/durable.md``.
+    the same order each time. See ``docs/guides/workflows.md``.
 
     Attributes:
         task: The task as it was when the attempt started, with the payload that this run has.

@@ -61,7 +61,7 @@ def authenticator_for(settings: Settings) -> Authenticator:
     if not settings.access.is_configured and not settings.access.open:
         raise Misconfigured(
             "Nobody may use this API yet: set CLOUDSCHED_FIREBASE_PROJECT, CLOUDSCHED_SERVICE_ACCOUNTS or "
-            "CLOUDSCHED_API_KEYS; or, on your own machine, CLOUDSCHED_OPEN=on (docs/reference/security.md)."
+            "CLOUDSCHED_API_KEYS; or, on your own machine, CLOUDSCHED_OPEN=on (docs/guides/access.md)."
         )
     return _cached_authenticator(settings.access)
 
@@ -172,7 +172,7 @@ def require_sweeper(settings: Settings, request: Request, *, is_private: bool = 
         return
     elif settings.is_deployed or not settings.access.open:
         raise Unauthenticated(
-            "Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/reference/security.md)."
+            "Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/guides/access.md)."
         )
     else:
         require_open_to(settings.access, request)

@@ -1,6 +1,6 @@
 """Roles and their rights, in one table.
 
-``docs/reference/security.md`` lists what each of them sees, changes and works on.
+``docs/guides/access.md`` lists what each of them sees, changes and works on.
 
 Admins and delegates may act for a user: such a request has exactly the authority of that user, and is recorded as both.
 

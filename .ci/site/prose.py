@@ -74,6 +74,7 @@ def read_sentences(text: str) -> list[str]:
 
 
 def measure(sentences: list[str]) -> Measures:
+    """Count what is limited."""
     return Measures(
         len(sentences),
         sum(len(each.split()) for each in sentences),

@@ -1,79 +1,130 @@
-# Copy this file to infra/config.sh and edit it. It is the scripts' only input; docs/run/deploy.md explains each value.
-# Only PROJECT is required. Any setting that you leave out keeps the value shown here.
+# Copy this file to infra/config.sh and edit it. The scripts read nothing else. Only PROJECT is required: what you leave
+# out keeps the value shown here. docs/reference/settings.md has these settings as tables, made from the comments below.
 # shellcheck shell=bash disable=SC2034
 
 # Location ------------------------------------------------------------------------------------------------------------
-PROJECT=""                       # the project's ID
-REGION="us-central1"             # region of the functions, the queues and the sweep's job
-FIRESTORE_LOCATION="us-central1" # where the database is created; cannot be changed later. nam5 is a multi-region
-DATABASE=""                      # empty: a new one that is named as NAME says, and later the one that is deployed. Another ID: one
-                                 # that is empty or restored from a backup; never one that an app uses
-BACKUP_RETENTION="7d"            # how long daily backups are kept, up to 98d; beside them the database has point-in-time
-                                 # recovery and delete protection. Empty: all three stay as they are
-NAME="cloudsched"                # prefix of all resource names: <NAME>-api, <NAME>-critical, … (2 to 20 characters)
+# The project's ID. Required.
+PROJECT=""
+# The region of the functions, the queues and the job that calls the sweep.
+REGION="us-central1"
+# Where the database is created. You cannot change it later. `nam5` and `eur3` are multi-regions.
+FIRESTORE_LOCATION="us-central1"
+# The ID of the Firestore database. Empty means one of its own, called as `NAME` says, or the one that is deployed
+# already. Name only a database that is empty or restored from a backup, never one that an app uses.
+DATABASE=""
+# How long daily backups are kept, from `1d` to `98d`. With them come point-in-time recovery and delete protection.
+# Empty leaves all three as they are.
+BACKUP_RETENTION="7d"
+# The prefix of all resource names, such as `cloudsched-api`: 2 to 20 lowercase letters, digits and hyphens.
+NAME="cloudsched"
 
-# API access ----------------------------------------------------------------------------------------------------------
-API_ACCESS="private"             # private: Cloud Run admits only the accounts below. public: anyone can reach the API,
-                                 # which authenticates each request itself; web and mobile clients need this
-PUBLIC_LINKS="no"                # yes: a public function for what people open by a link (from mails, and calendar feeds) and
-                                 # for your mail provider's reports. Beside a private API, links need it
-FIREBASE_PROJECT=""              # the Firebase project whose users may call the API; firestore.rules knows only PROJECT's
-SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.com=viewer"); roles: docs/guides/access.md
-API_KEYS_SECRET=""               # a secret that you create, with the lines that `cloudsched keys new` prints
-API_ADDRESSES=""                 # additional URLs of the API that tokens may name as audience, such as your own domain
-CORS_ORIGINS=""                  # the web origins whose pages may call the API: "https://app.example https://…"
-MAX_ACTIVE_TASKS=""              # per user; empty for 1000, or unlimited
-MAX_CREATIONS_A_MINUTE=""        # per user; empty for no limit
-RULES="deploy"                   # deploy: release firestore.rules, unless the database has other rules. replace: replace
-                                 # other rules with them. keep: leave the database's rules alone
+# Access to the API ---------------------------------------------------------------------------------------------------
+# `private` lets Cloud Run admit only the accounts below. `public` lets everybody reach the API, which authenticates
+# each request itself. Web and mobile clients need `public`.
+API_ACCESS="private"
+# `yes` adds a public function for what people open by a link (mails and calendar feeds) and for your mail provider's
+# reports. Beside a private API, links need it.
+PUBLIC_LINKS="no"
+# The Firebase project whose users may call the API. Live lists in clients work only with the users of `PROJECT`.
+FIREBASE_PROJECT=""
+# The service accounts that may call the API, with their roles: `("billing@p.iam.gserviceaccount.com=viewer")`. See
+# docs/guides/access.md.
+SERVICE_ACCOUNTS=()
+# The name of a secret that you create. It holds the lines that `cloudsched admin keys new` prints.
+API_KEYS_SECRET=""
+# Further addresses of the API that tokens may name as their audience, such as your own domain, separated by spaces.
+API_ADDRESSES=""
+# The web origins whose pages may call the API, such as `https://app.example`, separated by spaces, or `*` for all.
+CORS_ORIGINS=""
+# How many tasks that have not ended one user may have. Empty means 1000, `unlimited` means any number.
+MAX_ACTIVE_TASKS=""
+# How many tasks one user may create in a minute. Empty means any number.
+MAX_CREATIONS_A_MINUTE=""
+# `deploy` releases `firestore.rules`, unless the database has other rules. `replace` replaces those, too. `keep` leaves
+# the database's rules alone.
+RULES="deploy"
 
-# Queue limits: <dispatches per second>/<concurrent dispatches> (Cloud Tasks allows at most 500/5000) -----------------
+# Queues --------------------------------------------------------------------------------------------------------------
+# How fast tasks of the priority `critical` run: calls a second, then calls at the same time. Cloud Tasks allows at most
+# `500/5000` in one queue.
 QUEUE_CRITICAL="500/40"
+# The same for the priority `high`.
 QUEUE_HIGH="300/30"
+# The same for the priority `normal`, which tasks have by default.
 QUEUE_NORMAL="200/30"
+# The same for the priority `low`.
 QUEUE_LOW="50/10"
-QUEUE_EMAIL="10/10"    # deliveries by e-mail: what your mail provider allows
+# The same for mails. Take what your mail provider allows.
+QUEUE_EMAIL="10/10"
+# The same for pushes to phones and browsers.
 QUEUE_MOBILE="10/10"
+# The same for calls of webhooks.
 QUEUE_WEBHOOK="10/10"
-QUEUE_OPERATOR="5/5"   # to your own channels
-QUEUE_HOPS="100/5"     # dispatches to tasks more than 30 days ahead; they run nothing, and take milliseconds
-SHARDS=1               # over how many ranges of Firestore's indexes tasks are spread: more than about 250 occurrences a
-                       # second take more than one; see docs/run/capacity.md, "More shards"
-QUEUES_PER_PRIORITY=1  # how many queues each priority has, with the limits above each: more than 500 dispatches a second
-                       # of a priority take more than one; see docs/run/capacity.md, "More queues"
+# The same for messages to your team's own channels.
+QUEUE_OPERATOR="5/5"
+# The same for calls that renew a wake-up more than 30 days ahead. They run no handler.
+QUEUE_HOPS="100/5"
+# Over how many ranges of Firestore's indexes tasks are spread, up to 1000. Never lower it. See docs/run/capacity.md.
+SHARDS=1
+# How many queues each priority has, up to 200, each with the limits above. You need more than one for more than 500
+# calls a second of one priority. See docs/run/capacity.md.
+QUEUES_PER_PRIORITY=1
 
 # Functions -----------------------------------------------------------------------------------------------------------
+# Cloud Run's Python runtime of the functions, `python311` or newer.
 RUNTIME="python312"
+# The memory of each instance. Functions that run scripts need `512Mi` or more.
 MEMORY="512Mi"
-API_CONCURRENCY=20               # concurrent requests per instance; each instance gets as many threads
-API_MIN_INSTANCES=0              # 1 keeps an instance warm, which avoids cold starts for about 10 USD a month
-API_MAX_INSTANCES=3              # a new project's quota is 20 instances for all functions together (20 vCPU)
-LINKS_MAX_INSTANCES=1            # of the function for links, if PUBLIC_LINKS is yes
-EXECUTE_CONCURRENCY=10           # concurrent handlers, and threads, per instance; 32 or more for handlers that mostly
-                                 # wait, see docs/run/capacity.md, "More threads"
+# How many requests one instance of the API serves at a time. It gets as many threads.
+API_CONCURRENCY=20
+# How many instances of the API stay warm. 1 avoids cold starts, and costs money while nobody calls.
+API_MIN_INSTANCES=0
+# The most instances of the API. A new project's quota is often 20 for all functions together.
+API_MAX_INSTANCES=3
+# The most instances of the function for links, if `PUBLIC_LINKS` is `yes`.
+LINKS_MAX_INSTANCES=1
+# How many handlers one instance runs at a time, each in a thread of its own. Take 32 or more for handlers that mostly
+# wait. See docs/run/capacity.md.
+EXECUTE_CONCURRENCY=10
+# How many instances that run handlers stay warm. 1 avoids cold starts, and costs money while nothing runs.
 EXECUTE_MIN_INSTANCES=0
-EXECUTE_MAX_INSTANCES=15         # times EXECUTE_CONCURRENCY must cover the sum of all queues' concurrent dispatches
-EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits at most 30 minutes for a response
+# The most instances that run handlers. Times `EXECUTE_CONCURRENCY`, it has to cover the sum of all queues' calls at the
+# same time.
+EXECUTE_MAX_INSTANCES=15
+# How many seconds one call of a handler may take, from 15 to 1800. Cloud Tasks waits no longer.
+EXECUTE_TIMEOUT=1800
+# When the sweep runs, as a cron expression in UTC.
 SWEEP_SCHEDULE="* * * * *"
-SWEEP_TIMEOUT=540                # seconds; 40,000 overdue tasks take about two minutes. With CLOUDSCHED_FALLBACK
-                                 # (docs/reference/settings.md) the sweep runs handlers: allow for them, up to 1800
+# How many seconds one sweep may take, from 15 to 1800. With `CLOUDSCHED_FALLBACK` it runs handlers: add their time.
+SWEEP_TIMEOUT=540
 
-# Additional environment variables; see docs/reference/settings.md ---------------------------------------------------------
-SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")
-SECRETS=()                       # variables that are secrets which you create: ("CLOUDSCHED_SMTP_URL=mail-server:1"), with
-                                 # the version; CLOUDSCHED_SMTP_URL, CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_SWEEP_PING,
-                                 # which tells a dead-man's switch outside that the sweep runs: docs/run/dashboard.md
-FUNCTIONS_DIR=""                 # the folder with main.py and your handlers; this repository's functions/ if empty
-FUNCTIONS_FILES=()               # what to deploy from it besides *.py and requirements.txt: ("templates/*.html")
-
-BUCKET=""                        # a bucket that you create, for durable handlers' results that exceed a document
+# Your code and its settings ------------------------------------------------------------------------------------------
+# Further environment variables of the functions: `("CLOUDSCHED_RETENTION_DAYS=30")`. Variables that the scripts derive
+# from this file are refused.
+SETTINGS=()
+# Variables whose values are secrets that you create, each with its version: `("CLOUDSCHED_SMTP_URL=mail-server:1")`.
+# You can name `CLOUDSCHED_SMTP_URL`, `CLOUDSCHED_APPRISE_URLS` and `CLOUDSCHED_SWEEP_PING`. See docs/run/operate.md.
+SECRETS=()
+# The folder with `main.py` and your handlers. Empty means this repository's `functions/`.
+FUNCTIONS_DIR=""
+# Files to deploy from that folder besides `*.py` and `requirements.txt`: `("templates/*.html")`.
+FUNCTIONS_FILES=()
+# A bucket that you create, for results of durable handlers that are too large for a document. See docs/run/deploy.md.
+BUCKET=""
 
 # Monitoring ----------------------------------------------------------------------------------------------------------
-MONITORING="on"                  # off: create no metrics, alert policies and dashboard; those that exist stay
-NOTIFICATION_CHANNELS=""         # whom alerts tell: "projects/P/notificationChannels/1 …", separated by spaces
-ALERT_DOLLARS_A_DAY=20           # an alert comes when what runs in five minutes would cost more than this in a day
+# `off` creates no metrics, alerts and dashboard. Those that exist stay.
+MONITORING="on"
+# The channels that alerts notify, such as `projects/P/notificationChannels/1`, separated by spaces. See
+# docs/run/dashboard.md.
+NOTIFICATION_CHANNELS=""
+# An alert comes when the runs of five minutes, at that rate, would cost more dollars than this in a day.
+ALERT_DOLLARS_A_DAY=20
 
 # Smoke test ----------------------------------------------------------------------------------------------------------
+# The handler of the task that tests a deployment.
 SMOKE_HANDLER="remind"
+# That task's payload.
 SMOKE_PAYLOAD='{"text": "cloudsched works"}'
-SMOKE_ACCOUNT=""                 # your own service account for calling the API; if empty, one is created
+# Your own service account for calling the API. Empty means one that the script creates and disables again.
+SMOKE_ACCOUNT=""

@@ -33,90 +33,90 @@ class Access(SettingsSection):
 
     firebase_project: str | None = setting(
         "CLOUDSCHED_FIREBASE_PROJECT",
-        "the Firebase project whose users may use the API ([security.md](../guides/access.md#security) explains this and "
-        "the following settings)",
+        "The Firebase project whose users may call the API. [Access](../guides/access.md) explains this and the "
+        "following settings.",
         default=None,
     )
     firebase_emulator: str | None = setting(
         "FIREBASE_AUTH_EMULATOR_HOST",
-        "`host:port` of the Firebase Auth emulator, whose unsigned tokens are then accepted; refused in the cloud",
+        "`host:port` of the Firebase Auth emulator, whose unsigned tokens are then accepted. Refused in the cloud.",
         default=None,
     )
     audiences: tuple[str, ...] = setting(
         "CLOUDSCHED_AUDIENCES",
-        "the audiences that their tokens must be issued for: the API's addresses",
+        "The audiences that service accounts' tokens must be issued for: the API's addresses.",
         WORDS,
         default=(),
     )
     service_accounts: tuple[str, ...] = setting(
         "CLOUDSCHED_SERVICE_ACCOUNTS",
-        "the service accounts that may use the API, with their roles: `a@p.iam.gserviceaccount.com=admin …`",
+        "The service accounts that may call the API, with their roles: `a@p.iam.gserviceaccount.com=admin …`.",
         WORDS,
         default=(),
     )
     trust_cloud_run: bool = setting(
         "CLOUDSCHED_TRUST_CLOUD_RUN",
-        "`on`: Cloud Run checks tokens before the API does (the service is private)",
+        "`on` where Cloud Run checks tokens before the API does, because the service is private.",
         SWITCH,
         default=False,
     )
     api_keys: tuple[str, ...] = setting(
         "CLOUDSCHED_API_KEYS",
-        "the API keys of servers, as hashes: `name:role:hash …`, `name:worker@queue+queue:hash …`; see "
-        "`cloudsched keys new`",
+        "The API keys of servers, as hashes that `cloudsched admin keys new` prints: `name:role:hash …`, or "
+        "`name:worker@queue+queue:hash …`.",
         WORDS,
         default=(),
         is_secret=True,
     )
     sweeper: str | None = setting(
         "CLOUDSCHED_SWEEPER",
-        "the service account that Cloud Scheduler uses; without one, the check is left to Cloud Run",
+        "The service account that calls the sweep. Without one, Cloud Run checks the caller.",
         default=None,
     )
     origins: tuple[str, ...] = setting(
         "CLOUDSCHED_CORS_ORIGINS",
-        "the web origins whose pages may call the API; `*` for all",
+        "The web origins whose pages may call the API, or `*` for all.",
         WORDS,
         default=(),
     )
     reachable: tuple[str, ...] = setting(
         "CLOUDSCHED_REACHABLE",
-        "the networks that handlers may reach for users' URLs, in addition to the public internet: `10.1.0.0/16 …`",
+        "The networks that handlers may reach for users' URLs, besides the public internet: `10.1.0.0/16 …`.",
         NETWORKS,
         default=(),
     )
     ping_hosts: tuple[str, ...] = setting(
         "CLOUDSCHED_PING_HOSTS",
-        "to which hosts users' tasks may send [pings](../guides/delivery.md#ping-a-dead-mans-switch), besides that of "
-        "their owner's webhook: `hc-ping.com cronitor.link`",
+        "The hosts to which users' tasks may send [pings](../guides/delivery.md), besides that of their owner's "
+        "webhook: `hc-ping.com cronitor.link`.",
         WORDS,
         default=(),
     )
     open: bool = setting(
         "CLOUDSCHED_OPEN",
-        "`on`: while no credential is configured, requests from the same machine need none; `cloudsched "
-        "dev` sets it; refused in the cloud",
+        "`on` admits requests from the same machine without a credential, while none is configured. `cloudsched dev` "
+        "sets it. Refused in the cloud.",
         SWITCH,
         default=False,
     )
     max_active_tasks: int | None = setting(
         "CLOUDSCHED_MAX_ACTIVE_TASKS",
-        "how many tasks that have not ended one user may have, calls included, or `unlimited`; set it for executors "
-        "and workers at the store, too",
+        "How many tasks that have not ended one user may have, calls included, or `unlimited`. Set it for executors, "
+        "and for workers that open the store, too.",
         whole_number(none="unlimited"),
         default=1000,
     )
     max_creations: int | None = setting(
         "CLOUDSCHED_MAX_CREATIONS_A_MINUTE",
-        "how many tasks one user may create per minute, calls included; the same",
+        "How many tasks one user may create in a minute, calls included. Set it in the same places.",
         whole_number(none="unlimited"),
         default=None,
         shown_default="any number",
     )
     least_interval: timedelta = setting(
         "CLOUDSCHED_LEAST_INTERVAL_SECONDS",
-        "the shortest time between two runs of a schedule that a user sets, or that a [draft](../guides/plain-language.md) "
-        "proposes; more often is refused",
+        "The shortest time between two runs of a schedule that a user sets or a [draft](../guides/plain-language.md) "
+        "proposes. Anything more frequent is refused.",
         seconds_between(0, 365 * 86_400),
         default=timedelta(minutes=1),
     )

@@ -82,8 +82,8 @@ class Prices(SettingsSection):
 
     table: _Table = setting(
         "CLOUDSCHED_PRICES",
-        "US dollars for a million of each, for [usage](../run/costs.md#prices): `read`, `write`, `delete`, "
-        "`queueOperation`, `request`, `query`, `token`; those that are left out keep these defaults",
+        "Prices in US dollars for a million of each, for [costs and usage](../run/costs.md). Prices that you leave out "
+        "keep these defaults.",
         Kind(_parse_price_table, lambda table: " ".join(f"{name}={price!r}" for name, price in table)),
         default=tuple(DEFAULT_PRICES.items()),
     )
@@ -105,32 +105,32 @@ class AssistantSettings(SettingsSection):
 
     is_on: bool = setting(
         "CLOUDSCHED_ASSISTANT",
-        "`on`: tasks may name the built-in handler [`assistant`](../guides/agents.md#let-a-language-model-do-a-task), by which the language "
-        "model does what was said; needs `CLOUDSCHED_MODEL`",
+        "`on` lets tasks name the built-in handler [`assistant`](../guides/agents.md), which lets the language model "
+        "do the work. Needs `CLOUDSCHED_MODEL`.",
         SWITCH,
         default=False,
     )
     models: tuple[str, ...] = setting(
         "CLOUDSCHED_ASSISTANT_MODELS",
-        "further models of the same provider that tasks may ask for (`source.model.name`), separated by spaces",
+        "Further models of the same provider that a task may ask for in `source.model.name`, separated by spaces.",
         words_matching(r"[A-Za-z0-9._:/@-]{1,200}", "it must be names of models, separated by spaces"),
         default=(),
     )
     turns: int = setting(
         "CLOUDSCHED_ASSISTANT_TURNS",
-        "how often one execution may ask the model; the last time it has to answer",
+        "How often one execution may ask the model. The last time, it has to answer.",
         whole_number(100),
         default=10,
     )
     tokens: int = setting(
         "CLOUDSCHED_ASSISTANT_TOKENS",
-        "how many tokens one execution may use: the model is not asked again after them",
+        "How many tokens one execution may use before the model is no longer asked.",
         whole_number(10**9),
         default=100_000,
     )
     timeout: timedelta = setting(
         "CLOUDSCHED_ASSISTANT_TIMEOUT_SECONDS",
-        "how long one request of the assistant to the model may take",
+        "How long one request of the assistant to the model may take.",
         seconds_between(0.1, 120),
         default=timedelta(seconds=60),
     )
@@ -145,33 +145,34 @@ class ModelSettings(SettingsSection):
 
     name: str | None = setting(
         "CLOUDSCHED_MODEL",
-        "the [language model](../guides/plain-language.md#a-language-model) that helps where the grammar does not understand: "
+        "The [language model](../guides/plain-language.md) that helps where the grammar does not understand: "
         "`gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, or `openai:NAME` for any "
-        "server that speaks OpenAI's API; without one, the grammar works alone",
+        "server that speaks OpenAI's API. Without one, the grammar works alone.",
         matching(r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}", "be gemini:NAME, vertex:NAME or openai:NAME"),
         default=None,
     )
     key: str | None = setting(
         "CLOUDSCHED_MODEL_KEY",
-        "the model's API key",
+        "The model's API key.",
         default=None,
         is_secret=True,
     )
     url: str = setting(
         "CLOUDSCHED_MODEL_URL",
-        "where the model's API is, such as `http://127.0.0.1:11434/v1`; without one, the provider's own",
+        "The address of the model's API, such as `http://127.0.0.1:11434/v1`. Without one, the provider's own.",
         ADDRESS,
         default="",
     )
     prices: str = setting(
         "CLOUDSCHED_MODEL_PRICES",
-        "what a million tokens cost, read and written, in dollars: `0.30/2.50`; without them, costs are not counted",
+        "The price in dollars of a million tokens, read and written, such as `0.30/2.50`. Without it, tokens have no "
+        "cost.",
         matching(rf"{_DOLLARS}/{_DOLLARS}", "be two numbers of dollars, such as 0.30/2.50"),
         default="",
     )
     timeout: timedelta = setting(
         "CLOUDSCHED_MODEL_TIMEOUT_SECONDS",
-        "how long one request to the model may take",
+        "How long one request to the model may take.",
         seconds_between(0.1, 120),
         default=timedelta(seconds=4),
     )
@@ -189,33 +190,32 @@ class Sandbox(SettingsSection):
 
     memory: int = setting(
         "CLOUDSCHED_SANDBOX_MEMORY_MIB",
-        "how many MiB of memory one script may use ([scripts](../guides/scripts.md#limits) explains this and the following "
-        "settings)",
+        "How many MiB of memory one [script](../guides/scripts.md) may use.",
         whole_number(4096, unit=_MIB),
         default=64 * _MIB,
     )
     time: timedelta = setting(
         "CLOUDSCHED_SANDBOX_SECONDS",
-        "how long one script may run; waiting does not count",
+        "How long one script may run. Time that it waits does not count.",
         seconds_between(0.01, 3600),
         default=timedelta(seconds=5),
     )
     output: int = setting(
         "CLOUDSCHED_SANDBOX_OUTPUT_KIB",
-        "how many KiB its result, its log and what it passes to tools may have together",
+        "How many KiB a script's result, its log and the arguments of its tools may have together.",
         whole_number(32 * 1024, unit=_KIB),
         default=256 * _KIB,
     )
     calls: int = setting(
         "CLOUDSCHED_SANDBOX_CALLS",
-        "how many calls and sleeps one execution of a script may ask for",
+        "How many calls and sleeps one execution of a script may ask for.",
         whole_number(2000),
         default=100,
     )
     requires_filter: bool = setting(
         "CLOUDSCHED_SANDBOX_FILTER",
-        "`required`: scripts run only where the kernel filters their system calls; `best-effort`: "
-        "elsewhere as well, with a warning; refused in the cloud",
+        "`required` runs scripts only where the kernel filters their system calls. `best-effort` runs them elsewhere "
+        "as well, with a warning, and is refused in the cloud.",
         _FILTER,
         default=True,
     )
@@ -326,226 +326,224 @@ class Settings:
 
     project: str = setting(
         "GOOGLE_CLOUD_PROJECT",
-        "the project of the store and the queue",
+        "The Google Cloud project of the store and the queue.",
         default=_DEMO_PROJECT,
     )
     location: str = setting(
         "CLOUDSCHED_LOCATION",
-        "the queue's region",
+        "The region of the Cloud Tasks queues.",
         default="us-central1",
     )
     queue: str = setting(
         "CLOUDSCHED_QUEUE",
-        "the queue's id",
+        "The id of the Cloud Tasks queue. Those of the other priorities begin with it.",
         default="cloudsched",
     )
     shards: int = setting(
         "CLOUDSCHED_SHARDS",
-        "over how many ranges of Firestore's indexes tasks are spread, up to 1000: Firestore takes some 500 writes a "
-        "second into each. [How many](../run/capacity.md#scale) depends on the rate. Raise it as the "
-        "[guide](../run/capacity.md#more-shards) says; never lower it",
+        "Over how many ranges of Firestore's indexes tasks are spread, up to 1000. Firestore takes some 500 writes a "
+        "second into each. [Capacity](../run/capacity.md) says how many you need and how to raise it. Never lower it.",
         whole_number(MAX_SHARDS),
         default=1,
     )
     queues_per_priority: int = setting(
         "CLOUDSCHED_QUEUES_PER_PRIORITY",
-        "over how many queues the dispatches of each priority are spread, up to 200; Cloud Tasks delivers 500 a second "
-        "from each. `infra/deploy.sh` sets it from `QUEUES_PER_PRIORITY`, and makes the "
-        "[queues](../run/capacity.md#more-queues)",
+        "How many Cloud Tasks queues share the load of each priority, up to 200. Each delivers 500 calls a second. "
+        "`QUEUES_PER_PRIORITY` in `infra/config.sh` sets it and makes the [queues](../run/capacity.md).",
         whole_number(MAX_QUEUES_PER_PRIORITY),
         default=1,
     )
     executor_url: str = setting(
         "CLOUDSCHED_EXECUTOR_URL",
-        "the address of the `execute` function, without a path",
+        "The address of the `execute` function, without a path.",
         ADDRESS,
         default="",
         shown_default="**required**",
     )
     public_url: str = setting(
         "CLOUDSCHED_PUBLIC_URL",
-        "the address under which people and their programs reach the API, with the path that it is mounted under: what "
-        "links and [feeds](../guides/calendars.md#show-tasks-in-peoples-calendars) begin with; without one, mails have codes and no links, and no feed "
-        "can be made, except where the API is open: there, the address of the request",
+        "The address at which people reach the API, with the path that you mount it under. Links in mails and "
+        "[calendar feeds](../guides/calendars.md) begin with it. Without one, mails have codes instead of links and "
+        "feeds cannot be made. An open API uses the address of the request.",
         ADDRESS,
         default="",
     )
     secret: str = setting(
         "CLOUDSCHED_SECRET",
-        "the secret that signs dispatches; at least 16 characters",
+        "The secret that signs calls to the executor, with at least 16 characters.",
         default="",
         is_secret=True,
         shown_default="**required**",
     )
     previous_secret: str | None = setting(
         "CLOUDSCHED_PREVIOUS_SECRET",
-        "the previous secret, still accepted during a rotation",
+        "The secret before, which the executor still accepts during a rotation.",
         default=None,
         is_secret=True,
     )
     store: StoreKind | None = setting(
         "CLOUDSCHED_STORE",
-        "`firestore` or `sqlite`",
+        "`firestore` or `sqlite`.",
         choice_of(*get_args(StoreKind)),
         default=None,
-        shown_default="`firestore` in the cloud, and where its emulator is named; else none",
+        shown_default="`firestore` on Cloud Run and with its emulator, else none",
     )
     database: str = setting(
         "CLOUDSCHED_DATABASE",
-        "the Firestore database",
+        "The id of the Firestore database.",
         default="(default)",
     )
     data: Path | None = setting(
         "CLOUDSCHED_DATA",
-        "the SQLite file; without one, everything is kept in memory",
+        "The SQLite file. Without one, everything is kept in memory.",
         PATH,
         default=None,
     )
     tasks_emulator: str | None = setting(
         "CLOUD_TASKS_EMULATOR_HOST",
-        "`host:port` of a local Cloud Tasks, whose clock is then used",
+        "`host:port` of a [local Cloud Tasks](resources.md#the-local-cloud-tasks), whose clock is then used.",
         default=None,
     )
     firestore_emulator: str | None = setting(
         "FIRESTORE_EMULATOR_HOST",
-        "`host:port` of Google's Firestore emulator",
+        "`host:port` of Google's Firestore emulator.",
         default=None,
     )
     invoker: str | None = setting(
         "CLOUDSCHED_INVOKER",
-        "the service account with which the queue authenticates to Cloud Run (OIDC)",
+        "The service account as which the queue calls Cloud Run (OIDC).",
         default=None,
     )
     smtp_url: str | None = setting(
         "CLOUDSCHED_SMTP_URL",
-        "the mail server that sends [results](../guides/delivery.md#send-results-by-e-mail): `smtps://user:password@host:465`, or "
-        "`smtp://user:password@host:587` for STARTTLS",
+        "The mail server that sends [results](../guides/delivery.md): `smtps://user:password@host:465`, or "
+        "`smtp://user:password@host:587` for STARTTLS.",
         MAIL_SERVER,
         default=None,
         is_secret=True,
     )
     mail_from: str = setting(
         "CLOUDSCHED_MAIL_FROM",
-        "whom mail is from, such as `Ada <ada@example.com>`; required with `CLOUDSCHED_SMTP_URL`",
+        "The sender of mails, such as `Ada <ada@example.com>`. Required with `CLOUDSCHED_SMTP_URL`.",
         MAIL_SENDER,
         default="",
     )
     mail_idempotency_header: str | None = setting(
         "CLOUDSCHED_MAIL_IDEMPOTENCY_HEADER",
-        "the header by which the mail provider drops repeats, such as `Resend-Idempotency-Key`",
+        "The header by which your mail provider drops repeated mails, such as `Resend-Idempotency-Key`.",
         default=None,
     )
     fcm_project: str | None = setting(
         "CLOUDSCHED_FCM_PROJECT",
-        "the Firebase project whose apps get [pushes](../guides/delivery.md#send-pushes-to-phones-and-browsers); without one, there are none",
+        "The Firebase project whose apps get [pushes](../guides/delivery.md). Without one, nothing is pushed.",
         default=None,
     )
     apprise_urls: tuple[str, ...] = setting(
         "CLOUDSCHED_APPRISE_URLS",
-        "your own channels for `OPERATOR`, as [Apprise](../guides/delivery.md#delivery) writes them, separated by spaces; needs "
-        "`cloudsched[apprise]`",
+        "Your team's own channels for `OPERATOR`, as [Apprise](../guides/delivery.md) writes them, separated by "
+        "spaces. Needs the extra `apprise`.",
         CHANNELS,
         default=(),
         is_secret=True,
     )
     preferred_channels: bool | None = setting(
         "CLOUDSCHED_PREFERRED_CHANNELS",
-        "`on`: a new task that names no `deliveryChannels` gets those that its owner [prefers](../guides/delivery.md), "
-        "at the cost of one more read",
+        "`on` gives a new task that names no `deliveryChannels` those that its owner [prefers](../guides/delivery.md), "
+        "at the cost of one more read.",
         ANSWER,
         default=None,
         shown_default="`on` where mail or pushes are set up",
     )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
-        "how long from now a [draft](../guides/plain-language.md) runs if its words name no time; elsewhere that is now",
+        "How long from now a [draft](../guides/plain-language.md) runs whose words name no time. Tasks that are no "
+        "drafts run at once.",
         seconds_between(0, _YEAR),
         default=timedelta(minutes=5),
     )
     minimum_lead: timedelta = setting(
         "CLOUDSCHED_MINIMUM_LEAD_SECONDS",
-        "the shortest time between a creation and its first run",
+        "The shortest time between the creation of a task and its first run.",
         seconds_between(0, _YEAR),
         default=timedelta(0),
     )
     draft_least_lead: timedelta = setting(
         "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
-        "the shortest time between a [draft](../guides/plain-language.md) of a single run and that run: people have to read "
-        "and confirm it",
+        "The shortest time between a [draft](../guides/plain-language.md) of a single run and that run, so that people "
+        "can read and confirm it.",
         seconds_between(0, _YEAR),
         default=timedelta(seconds=30),
     )
     default_time: time = setting(
         "CLOUDSCHED_DEFAULT_TIME",
-        'the time of day of a schedule in [plain words](../guides/plain-language.md#plain-words) that names a day and no time ("every '
-        'Monday"), as `08:30`',
+        "The time of day, such as `08:30`, of [plain words](../guides/plain-language.md) that name a day and no time "
+        '("every Monday").',
         TIME_OF_DAY,
         default=time(9),
     )
     default_calendar: str | None = setting(
         "CLOUDSCHED_DEFAULT_CALENDAR",
-        "the id of the [calendar](../guides/calendars.md) that plain words mean by holidays and business days",
+        "The id of the [calendar](../guides/calendars.md) that plain words mean by holidays and business days.",
         CALENDAR_ID,
         default=None,
     )
     fallback: bool = setting(
         "CLOUDSCHED_FALLBACK",
-        "`on`: while the queue cannot be reached, the sweep hands due dispatches to the executor itself. "
-        "Give the sweep function the time that your handlers need",
+        "`on` lets the sweep run due tasks itself while the queue cannot be reached. Give the sweep function the time "
+        "that your handlers need.",
         SWITCH,
         default=False,
     )
     retention: timedelta | None = setting(
         "CLOUDSCHED_RETENTION_DAYS",
-        "how long an ended task is kept with its executions; a number, or `never`. "
-        "Tasks and handlers with a `retention` of their own keep to that",
+        "How many days an ended task is kept with its executions, or `never` to keep it for good. A `retention` of a "
+        "task or handler comes first.",
         DAYS,
         default=timedelta(days=400),
     )
     bucket: str | None = setting(
         "CLOUDSCHED_BUCKET",
-        "the Cloud Storage bucket for results that are too large for a document; without one, they are "
-        "stored as files beside the SQLite store",
+        "The Cloud Storage bucket for results that are too large for a document. Without one, they are files beside "
+        "the SQLite store.",
         default=None,
     )
     time_limit: timedelta = setting(
         "CLOUDSCHED_TIME_LIMIT_SECONDS",
-        "how long the executor function may run, from 1; a durable handler continues in another "
-        "call of the function before that",
+        "How long one call of the executor may take, from 1. A durable handler goes on in another call before that.",
         seconds_between(1, _YEAR),
         default=timedelta(minutes=9),
     )
     kept_logs: str = setting(
         "CLOUDSCHED_KEPT_LOGS",
-        "from which level on what handlers log is kept with their executions; `off` keeps nothing",
+        "The lowest level of handlers' log lines that are kept with their executions. `off` keeps none.",
         choice_of("off", "debug", "info", "warning", "error"),
         default="info",
     )
     replays_each_step: bool = setting(
         "CLOUDSCHED_REPLAYS_EACH_STEP",
-        "`on` replays durable handlers at every durable point, for testing",
+        "`on` replays durable handlers at every durable point, for tests.",
         SWITCH,
         default=False,
     )
     log_level: LogLevel = setting(
         "CLOUDSCHED_LOG_LEVEL",
-        "the lowest severity of the lines that a deployed function writes: `DEBUG`, `INFO`, `WARNING`, "
-        "`ERROR` or `CRITICAL`. `WARNING` leaves out the lines of an occurrence that succeeds, and [some "
-        "alerts need those](../run/costs.md#prices); OpenTelemetry metrics stay complete",
+        "The lowest severity that a deployed function logs: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`. "
+        "`WARNING` leaves out the lines of runs that succeed, which [some alerts need](../run/costs.md). OpenTelemetry "
+        "metrics stay complete.",
         choice_of(*get_args(LogLevel)),
         default="INFO",
     )
     metric_labels: tuple[str, ...] = setting(
         "CLOUDSCHED_METRIC_LABELS",
-        "the keys of tasks' labels that [OpenTelemetry metrics](resources.md#traces-and-metrics) are broken down by, "
-        "at most 3, separated by spaces",
+        "The keys of tasks' labels by which [OpenTelemetry metrics](resources.md#traces-and-metrics) are broken down, "
+        "at most 3, separated by spaces.",
         words_matching(r"[a-z][a-z0-9_.-]{0,62}", "each must be the key of a label, such as team", most=MAX_LABEL_KEYS),
         default=(),
     )
     sweep_ping: tuple[str, ...] = setting(
         "CLOUDSCHED_SWEEP_PING",
-        "the address of a [dead-man's switch](../run/dashboard.md#a-dead-mans-switch) that is called after each good "
-        "sweep; after a space, the one for bad sweeps. Whoever knows them can silence the alarm: keep them secret",
+        "The address of a [dead-man's switch](../run/dashboard.md) that is called after each good sweep. After a "
+        "space, one for bad sweeps. Keep both secret, because anybody who knows them can silence the alarm.",
         Kind(_parse_addresses, " ".join),
         default=(),
         is_secret=True,

@@ -26,10 +26,8 @@ READERS = {
 }
 """The test that reads the blocks of a language, all of them, on all pages."""
 OUTPUTS = {
-    "tour.md": "stories/test_demo.py",
     "workers.md": "stories/test_workers_guide.py",
     "benchmarks.md": "architecture/test_benchmarks_page.py",
-    "install.md": "docs/test_long_commands.py",
 }
 """Pages with an output that no command directly above it prints, and the test that compares it."""
 

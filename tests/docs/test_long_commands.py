@@ -1,4 +1,4 @@
-"""What commands print that keep running, or that a plain install lacks: each is started as the page says."""
+"""What commands print that keep running: each is started as the page says."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_missing_extras import COMMAND, run
-from tests.doc_blocks import matches, read_blocks
+from tests.doc_blocks import matches
 from tests.docs import handlers
 from tests.docs.test_shell_blocks import PAGES, Step, needs_process, read_steps
-from tests.harness import ROOT, free_port, process
-
-from cloudsched.config.own_requirement import find_own_requirement
+from tests.harness import free_port, process
 
 STEPS = [
     (page, step) for page in PAGES for step in read_steps(page) if step.shown is not None and needs_process(step.text)
@@ -52,11 +49,3 @@ def test_they_print_what_the_page_shows(tmp_path: Path, page: Path, step: Step) 
         started.wait_for(re.escape(shown.strip().splitlines()[-1]))
         printed = FIRST_SWEEP.sub("", started.output)
         assert matches(shown, printed), f"{page.name} shows\n{shown}\nand this was printed:\n{printed}"
-
-
-def test_a_plain_install_says_what_is_missing(tmp_path: Path) -> None:
-    """In the words that install.md shows."""
-    (block,) = [each for each in read_blocks(ROOT / "docs/start/quickstart.md") if each.language == "text"]
-    done = run(tmp_path, "aiohttp", COMMAND, "dev", "--port", "0", "--tasks-port", "0", "--", "true")
-    here = find_own_requirement().with_extra("dev")
-    assert block.text.strip().replace("cloudsched[dev] @ file:///srv/cloudsched", here) in done.stderr

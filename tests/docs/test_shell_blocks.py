@@ -27,7 +27,7 @@ from cloudsched.cli import tasks
 DOCS = ROOT / "docs"
 SHELLS = {"sh", "bash", "console"}
 OWN_TESTS = {
-    "tour.md": "stories/test_readme_commands.py",
+    **dict.fromkeys(("README.md", "quickstart.md"), "stories/test_tutorial.py"),
     "workers.md": "stories/test_workers_guide.py",
     **{page.name: "stories/test_tutorial.py" for page in (DOCS / "tutorial").glob("*.md")},
 }

@@ -17,7 +17,7 @@ BESIDE = {
     "src/cloudsched/adapters": ("contract",),
     "src/cloudsched/app.py": ("engine/tasks/test_schedule_forms.py", "doors"),
     "docs": ("docs",),
-    "README.md": ("docs", "stories/test_readme_commands.py"),
+    "README.md": ("docs", "stories/test_tutorial.py"),
     "infra": ("deployables",),
     "functions": ("deployables/test_functions.py",),
     "clients": ("clients",),

@@ -20,7 +20,7 @@ RUN_ELSEWHERE = {
     **dict.fromkeys(("durable-operations.md", "change-code.md"), "architecture/test_durable_doc.py"),
     "async.md": "architecture/test_async_doc.py",
     "workers.md": "stories/test_workers_guide.py",
-    "when.md": "language/test_language_doc.py",
+    "schedules.md": "language/test_language_doc.py",
     "mounting.md": "web/mounts.py",
     "from-celery.md": "recipes/test_moving.py",
     "from-apscheduler.md": "recipes/test_moving.py",

@@ -35,7 +35,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES_WITH_TESTS = ("approvals.md", "assistant.md", "follow-ups.md", "sandbox.md", "workers.md", "workflow.md")
 """Pages whose first block is handlers, and whose last one is a test of them."""
 PAGES = {
-    "declared.md", "recurrence.md", "dependencies.md", "drafts.md", "email.md", "calendars.md",
+    "dependencies.md", "plain-language.md", "email.md", "calendars.md",
     "dashboard.md", "alerts.md", "handlers-for-users.md", "emulator.md", "python-client.md",
     "assistant.md", "approvals.md", "testing.md", "locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
@@ -89,8 +89,8 @@ def app() -> App:
 
 def test_declared_tasks_run() -> None:
     """The three schedules of the page are there, and run."""
-    (code,) = read_python("declared.md")
-    with Simulation(run(code, "declared.md")["app"]) as sim:
+    *_, code = read_python("guides/schedules.md")
+    with Simulation(run(code, "schedules.md")["app"]) as sim:
         sim.advance(timedelta(days=7))
         assert len(sim.executions("clean-up-often")) >= 27
         assert len(sim.executions("clean-up-nightly")) == 7
@@ -98,7 +98,7 @@ def test_declared_tasks_run() -> None:
 
 def test_schedules_are_valid() -> None:
     """Each call of the page returns a schedule."""
-    run(read_python("recurrence.md")[0], "recurrence.md")
+    run(read_python("reference/schedules.md")[0], "schedules.md")
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_TESTS)
@@ -160,12 +160,12 @@ def test_a_session_is_opened_for_each_attempt() -> None:
 
 def test_a_sentence_becomes_a_task() -> None:
     """Drafted and confirmed as on the page."""
-    handlers, drafting = read_python("drafts.md")
-    with serve(run(handlers, "drafts.md")["app"]) as (url, key):
+    handlers, drafting = read_python("plain-language.md")
+    with serve(run(handlers, "plain-language.md")["app"]) as (url, key):
         drafting = drafting.replace('"http://127.0.0.1:8080"', "url, key=key").replace(
             '", timezone', '", owner="ada", timezone'
         )
-        assert run(drafting, "drafts.md", url=url, key=key)["task"].handler == "remind"
+        assert run(drafting, "plain-language.md", url=url, key=key)["task"].handler == "remind"
 
 
 def test_a_model_does_a_task() -> None:

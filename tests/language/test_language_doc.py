@@ -6,23 +6,25 @@ import re
 from pathlib import Path
 
 from tests.cases import try_each
+from tests.doc_blocks import read_section
+from tests.docs.handlers import app
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.language import read
+from cloudsched.testing import Simulation
 
 DOCS = Path(__file__).parents[2] / "docs"
-DOC = (DOCS / "guides" / "plain-language.md").read_text(encoding="utf-8")
+DOC = DOCS / "guides" / "plain-language.md"
 GUIDE = (DOCS / "guides" / "schedules.md").read_text(encoding="utf-8")
 NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
 
 
 def read_table(heading: str) -> list[tuple[str, ...]]:
     """Return the rows of the first table under a heading."""
-    section = DOC.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     rows = [
         tuple(cell.strip() for cell in line.strip("| ").split(" | "))
-        for line in section.splitlines()
+        for line in read_section(DOC, heading).splitlines()
         if line[:1] == "|"
     ]
     return rows[2:]
@@ -75,5 +77,6 @@ def test_languages(facet: str, english: str, german: str) -> None:
 
 def test_the_code_runs() -> None:
     """The Python examples run, and their assertions hold."""
-    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
-        exec(compile(block, "docs/guides/schedules.md", "exec"), {})  # noqa: S102 -- our own page
+    with Simulation(app):
+        for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
+            exec(compile(block, "docs/guides/schedules.md", "exec"), {"app": app})  # noqa: S102 -- our own page

@@ -36,7 +36,7 @@ PAGES_WITH_TESTS = ("approvals.md", "assistant.md", "follow-ups.md", "sandbox.md
 """Pages whose first block is handlers, and whose last one is a test of them."""
 PAGES = {
     "dependencies.md", "plain-language.md", "email.md", "calendars.md",
-    "dashboard.md", "alerts.md", "handlers-for-users.md", "emulator.md", "python-client.md",
+    "dashboard.md", "alerts.md", "access.md", "emulator.md", "python-client.md",
     "assistant.md", "approvals.md", "testing.md", "locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
@@ -239,7 +239,7 @@ def test_pytest_finds_the_fixtures(tmp_path: Path) -> None:
 def test_hooks_and_decorators_are_accepted(app: App) -> None:
     """What the pages on alerts and on handlers for users put above a function."""
     run(read_python("alerts.md")[0], "alerts.md", app=app, Task=Task, Execution=Execution)
-    run(read_python("handlers-for-users.md")[0] + "def other(): ...", "handlers-for-users.md", app=App(Settings()))
+    run(read_python("access.md")[0] + "def other(): ...", "access.md", app=App(Settings()))
 
 
 def test_the_emulator_moves_its_clock() -> None:

@@ -32,7 +32,15 @@ from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES_WITH_TESTS = ("approvals.md", "assistant.md", "follow-ups.md", "sandbox.md", "workers.md", "workflow.md")
+PAGES_WITH_TESTS = (
+    "approvals.md",
+    "assistant.md",
+    "follow-ups.md",
+    "quotas.md",
+    "sandbox.md",
+    "workers.md",
+    "workflow.md",
+)
 """Pages whose first block is handlers, and whose last one is a test of them."""
 PAGES = {
     "dependencies.md", "plain-language.md", "email.md", "calendars.md",

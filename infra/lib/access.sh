@@ -64,7 +64,7 @@ find_api_keys_version() {
   fi
   [[ -n "$KEYS_VERSION" ]] ||
     die "Secret $API_KEYS_SECRET does not exist or has no enabled version. Create it from the lines that \
-\`cloudsched keys new\` prints: gcloud secrets create $API_KEYS_SECRET --data-file=FILE --project=$PROJECT"
+\`cloudsched admin keys new\` prints: gcloud secrets create $API_KEYS_SECRET --data-file=FILE --project=$PROJECT"
 }
 
 # Refuse to create a revision that accepts unsigned tokens while the public may still reach the API.

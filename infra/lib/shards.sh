@@ -13,13 +13,13 @@ use_shards() {
     return
   fi
   if [[ "$MODE" == dry-run ]]; then
-    change "give every task its place in $SHARDS shards" "${PYTHON:-python3}" -m cloudsched shards grow "$SHARDS"
+    change "give every task its place in $SHARDS shards" "${PYTHON:-python3}" -m cloudsched admin shards grow "$SHARDS"
     return
   fi
   ! has_outdated_functions || die "Some functions do not run with SHARDS=$SHARDS yet. Run infra/upgrade.sh first."
   wait_for_indexes
   if [[ "$(get LEDGER shards)" != "$SHARDS" ]]; then
-    change "give every task its place in $SHARDS shards" run_cloudsched shards grow "$SHARDS"
+    change "give every task its place in $SHARDS shards" run_cloudsched admin shards grow "$SHARDS"
     [[ "$MODE" == check ]] || sleep "$SHARD_DELAY"
     record "shards=$SHARDS"
   fi

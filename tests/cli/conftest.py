@@ -138,5 +138,5 @@ def tasks(run_command: Callable[..., CommandResult], url: str) -> Callable[..., 
 
 @pytest.fixture
 def calendars(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
-    """Type a `cloudsched calendars` command."""
-    return lambda *words: run_command("calendars", "--url", url, *words)
+    """Type a `cloudsched admin calendars` command."""
+    return lambda *words: run_command("admin", "calendars", "--url", url, *words)

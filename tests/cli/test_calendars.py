@@ -1,4 +1,4 @@
-"""``cloudsched calendars``, and ``cloudsched next --calendar``, on the command line."""
+"""``cloudsched admin calendars``, and ``cloudsched next --calendar``, on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cloudsched draft`` on the command line."""
+"""``cloudsched tasks draft`` on the command line."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def drafting_app() -> App:
 
 def test_a_sentence_becomes_a_task(sim: Simulation, url: str, run_command: Callable[..., CommandResult]) -> None:
     """It is shown with its next occurrences; --dry-run and --json store nothing, --yes does."""
-    shown = run_command("draft", "--url", url, *WORDS, "--dry-run")
+    shown = run_command("tasks", "--url", url, "draft", *WORDS, "--dry-run")
     assert shown.code == 0, shown.err
     assert "every weekday at 09:00, Europe/Paris" in shown.out
     assert "Fri 2027-01-01 09:00 +0100" in shown.out
-    assert json.loads(run_command("draft", "--url", url, *WORDS, "--json").out)["decision"] == "creation"
+    assert json.loads(run_command("tasks", "--url", url, "draft", *WORDS, "--json").out)["decision"] == "creation"
     assert sim.app.tasks().items == []
-    created = run_command("draft", "--url", url, *WORDS, "--yes")
+    created = run_command("tasks", "--url", url, "draft", *WORDS, "--yes")
     assert sim.app.tasks().items[0].id == created.out.splitlines()[-1]
-    renamed = run_command("draft", "--url", url, "move my reminder to 10:00", *WORDS[1:], "--yes")
+    renamed = run_command("tasks", "--url", url, "draft", "move my reminder to 10:00", *WORDS[1:], "--yes")
     assert renamed.code == 0, renamed.err
     assert len(sim.app.tasks().items) == 1
 
@@ -40,14 +40,14 @@ def test_what_is_printed_can_be_typed(sim: Simulation, url: str, run_command: Ca
     """Each answer to a question names the words or options that lead on, with the task that it is about."""
     zone = ("--tz", "Europe/Paris", "--owner", "ada")
     for name in ("mum", "dad"):
-        run_command("draft", "--url", url, f"remind me to call {name} every Sunday at 18:00", *zone, "--yes")
-    asked = run_command("draft", "--url", url, "move my reminder to Monday at 5", *zone)
+        run_command("tasks", "--url", url, "draft", f"remind me to call {name} every Sunday at 18:00", *zone, "--yes")
+    asked = run_command("tasks", "--url", url, "draft", "move my reminder to Monday at 5", *zone)
     assert "question: Which task do you mean?" in asked.out
     (line,) = [each for each in asked.out.splitlines() if "Call mum (every Sunday at 18:00, Europe/Paris): add" in each]
     task = shlex.split(line.partition(": add ")[2])
-    asked = run_command("draft", "--url", url, "move my reminder to Monday at 5", *zone, *task)
+    asked = run_command("tasks", "--url", url, "draft", "move my reminder to Monday at 5", *zone, *task)
     line = next(each for each in asked.out.splitlines() if "17:00" in each)
-    changed = run_command("draft", "--url", url, *shlex.split(line.partition(": say ")[2]), *zone, "--yes")
+    changed = run_command("tasks", "--url", url, "draft", *shlex.split(line.partition(": say ")[2]), *zone, "--yes")
     assert changed.code == 0, changed.out
     assert f"update of 'Call mum' ({task[1]})" in changed.out
     assert sim.app.get(task[1]).schedule.describe() == "every Monday at 17:00, Europe/Paris"

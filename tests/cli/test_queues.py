@@ -1,4 +1,4 @@
-"""The administration of queues by the API and `cloudsched queues`, with Google's client, at the local Cloud Tasks."""
+"""Queues are managed by the API and `cloudsched admin queues`, with Google's client, at the local Cloud Tasks."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_commands_change_a_queue_and_the_doctor_sees_it(
     with serve_api_of(app) as url:
 
         def type_words(*words: str) -> str:
-            done = run_command("queues", "--url", url, *words)
+            done = run_command("admin", "queues", "--url", url, *words)
             assert done.code == 0, done.err
             return done.out
 
@@ -104,11 +104,11 @@ def test_commands_change_a_queue_and_the_doctor_sees_it(
         assert examine()["verdict"] == "ok"
         assert "PAUSED" in type_words("pause", "cloudsched-low")
         found = examine()
-        assert (found["verdict"], "cloudsched queues resume cloudsched-low" in str(found)) == ("wrong", True)
+        assert (found["verdict"], "cloudsched admin queues resume cloudsched-low" in str(found)) == ("wrong", True)
         assert "RUNNING" in type_words("resume", "cloudsched-low")
         assert "0.0001 a second" in type_words("rate", "cloudsched", "--per-second", "0.0001")
         assert "holds 1 dispatches" in str(examine())
-        assert run_command("queues", "--url", url, "purge", "cloudsched").code != 0
+        assert run_command("admin", "queues", "--url", url, "purge", "cloudsched").code != 0
         assert "1 in it" in type_words("list")
         assert "0 in it" in type_words("purge", "cloudsched", "--yes")
-        assert run_command("queues", "--url", url, "pause", "other").code != 0
+        assert run_command("admin", "queues", "--url", url, "pause", "other").code != 0

@@ -1,4 +1,4 @@
-"""``cloudsched shards``: what it shows and changes, and what it says where there are no shards."""
+"""``cloudsched admin shards``: what it shows and changes, and what it says where there are no shards."""
 
 from __future__ import annotations
 

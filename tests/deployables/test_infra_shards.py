@@ -1,4 +1,4 @@
-"""Raising the number of shards with the scripts, against a fake cloud and a fake `cloudsched shards grow`."""
+"""Raising the number of shards with the scripts, against a fake cloud and a fake `cloudsched admin shards grow`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_number_of_shards_is_raised_step_by_step(cloud: Cloud, program: Sche
         assert get_env(cloud.revision(function))["CLOUDSCHED_SHARDS"] == "8"
     assert list_shapes(cloud) >= BEFORE, "nothing relies on shards yet"
     cloud.ok("deploy.sh", "--step=shards")
-    assert program.arguments == "cloudsched shards grow 8\n"
+    assert program.arguments == "cloudsched admin shards grow 8\n"
     assert list_shapes(cloud) >= AFTER
     assert not list_shapes(cloud) & BEFORE
     assert not list_single(cloud)

@@ -385,19 +385,19 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "upcoming": lambda _, t: ["tasks", "upcoming", t.task_id, "--json"],
     "list_executions": lambda _, t: ["tasks", "logs", t.task_id, "--json"],
     "list_tasks": lambda a, t: ["tasks", "list", "--json", *_owner(a, t)],
-    "put_calendar": lambda a, t: ["calendars", "set", "cal", "--weekdays", "TU", *_owner(a, t)],
-    "get_calendar": lambda a, t: ["calendars", "show", "cal", "--json", *_owner(a, t)],
-    "list_calendars": lambda a, t: ["calendars", "list", "--json", *_owner(a, t)],
-    "delete_calendar": lambda a, t: ["calendars", "delete", "cal", "--yes", *_owner(a, t)],
-    "get_usage": lambda a, t: ["usage", "--json", *_owner(a, t)],
+    "put_calendar": lambda a, t: ["admin", "calendars", "set", "cal", "--weekdays", "TU", *_owner(a, t)],
+    "get_calendar": lambda a, t: ["admin", "calendars", "show", "cal", "--json", *_owner(a, t)],
+    "list_calendars": lambda a, t: ["admin", "calendars", "list", "--json", *_owner(a, t)],
+    "delete_calendar": lambda a, t: ["admin", "calendars", "delete", "cal", "--yes", *_owner(a, t)],
+    "get_usage": lambda a, t: ["admin", "usage", "--json", *_owner(a, t)],
     "list_handlers": lambda *_: ["schema"],
-    "list_dispatch_queues": lambda *_: ["queues", "list", "--json"],
-    "purge_dispatch_queue": lambda *_: ["queues", "purge", "q", "--yes"],
+    "list_dispatch_queues": lambda *_: ["admin", "queues", "list", "--json"],
+    "purge_dispatch_queue": lambda *_: ["admin", "queues", "purge", "q", "--yes"],
     "update_dispatch_queue": lambda a, _: [
-        *("queues", a.name.split("_")[0], "q"),
+        *("admin", "queues", a.name.split("_")[0], "q"),
         *(("--per-second", "5") if "state" not in (a.body or {}) else ()),
     ],
-    "draft_task": lambda a, t: ["draft", a.body["text"], "--json", *_owner(a, t)],  # type: ignore[index]
+    "draft_task": lambda a, t: ["tasks", "draft", a.body["text"], "--json", *_owner(a, t)],  # type: ignore[index]
 }
 """What is typed for an operation."""
 
@@ -413,9 +413,9 @@ class CommandLine(Door):
 
     def attempt(self, world: World, who: str, act: Act, target: Target) -> Answer:
         del world  # the commands' clients reach it
-        group, *words = COMMANDS[act.operation](act, target)
-        connection = ["--url", URL, "--key", key_of(who)]
-        typed = [group, *words, *connection] if group in {"draft", "schema", "usage"} else [group, *connection, *words]
+        words = COMMANDS[act.operation](act, target)
+        place = len(words) if {"schema", "usage"} & {*words} else 2 if words[0] == "admin" else 1
+        typed = [*words[:place], "--url", URL, "--key", key_of(who), *words[place:]]
         out = io.StringIO()
         try:
             with redirect_stdout(out), redirect_stderr(out):

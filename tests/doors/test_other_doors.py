@@ -154,10 +154,10 @@ def find_command(name: str) -> click.Command:
 JOBS: Final = ("jobs", "--yes")
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "apply": (),
-    "import cloud-scheduler": JOBS,
-    "import crontab": JOBS,
-    "shards grow": ("4",),
-    "shards show": (),
+    "tasks import cloud-scheduler": JOBS,
+    "tasks import crontab": JOBS,
+    "admin shards grow": ("4",),
+    "admin shards show": (),
 }
 """What is typed for each command at the store. They are the operator's, who may do everything there anyway."""
 

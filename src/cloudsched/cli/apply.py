@@ -1,4 +1,4 @@
-"""``cloudsched apply`` and ``import``: make tasks of what the code, or another scheduler's file, declares."""
+"""``cloudsched apply`` and ``tasks import``: make tasks of what the code, or another scheduler's file, declares."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool
     from cloudsched.engine.tasks.declared_tasks import Action  # noqa: PLC0415 - likewise
 
     signs = complete_table(
-        Action,
-        {Action.CREATE: "+", Action.UPDATE: "~", Action.PAUSE: "-", Action.RESUME: "+", Action.DELETE: "-"},
+        Action, {Action.CREATE: "+", Action.UPDATE: "~", Action.PAUSE: "-", Action.RESUME: "+", Action.DELETE: "-"}
     )
     for change in changes:
         if as_json:
@@ -59,14 +58,7 @@ def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool
 )
 @json_option
 def apply(
-    *,
-    handlers: str | None,
-    prune: bool,
-    dry_run: bool,
-    check: bool,
-    owners: tuple[str, ...],
-    name: str,
-    as_json: bool,
+    *, handlers: str | None, prune: bool, dry_run: bool, check: bool, owners: tuple[str, ...], name: str, as_json: bool
 ) -> None:
     """Bring the stored tasks in line with the schedules that the code declares with @app.scheduled.
 
@@ -139,7 +131,9 @@ def import_jobs() -> None:
 @click.option("--timezone", help="The zone of times that follow no CRON_TZ. [default: UTC]")
 @click.option("--system", is_flag=True, help="The file has a column with the user, as /etc/crontab has.")
 def crontab(file: IO[bytes], *, timezone: str | None, system: bool, **options: Any) -> None:
-    """Make a task of each line of a crontab ("-" for standard input, as in: crontab -l | cloudsched import crontab -).
+    """Make a task of each line of a crontab.
+
+    For your own: crontab -l | cloudsched tasks import crontab -
 
     A handler gets {"command": …}, and where the line has them "stdin", "user" and "environment".
     """

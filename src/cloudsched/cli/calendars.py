@@ -1,4 +1,4 @@
-"""``cloudsched calendars``: shows and changes calendars through the API."""
+"""``cloudsched admin calendars``: shows and changes calendars through the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cloudsched draft``: makes a task of a sentence through the API, and creates it if you say so."""
+"""``cloudsched tasks draft``: makes a task of a sentence through the API, and creates it if you say so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cloudsched.cli.options import ApiCommand, client_options
+from cloudsched.cli.options import pass_client
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 _REFUSED = 1
 
 
-@click.command("draft", cls=ApiCommand)
-@client_options
+@click.command()
 @click.argument("text")
 @click.option("--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="An IANA name.")
 @click.option("--locale", help="The language of the words, such as de; they tell it if omitted.")
@@ -28,6 +27,7 @@ _REFUSED = 1
 @click.option("--yes", is_flag=True, help="Create or change the task without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show the draft.")
 @click.option("--json", "as_json", is_flag=True, help="Print the draft as JSON, for programs, and store nothing.")
+@pass_client
 def draft(  # noqa: PLR0913 - one argument for each option
     client: Client,
     *,

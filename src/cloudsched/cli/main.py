@@ -6,6 +6,8 @@ Each subcommand is a module of its own, imported when it is used.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -29,42 +31,49 @@ from cloudsched.local.untrusted_text import print_error, to_json_line
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_COMMANDS = {
-    "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
-    "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),
-    "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
-    "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
-    "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
-    "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
-    "doctor": ("cloudsched.cli.doctor.command:doctor", "Say what is right and wrong with a deployment."),
-    "draft": ("cloudsched.cli.draft:draft", "Make a task of a sentence, through the API."),
-    "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
-    "import": ("cloudsched.cli.apply:import_jobs", "Make tasks of a crontab, or of Cloud Scheduler's jobs."),
-    "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),
-    "keys": ("cloudsched.cli.operators:keys", "Make an API key for a server."),
-    "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),
-    "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
-    "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
-    "queues": ("cloudsched.cli.operators:queues", "Show, pause, resume and purge a deployment's queues."),
-    "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
-    "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
-    "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
-    "shards": ("cloudsched.cli.operators:shards", "Spread tasks over more ranges of Firestore's indexes."),
-    "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
-    "usage": ("cloudsched.cli.operators:usage", "Show what was used in a month, and what it cost."),
-    "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
+_Sections = Mapping[str, Mapping[str, tuple[str, str]]]
+_COMMANDS: Final[_Sections] = {
+    "Local": {
+        "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),
+        "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
+        "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
+        "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
+        "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
+        "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
+    },
+    "Tasks": {
+        "tasks": ("cloudsched.cli.tasks:tasks", "Show, change, draft and import tasks."),
+        "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
+        "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
+        "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),
+    },
+    "Deployment": {
+        "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
+        "doctor": ("cloudsched.cli.doctor.command:doctor", "Say what is right and wrong with a deployment."),
+        "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
+    },
+    "Data": {
+        "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
+        "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
+    },
+    "Admin": {
+        "admin": ("cloudsched.cli.main:admin", "Manage keys, usage, queues, calendars, shards and backups."),
+    },
 }
-"""Each command's location and summary: all that ``--help`` needs."""
-_EXTRAS = {
-    "apply": "worker",
-    "demo": "dev",
-    "dev": "dev",
-    "emulator": "dev",
-    "keys": "worker",
-    "mcp": "mcp",
-    "outbox": "worker",
-    "worker": "worker",
+"""Each command's location and summary, by the headings of ``--help``: all that it needs."""
+_ADMIN: Final[_Sections] = {
+    "Commands": {
+        "keys": ("cloudsched.cli.operators:keys", "Make an API key for a server."),
+        "usage": ("cloudsched.cli.operators:usage", "Show what was used in a month, and what it cost."),
+        "queues": ("cloudsched.cli.operators:queues", "Show, pause, resume and purge a deployment's queues."),
+        "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
+        "shards": ("cloudsched.cli.operators:shards", "Spread tasks over more ranges of Firestore's indexes."),
+        "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),
+    }
 }
+_EXTRAS: Final = {"demo": "dev", "dev": "dev", "emulator": "dev", "mcp": "mcp"} | dict.fromkeys(
+    ("apply", "keys", "outbox", "worker"), "worker"
+)
 """The extra that brings what a command imports. ``server``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
@@ -72,20 +81,28 @@ NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY
 
 
 class _Commands(click.Group):
-    """A group that imports a command when it is used."""
+    """A group that imports a command when it is used, and whose help has headings."""
+
+    def __init__(self, *, sections: _Sections, path: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init__(**options)
+        self._sections, self._path = sections, path
+        self._table = {name: entry for section in sections.values() for name, entry in section.items()}
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return [*self._table]
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in self._table:
             return None
-        module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        with require_extra(f"cloudsched {cmd_name}", _EXTRAS.get(cmd_name, "server")), pause_collection(keeps_all=True):
+        module, _, name = self._table[cmd_name][0].partition(":")
+        with self._require_extra(cmd_name), pause_collection(keeps_all=True):
             command = getattr(import_module(module), name)
-        assert isinstance(command, click.Command)  # noqa: S101 - as the table above says
-        add_examples(command, cmd_name)
+        assert isinstance(command, click.Command)  # noqa: S101 - as the tables above say
+        add_examples(command, *self._path, cmd_name)
         return command
+
+    def _require_extra(self, name: str) -> AbstractContextManager[None]:
+        return require_extra(" ".join(("cloudsched", *self._path, name)), _EXTRAS.get(name, "server"))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -93,13 +110,13 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:  # which knows no command that is not imported
-            raise click.NoSuchCommand(error.command_name, possibilities=_COMMANDS, ctx=ctx) from None
+            raise click.NoSuchCommand(error.command_name, possibilities=self._table, ctx=ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands and options that fit, from the table, without importing any command."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell that completes
 
-        found = [CompletionItem(name, help=about) for name, (_, about) in sorted(_COMMANDS.items())]
+        found = [CompletionItem(name, help=about) for name, (_, about) in sorted(self._table.items())]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [item for item in found if item.value.startswith(incomplete)] + options
 
@@ -108,19 +125,25 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError:
-            name = str(ctx.invoked_subcommand)
-            with require_extra(f"cloudsched {name}", _EXTRAS.get(name, "server")):
+            with self._require_extra(str(ctx.invoked_subcommand)):
                 raise
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in sorted(_COMMANDS.items())])
+        width = max(map(len, self._table))
+        for heading, section in self._sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), about) for name, (_, about) in section.items()])
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, sections=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cloudsched", prog_name="cloudsched")
 def cloudsched() -> None:
     """Durable scheduled tasks for Google Cloud. Here is everything that runs on your own machine."""
+
+
+@click.group(cls=_Commands, sections=_ADMIN, path=("admin",))
+def admin() -> None:
+    """Manage a deployment's keys, usage, queues, calendars, shards and backups."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""``cloudsched keys``, ``queues``, ``shards`` and ``usage``: the commands for those who operate a deployment."""
+"""``cloudsched admin``'s ``keys``, ``queues``, ``shards`` and ``usage``: for those who operate a deployment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import click
 
 from cloudsched.cli.options import (
     ROLE,
-    ApiCommand,
     ApiGroup,
     api_options,
     client_options,
@@ -35,12 +34,7 @@ def keys() -> None:
 
 @keys.command()
 @click.argument("name")
-@click.option(
-    "--role",
-    type=ROLE,
-    required=True,
-    help="What it may do.",
-)
+@click.option("--role", type=ROLE, required=True, help="What it may do.")
 @click.option("--owner", help="The owner whose tasks a user or reader sees, or to whose tasks a worker is limited.")
 @click.option("--queue", "queues", multiple=True, help="A queue that a worker may work on; repeatable. [default: all]")
 @json_option
@@ -103,9 +97,7 @@ def resume(client: Client, queue: str, *, as_json: bool) -> None:
 @pass_client
 def purge(client: Client, queue: str, *, is_sure: bool, as_json: bool) -> None:
     """Delete all dispatches of a queue. The sweep sends again what is still to run, when it is due."""
-    question = (
-        f"Delete all dispatches of {to_printable(queue)}? The sweep sends again what is still to run, a little late."
-    )
+    question = f"Delete all dispatches of {to_printable(queue)}? The sweep sends again what is to run, a little late."
     confirm(question, is_sure=is_sure)
     _print_queues([client.purge_dispatch_queue(queue)], as_json=as_json)
 
@@ -190,7 +182,7 @@ def _open_store() -> FirestoreStore:
 _HEADER = ("OWNER", "HANDLER", "EXECUTIONS", "QUERIES", "TOKENS", "READS", "WRITES", "QUEUE", "USD")
 
 
-@click.command("usage", cls=ApiCommand)
+@click.command("usage")
 @click.option("--month", metavar="YYYY-MM", help="The month, in UTC. [default: the current one]")
 @click.option("--owner", help="Show only this owner's.")
 @click.option("--handler", help="Show only this handler's.")

@@ -157,15 +157,7 @@ def explain_errors(options: Mapping[str, Any]) -> Iterator[None]:
         raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {options['url']}")) from error
 
 
-class _ExplainsErrors(click.Command):
-    """Says what to do when a credential is missing, or nothing answers."""
-
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        with explain_errors(ctx.params):
-            return super().invoke(ctx)
-
-
-class ApiGroup(_ExplainsErrors, click.Group):
+class ApiGroup(click.Group):
     """A group whose commands use the API."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
@@ -178,10 +170,6 @@ class ApiGroup(_ExplainsErrors, click.Group):
                 raise
             place = f"{ctx.command_path} {error.option_name} … {error.ctx.info_name}"
             raise click.UsageError(f"{error.option_name} goes before the command: {place}", error.ctx) from error
-
-
-class ApiCommand(_ExplainsErrors):
-    """A command that uses the API."""
 
 
 def _make_client(options: dict[str, Any]) -> Client:
@@ -198,7 +186,7 @@ def client_options(command: Callable[..., None]) -> Callable[..., None]:
     @connection_options
     @wraps(command)
     def with_client(**options: Any) -> None:
-        with _make_client(options) as client:
+        with explain_errors(dict(options)), _make_client(options) as client:
             command(client, **options)
 
     return with_client
@@ -220,10 +208,12 @@ def api_options(group: Callable[[], None]) -> Callable[..., None]:
 def pass_client(command: Callable[..., None]) -> Callable[..., None]:
     """Call a command with a `Client` of its group's API, which is opened when the command runs."""
 
-    @click.pass_obj
+    @click.pass_context
     @wraps(command)
-    def with_client(open_client: Callable[[], Client], /, *arguments: Any, **options: Any) -> None:
-        command(open_client(), *arguments, **options)
+    def with_client(context: click.Context, /, *arguments: Any, **options: Any) -> None:
+        assert context.parent is not None  # noqa: S101 - it is in a group
+        with explain_errors(context.parent.params):
+            command(context.obj(), *arguments, **options)
 
     return with_client
 

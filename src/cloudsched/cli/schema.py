@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.cli.options import ApiCommand, client_options, quiet_option
+from cloudsched.cli.options import client_options, quiet_option
 from cloudsched.local.untrusted_text import to_json_line
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _to_type_name(name: str) -> str:
     return made if made[0].isalpha() else f"Handler{made}"
 
 
-@click.command("schema", cls=ApiCommand)
+@click.command("schema")
 @click.argument("handlers", nargs=-1, metavar="[HANDLER]...")
 @quiet_option
 @click.option("--typescript", is_flag=True, help="Print types of TypeScript, and not JSON schemas.")

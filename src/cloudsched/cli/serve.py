@@ -1,4 +1,4 @@
-"""``cloudsched serve``, ``backup`` and ``dashboard``: one process over one file, its copy, and the page alone."""
+"""``cloudsched serve``, ``admin backup`` and ``dashboard``: one process over one file, its copy, and the page alone."""
 
 from __future__ import annotations
 

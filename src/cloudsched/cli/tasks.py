@@ -14,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from pydantic import AwareDatetime
 
+from cloudsched.cli.apply import import_jobs
+from cloudsched.cli.draft import draft
 from cloudsched.cli.examples import format_examples
 from cloudsched.cli.options import (
     TASK_STATUS,
@@ -52,7 +54,11 @@ def _make_printer(*, as_json: bool) -> Printer:
 @click.group(cls=ApiGroup)
 @api_options
 def tasks() -> None:
-    """Show and change tasks through the API."""
+    """Show, change, draft and import tasks. All but `import` ask the API."""
+
+
+tasks.add_command(draft)
+tasks.add_command(import_jobs)
 
 
 @tasks.command("list")

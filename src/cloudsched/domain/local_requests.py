@@ -99,7 +99,7 @@ def find_detour(names: Iterable[str]) -> str | None:
     return (
         f"This server needs no credentials, so it answers only to its own machine, and the header {header[:100]!r} "
         "says that a proxy forwarded this request. Call it directly, as http://localhost with its port. Behind a "
-        "proxy, such as Cloud Shell's web preview, let it require keys: `cloudsched keys new`, and CLOUDSCHED_API_KEYS."
+        "proxy, such as Cloud Shell's, let it require keys: `cloudsched admin keys new`, and CLOUDSCHED_API_KEYS."
     )
 
 

@@ -145,8 +145,8 @@ def test_a_lost_lease_reveals_nothing_new(worker_roles: WorkerRoleHarness) -> No
 
 
 def test_a_key_is_made_for_queues_and_an_owner() -> None:
-    """`cloudsched keys new --role worker --queue … --owner …` prints the line that is read as just that."""
-    words = ["keys", "new", "gpu-box", "--role", "worker", "--queue", "render", "--queue", "gpu", "--owner", "ada"]
+    """`cloudsched admin keys new --role worker --queue … --owner …` prints the line that is read as just that."""
+    words = "admin keys new gpu-box --role worker --queue render --queue gpu --owner ada"
     done = CliRunner().invoke(cloudsched, words)
     assert done.stdout.startswith("gpu-box:worker@gpu+render:")
     assert done.stdout.endswith(":ada\n")
@@ -155,7 +155,7 @@ def test_a_key_is_made_for_queues_and_an_owner() -> None:
     )
     assert caller == Caller("key:gpu-box", Role.WORKER, "ada", frozenset({"gpu", "render"}))
     for wrong in (["--role", "admin", "--queue", "gpu"], ["--role", "worker", "--queue", ""]):
-        refused = CliRunner().invoke(cloudsched, ["keys", "new", "x", *wrong])
+        refused = CliRunner().invoke(cloudsched, ["admin", "keys", "new", "x", *wrong])
         assert isinstance(refused.exception, Misconfigured)
         assert refused.stdout == ""
 

@@ -6,8 +6,8 @@ and with more than one shard the indexes of rising values begin with it. A list 
 and merges the results of several, in the order that a single range has.
 
 With one shard lists use indexes without it. More shards than one take over only when *every* task and offer has its
-own of so many. `cloudsched shards grow` sees to that, and says so in a document of its own. Until then lists use the
-indexes without shards, which have all tasks, wherever each is. That document also has the greatest number of shards
+own of so many. `cloudsched admin shards grow` sees to that, and says so in a document of its own. Until then lists use
+the indexes without shards, which have all tasks, wherever each is. That document also has the greatest number of shards
 that there ever were, so that nobody looks at too few.
 """
 

@@ -131,11 +131,11 @@ def _check_queues(api: Api) -> Iterator[Finding]:
         return
     stopped = [each for each in found if each.state is not QueueState.RUNNING]
     for each in stopped:
-        yield wrong("queues", f"{each.queue} is {each.state}", f"cloudsched queues resume {each.queue}")
+        yield wrong("queues", f"{each.queue} is {each.state}", f"cloudsched admin queues resume {each.queue}")
     deep = [each for each in found if each.depth > each.max_dispatches_per_second * MAX_BACKLOG_SECONDS]
     for each in deep:
         what = f"{each.queue} holds {each.depth:,} dispatches, which takes it over an hour if all are due"
-        yield wrong("queues", what, f"cloudsched queues rate {each.queue} --per-second N --concurrent N")
+        yield wrong("queues", what, f"cloudsched admin queues rate {each.queue} --per-second N --concurrent N")
     if not stopped and not deep:
         yield ok("queues", f"{len(found)} run, and none holds more dispatches than it delivers in an hour")
 

@@ -152,7 +152,7 @@ def require_open_to(access: Access, request: Request) -> None:
     if not access.open or peer == "localhost" or not is_loopback(peer):  # no address, as behind a Unix socket
         raise Unauthenticated(
             "This API is open only to requests from its own machine. Call it there, as http://localhost with its port, "
-            "or let it require keys: `cloudsched keys new`, and CLOUDSCHED_API_KEYS."
+            "or let it require keys: `cloudsched admin keys new`, and CLOUDSCHED_API_KEYS."
         )
     if (detour := find_detour(request.headers.keys())) is not None:
         raise Unauthenticated(detour)

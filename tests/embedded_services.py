@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
+from django.core.management import call_command
 from tests.harness import ROOT, Process, free_port, process, request, wait_until
 
 PAGE = (ROOT / "docs/guides/web-frameworks.md").read_text("utf-8")
-_BLOCKS = re.findall(r"^```python\n# (?:handlers|service|project/\w+)\.py\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
-HANDLERS, FASTAPI, FLASK, DJANGO_SETTINGS, DJANGO_URLS = _BLOCKS
+_BLOCKS = re.findall(r"^```python\n# (?:handlers|main|web|project/\w+)\.py\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+HANDLERS, FASTAPI, _, DJANGO_SETTINGS, DJANGO_URLS, _, _, FLASK = _BLOCKS
 """The page's code."""
+ADD = "/users/ada/reminders?when=today"
 OBSERVED = """
 import os, time
 
@@ -25,7 +27,7 @@ def note(ctx, title, body):
     while body.startswith("slow") and not os.path.exists("go"):
         time.sleep(0.01)
 
-def create(*, payload):
+def create(*, payload, **_):
     task = app.create(id=payload.text, handler="remind", payload=payload)
     with open("created.txt", "a") as file:
         file.write(f"{task.id} {os.getpid()}\\n")
@@ -34,60 +36,22 @@ def create(*, payload):
 Context.notify, remind.create = note, create
 """
 """Notes which process created and which ran each task, in place of a message; one that is slow waits."""
-SETTINGS = """
-from pathlib import Path
-
-BASE_DIR = Path(__file__).parents[1]
-INSTALLED_APPS, MIDDLEWARE = [], ["django.middleware.common.CommonMiddleware"]
-ROOT_URLCONF, ALLOWED_HOSTS, SECRET_KEY, DEBUG = "project.urls", ["127.0.0.1"], "of a test", True
-WSGI_APPLICATION = "service.service"
-CLOUDSCHED_PAGE = True
-"""
-URLS = """
-from django.http import JsonResponse
-from django.urls import path
-from django.views.decorators.csrf import csrf_exempt
-
-@csrf_exempt
-def add_reminder(request):
-    from handlers import Reminder, remind
-
-    return JsonResponse({"id": remind.create(payload=Reminder.model_validate_json(request.body)).id}, status=201)
-
-urlpatterns = [path("reminders", add_reminder)]
-"""
-DJANGO = """
-import os
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-if __name__ == "__main__":
-    import sys
-
-    from django.core.management import execute_from_command_line
-
-    execute_from_command_line(sys.argv)
-else:
-    from django.core.{kind} import get_{kind}_application
-
-    service = get_{kind}_application()
-"""
-"""What `startproject` makes: `manage.py` and `wsgi.py` or `asgi.py` in one."""
-UVICORN = ("-m", "uvicorn", "service:service", "--workers", "2", "--port", "{port}")
-GUNICORN = ("-m", "gunicorn", "service:service", "--workers", "2", "--threads", "4", "--bind", "127.0.0.1:{port}")
+UVICORN = ("-m", "uvicorn", "--port", "{port}")
+GUNICORN = ("-m", "gunicorn", "--workers", "2", "--threads", "4", "--bind", "127.0.0.1:{port}")
 SERVERS = {
-    "uvicorn with FastAPI": (FASTAPI, UVICORN),
-    "gunicorn with Flask": (FLASK, GUNICORN),
-    "gunicorn with Django": (DJANGO.format(kind="wsgi"), GUNICORN),
+    "uvicorn with FastAPI": (*UVICORN, "main:service", "--workers", "2"),
+    "gunicorn with Flask": (*GUNICORN, "web:service"),
+    "gunicorn with Django": (*GUNICORN, "project.wsgi"),
 }
 MORE_SERVERS = {
-    "gunicorn --preload with Flask": (FLASK, (*GUNICORN, "--preload")),
-    "gunicorn --preload with Django": (DJANGO.format(kind="wsgi"), (*GUNICORN, "--preload")),
-    "uvicorn with Django": (DJANGO.format(kind="asgi"), UVICORN),
+    "gunicorn --preload with Flask": (*GUNICORN, "web:service", "--preload"),
+    "gunicorn --preload with Django": (*GUNICORN, "project.wsgi", "--preload"),
+    "uvicorn with Django": (*UVICORN, "project.asgi:application", "--workers", "2"),
 }
 DEVELOPMENT = {
-    "uvicorn --reload": (FASTAPI, ("-m", "uvicorn", "service:service", "--reload", "--port", "{port}")),
-    "flask --debug": (FLASK, ("-m", "flask", "--app", "service:service", "--debug", "run", "--port", "{port}")),
-    "runserver": (DJANGO.format(kind="wsgi"), ("service.py", "runserver", "{port}")),
+    "uvicorn --reload": (*UVICORN, "main:service", "--reload"),
+    "flask --debug": ("-m", "flask", "--app", "web", "--debug", "run", "--port", "{port}"),
+    "runserver": ("manage.py", "runserver", "{port}"),
 }
 """Servers that load the code again when it changes."""
 OPEN = {"CLOUDSCHED_OPEN": "on"}
@@ -96,9 +60,10 @@ OPEN = {"CLOUDSCHED_OPEN": "on"}
 @contextmanager
 def serve(folder: Path, server: str, access: Mapping[str, str] = OPEN) -> Iterator[tuple[Process, str]]:
     """Run a server in a folder, with settings of who may use the API; yield it and its address."""
-    source, command = {**SERVERS, **MORE_SERVERS, **DEVELOPMENT}[server]
-    write_service(folder, source)
+    if not (folder / "manage.py").exists():
+        write_service(folder)
     port = free_port()
+    command = {**SERVERS, **MORE_SERVERS, **DEVELOPMENT}[server]
     arguments = (sys.executable, *(each.format(port=port) for each in command))
     with process(*arguments, env=make_environment(access), cwd=folder) as running:
         url = f"http://127.0.0.1:{port}"
@@ -106,13 +71,14 @@ def serve(folder: Path, server: str, access: Mapping[str, str] = OPEN) -> Iterat
         yield running, url
 
 
-def write_service(folder: Path, source: str) -> None:
-    """Write the page's files into a folder, and what a Django project has."""
-    (folder / "project").mkdir()
-    files = {"handlers": HANDLERS + OBSERVED, "service": source}
-    files |= {"project/settings": SETTINGS + DJANGO_SETTINGS, "project/urls": URLS + DJANGO_URLS}
+def write_service(folder: Path) -> None:
+    """Write the page's files into a folder, those of Django into a new project."""
+    call_command("startproject", "project", folder)
+    files = {"handlers": HANDLERS + OBSERVED, "main": FASTAPI, "web": FLASK}
+    files |= {"project/settings": f"{DJANGO_SETTINGS}CLOUDSCHED_PAGE = True\n", "project/urls": DJANGO_URLS}
     for name, text in files.items():
-        (folder / f"{name}.py").write_text(text)
+        with (folder / f"{name}.py").open("a", encoding="utf-8") as file:
+            file.write(text)
 
 
 def make_environment(access: Mapping[str, str] = OPEN) -> dict[str, str]:

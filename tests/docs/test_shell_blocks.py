@@ -114,10 +114,8 @@ def type_page(world: World, page: Path) -> None:
         (world.terminal.folder / name).write_text(script, "utf-8")
     for script in re.findall(r"```js\n(// ([\w-]+\.js)\n.*?)```", page.read_text("utf-8"), re.DOTALL):
         (world.terminal.folder / script[1]).write_text(script[0], "utf-8")
-    for block in read_blocks(page):
-        if block.language == "python" and (name := re.match(r"# (\w+\.py)\n", block.text)):
-            (world.terminal.folder / name[1]).write_text(block.text, "utf-8")
     for step in read_steps(page):
+        write_modules(world.terminal.folder, page, step.block.line)
         done = world.terminal.type(world.fill(step.block, step.text))
         assert done.returncode == 0, f"{step.block}:\n{step.text}\n{done.stdout[-900:]}{done.stderr}"
         if step.answer:
@@ -130,6 +128,14 @@ def type_page(world: World, page: Path) -> None:
             if FIGURES_VARY in step.block.mark:
                 printed, shown = without_figures(printed), without_figures(shown)
             assert matches(shown, printed), f"{step.block} shows\n{shown}\nand this was printed:\n{printed}"
+
+
+def write_modules(folder: Path, page: Path, line: int) -> None:
+    """Write the page's Python: of a name that several blocks have, the last one above a line or else the next below."""
+    blocks = [block for block in read_blocks(page) if block.language == "python"]
+    for block in sorted(blocks, key=lambda block: block.line if block.line < line else -block.line):
+        if name := re.match(r"# (\w+\.py)\n", block.text):
+            (folder / name[1]).write_text(block.text, "utf-8")
 
 
 def test_commands_for_google_cloud_are_accepted(world: World, tmp_path: Path) -> None:

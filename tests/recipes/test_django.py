@@ -107,7 +107,7 @@ def test_the_recipe_passes_the_tests_of_a_django_project(tmp_path: Path) -> None
         "shop/__init__.py": "",
         "shop/settings.py": SETTINGS,
         "shop/models.py": MODELS,
-        "handlers.py": read_code("django.md")["handlers"],
+        "handlers.py": read_code("web-frameworks.md#Handlers that use your models")["handlers"],
         "test_shop.py": TEST,
     }.items():
         (tmp_path / name).write_text(text)

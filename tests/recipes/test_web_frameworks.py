@@ -13,15 +13,16 @@ from cloudsched.testing import Simulation
 BODY = {"text": "Tea"}
 
 
-@pytest.mark.parametrize("page", ["fastapi.md", "flask.md"])
-def test_a_route_creates_a_task_that_runs(page: str, load: Load) -> None:
+@pytest.mark.parametrize("section", ["FastAPI on one server", "FastAPI on Google Cloud", "Flask on one server"])
+def test_a_route_creates_a_task_that_runs(section: str, load: Load) -> None:
     """Words and zone come from the request; words that are no time are the caller's mistake."""
-    handlers = load(page, "handlers")
-    service = load(page, "service").service
+    handlers = load("web-frameworks.md#Start with a handler", "handlers")
+    service = load(f"web-frameworks.md#{section}", "web" if "Flask" in section else "main").service
+    service.testing = True
     with Simulation(handlers.app) as sim, httpx.Client(transport=httpx.WSGITransport(app=service)) as flask:
 
         def send(path: str) -> httpx.Response:
-            if page == "flask.md":
+            if "Flask" in section:
                 return flask.post(f"http://service{path}", json=BODY)
             return post(service, path, json=BODY)
 

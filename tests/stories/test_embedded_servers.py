@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.embedded_services import (
+    ADD,
     DEVELOPMENT,
-    DJANGO,
     MORE_SERVERS,
     SERVERS,
     is_served,
@@ -29,7 +28,7 @@ from tests.harness import request, wait_until
 def add(url: str, name: str) -> bool:
     """Create a task; return whether it was, as no process may listen for a moment."""
     with suppress(OSError, HTTPException):
-        return request(url, "POST", "/reminders", {"text": name}, {"Content-Type": "application/json"}).status == 201
+        return request(url, "POST", ADD, {"text": name}, {"Content-Type": "application/json"}).status == 201
     return False
 
 
@@ -105,14 +104,13 @@ def test_a_development_server_runs_tasks_with_the_code_as_it_is(server: str, tmp
 def test_a_management_command_creates_and_runs_nothing(tmp_path: Path) -> None:
     """Django's commands take no part but for what they create, which a server then runs."""
     server = "gunicorn with Django"
-    write_service(tmp_path, DJANGO.format(kind="wsgi"))
+    write_service(tmp_path)
     code = "from handlers import Reminder, remind; remind.create(payload=Reminder(text='by-hand'))"
     for command in (["check"], ["shell", "-c", code]):
         subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "service.py", *command], cwd=tmp_path, env=make_environment(), check=True, timeout=60
+            [sys.executable, "manage.py", *command], cwd=tmp_path, env=make_environment(), check=True, timeout=60
         )
         assert (tmp_path / "data").exists() == (command[0] == "shell")
     assert not (tmp_path / "ran.txt").exists()
-    shutil.rmtree(tmp_path / "project")
     with serve(tmp_path, server):
         wait_until(lambda: "by-hand" in read_notes(tmp_path / "ran.txt", "by-hand"), "it runs")

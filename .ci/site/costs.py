@@ -24,7 +24,7 @@ WORKER = UsageCounts(reads=2, writes=2, deletes=1)
 DELIVERY = UsageCounts(reads=2, writes=5, dispatches=1)
 """What a delivery by one channel other than the web inbox adds."""
 HOP = UsageCounts(reads=1, dispatches=1)
-"""What waiting for longer than the horizon costs, each time it is reached."""
+"""What a task that waits longer than Cloud Tasks holds a call costs, every 30 days."""
 RECORD_BYTES = 1_315
 """What Firestore stores of an occurrence: its record without content, and that record's index entries."""
 _LOG_BYTES = 2_500
@@ -37,6 +37,12 @@ _VCPU_SECOND = 0.000_025_25
 _STORED_GIB = 0.15
 """Dollars for a GiB in Firestore for a month."""
 _LOGGED_GIB = 0.50
+_BACKUP_GIB = 0.03
+"""Dollars for a GiB of backups for a month. Each backup is a whole copy."""
+_SECRET_VERSION = 0.06
+"""Dollars for a version of a secret for a month."""
+_BACKUPS = 7
+"""How many daily backups there are, with the default of BACKUP_RETENTION."""
 _SCHEDULER_JOB = 0.10
 """Dollars for the sweep's job in Cloud Scheduler for a month."""
 _SWEEP_SECONDS = 4_000 / 43_200
@@ -52,7 +58,7 @@ _ROWS = {
     "… more, with a lock key that is free": LOCK,
     "… more, run by a worker at the store": WORKER,
     "… more, for each channel but `WEB`": DELIVERY,
-    "hop of 30 days": HOP,
+    "every 30 days that a task waits": HOP,
 }
 
 
@@ -143,11 +149,19 @@ def render_levers() -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_sweep() -> str:
-    """Return what the sweep costs in a month in which it finds nothing, with its job."""
+def render_standing() -> str:
+    """Return what a deployment costs in a month in which nothing runs, as far as that follows from its settings."""
     operations = sum(DEFAULT_PRICES[each] for each in ("read", "write", "request"))
-    dollars = _SWEEPS * (operations / _MILLION + _SWEEP_SECONDS * _VCPU_SECOND) + _SCHEDULER_JOB
-    return f"The sweep's {_SWEEPS:,} runs a month and its job: {dollars:.2f} USD.\n"
+    rows = [
+        (f"the sweep's {_SWEEPS:,} runs, each a read, a write and a request", _SWEEPS * operations / _MILLION),
+        (f"{_SWEEP_SECONDS:.2f} seconds of an instance for each of them", _SWEEPS * _SWEEP_SECONDS * _VCPU_SECOND),
+        ("the sweep's job in Cloud Scheduler", _SCHEDULER_JOB),
+        ("a version of a secret", _SECRET_VERSION),
+    ]
+    lines = [f"| {name} | {usd:.2f} |" for name, usd in rows]
+    lines.append(f"| **together** | **{sum(usd for _, usd in rows):.2f}** |")
+    lines.append(f"| {_BACKUPS} daily backups, for each GiB in the database | {_BACKUPS * _BACKUP_GIB:.2f} |")
+    return "\n".join(["| part | USD a month |", "|---|---|", *lines]) + "\n"
 
 
 def render_prices() -> str:
@@ -160,6 +174,9 @@ def render_prices() -> str:
         ("request to a function", _MILLION, DEFAULT_PRICES["request"]),
         ("GiB in Firestore for a month, with indexes", 1, _STORED_GIB),
         ("GiB of logs", 1, _LOGGED_GIB),
+        ("GiB of backups for a month", 1, _BACKUP_GIB),
+        ("version of a secret for a month", 1, _SECRET_VERSION),
+        ("job in Cloud Scheduler for a month", 1, _SCHEDULER_JOB),
     ]
     lines = [f"| {name} | {of:,} | {usd:.2f} |" for name, of, usd in rows]
     lines.insert(5, f"| vCPU-second, with 0.5 GiB | 1 | {_VCPU_SECOND:.8f} |")
@@ -171,9 +188,9 @@ def render_sizes() -> str:
     kept = Settings().retention or timedelta(0)
     month = _STORED_GIB * 1_000_000 * RECORD_BYTES / 1024**3
     return (
-        f"A record is counted at {RECORD_BYTES:,} bytes, the logs of an occurrence at {_LOG_BYTES:,}. A million "
-        f"records cost {month:.2f} USD a\nmonth, and {month * kept.days / _MONTH_DAYS:.2f} until they are removed with "
-        f"their ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
+        f"It counts {RECORD_BYTES:,} bytes for a record and {_LOG_BYTES:,} for the logs of an occurrence. A million\n"
+        f"records cost {month:.2f} USD a month. That is {month * kept.days / _MONTH_DAYS:.2f} USD if you keep them until "
+        f"they are removed with\ntheir ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
     )
 
 
@@ -183,7 +200,7 @@ _TABLES = {
     "sizes": render_sizes,
     "million": render_million,
     "levers": render_levers,
-    "sweep": render_sweep,
+    "standing": render_standing,
 }
 
 

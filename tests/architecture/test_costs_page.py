@@ -30,7 +30,7 @@ def test_every_figure_has_its_place(costs: Any) -> None:  # noqa: ANN401 - the s
     assert "stale" not in made
     for render in (costs.render_prices, costs.render_sizes, costs.render, costs.render_million, costs.render_levers):
         assert made.count(render()) == 1
-    assert costs.render_sweep() in made
+    assert costs.render_standing() in made
 
 
 def test_dollars_are_amounts_times_prices(costs: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN401 - the same

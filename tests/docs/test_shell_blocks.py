@@ -37,7 +37,7 @@ PAGES = [
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")), *ROOT.glob("infra/**/*.md")]
     if page.name not in OWN_TESTS and any(block.language in SHELLS for block in read_blocks(page))
 ]
-ALONE = {page for page in PAGES if page.name == "usage.md" or "/clock\n" in page.read_text("utf-8")}
+ALONE = {page for page in PAGES if page.name == "costs.md" or "/clock\n" in page.read_text("utf-8")}
 """Pages with a stack of their own: one says what all tasks have used, others move the clock."""
 LEAP_YEAR = next(year for year in range(datetime.now(UTC).year + 1, 9999) if isleap(year))
 DATES = {

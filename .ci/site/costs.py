@@ -189,8 +189,8 @@ def render_sizes() -> str:
     month = _STORED_GIB * 1_000_000 * RECORD_BYTES / 1024**3
     return (
         f"It counts {RECORD_BYTES:,} bytes for a record and {_LOG_BYTES:,} for the logs of an occurrence. A million\n"
-        f"records cost {month:.2f} USD a month. That is {month * kept.days / _MONTH_DAYS:.2f} USD if you keep them until "
-        f"they are removed with\ntheir ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
+        f"records cost {month:.2f} USD a month. That is {month * kept.days / _MONTH_DAYS:.2f} USD if you keep them "
+        f"until they are removed with\ntheir ended tasks after {kept.days} days (`CLOUDSCHED_RETENTION_DAYS`).\n"
     )
 
 

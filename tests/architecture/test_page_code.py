@@ -44,7 +44,7 @@ PAGES_WITH_TESTS = (
 """Pages whose first block is handlers, and whose last one is a test of them."""
 PAGES = {
     "dependencies.md", "plain-language.md", "email.md", "calendars.md",
-    "dashboard.md", "alerts.md", "access.md", "emulator.md", "python-client.md",
+    "dashboard.md", "access.md", "emulator.md", "python-client.md",
     "assistant.md", "approvals.md", "testing.md", "locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
@@ -246,7 +246,7 @@ def test_pytest_finds_the_fixtures(tmp_path: Path) -> None:
 
 def test_hooks_and_decorators_are_accepted(app: App) -> None:
     """What the pages on alerts and on handlers for users put above a function."""
-    run(read_python("alerts.md")[0], "alerts.md", app=app, Task=Task, Execution=Execution)
+    run(read_python("dashboard.md")[1], "dashboard.md", app=app, Task=Task, Execution=Execution)
     run(read_python("access.md")[0] + "def other(): ...", "access.md", app=App(Settings()))
 
 

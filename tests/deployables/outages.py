@@ -84,11 +84,11 @@ def _run_away(world: World) -> None:
 
 OUTAGES: Final = (
     Outage("the executor does not start: Cloud Run answers 503", _set(executor_status=503)),
-    Outage("the invoker loses `roles/run.invoker`", _set(has_invoker_role=False)),
+    Outage("the account that calls the functions loses `roles/run.invoker`", _set(has_invoker_role=False)),
     Outage("the functions lose `roles/datastore.user`", _refuse_reads),
     Outage("the sweep is not called: its job is paused or gone", _set(is_sweep_scheduled=False)),
     Outage("the queue is paused", _pause_queue),
-    Outage("the queue takes no dispatches", _refuse_dispatches),
+    Outage("the queue takes nothing new", _refuse_dispatches),
     Outage("the queue's rate is too low for what is due", _throttle),
     Outage("the store takes no writes", _refuse_writes),
     Outage("the functions' clock is a minute fast", _skew(60)),

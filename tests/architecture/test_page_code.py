@@ -37,7 +37,7 @@ PAGES_WITH_TESTS = (
     "assistant.md",
     "follow-ups.md",
     "quotas.md",
-    "sandbox.md",
+    "scripts.md",
     "workers.md",
     "workflow.md",
 )

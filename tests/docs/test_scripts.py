@@ -13,7 +13,7 @@ from tests.harness import ROOT
 BLOCKS = [
     block for page in sorted((ROOT / "docs").rglob("*.md")) for block in read_blocks(page) if block.language == "js"
 ]
-SCRIPTS_OF_TASKS = {"sandbox.md", "stored-scripts.md"}
+SCRIPTS_OF_TASKS = {"scripts.md"}
 """Pages whose scripts are run as tasks, by ``architecture/test_page_code.py`` and by the commands below them."""
 FIREBASE = """
 const app = {}, getFirestore = () => ({}), uid = 'ada', taskId = 'tea', listened = [];

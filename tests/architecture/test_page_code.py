@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import html
 import os
 import re
 import subprocess
@@ -33,17 +32,12 @@ from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES_WITH_TESTS = (
-    "approvals.md",
-    "assistant.md",
-    "follow-ups.md",
-    "quotas.md",
-    "scripts.md",
-    "workers.md",
-    "workflow.md",
-)
+    "approvals.md", "assistant.md", "follow-ups.md", "scripts.md", "workers.md", "workflow.md",
+    "delivery.md", "quotas.md",
+)  # fmt: skip
 """Pages whose first block is handlers, and whose last one is a test of them."""
 PAGES = {
-    "dependencies.md", "plain-language.md", "email.md", "calendars.md",
+    "dependencies.md", "plain-language.md", "calendars.md",
     "dashboard.md", "access.md", "emulator.md", "python-client.md",
     "assistant.md", "approvals.md", "testing.md", "locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
@@ -200,11 +194,11 @@ def test_an_approval_is_waited_for() -> None:
 
 def test_mail_is_written_and_tested(app: App) -> None:
     """A task with channels is created, and a template returns HTML in which text is text."""
-    create, template, _ = read_python("email.md")
-    write = run(template, "email.md", app=app, html=html)["write_html"]
+    _, create, template, _ = read_python("delivery.md")
+    write = run(template, "delivery.md", app=app)["write_html"]
     assert "&lt;b&gt;" in write(SimpleNamespace(title="<b>", body="x"))
     with Simulation(app):
-        run(create, "email.md", app=app)
+        run(create, "delivery.md", app=app)
 
 
 def test_clients_do_as_the_pages_say(app: App, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from cloudsched import App, Schedule
 from cloudsched.testing import START, Simulation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "handlers.md").read_text("utf-8")
-EXAMPLE, OWN_CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+PLAIN, _, EXAMPLE, OWN_CODE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 class Close(BaseModel):
@@ -67,6 +67,17 @@ def test_the_example_runs(*, replay: bool) -> None:
         sim.run_until_idle(timedelta(days=9))
         (execution,) = sim.executions(task.id)
         assert execution.content == "[10, 20] by grace", execution.error
+
+
+def test_the_plain_example_runs() -> None:
+    """Its owner gets the message."""
+    names: dict[str, Any] = {}
+    exec(PLAIN, names)  # noqa: S102 - our own page
+    with Simulation(names["app"]) as sim:
+        task = names["sync"].run_now(names["Sync"](account="a1"), owner="ada")
+        sim.run_until_idle()
+        assert [run.content for run in sim.executions(task.id)] == [2]
+        assert [each.body for each in sim.inbox("ada")] == ["2 pages"]
 
 
 def test_own_code_creates_on_its_loop() -> None:

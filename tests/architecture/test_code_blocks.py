@@ -17,18 +17,15 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 RUN_ELSEWHERE = {
     **dict.fromkeys(("README.md", "quickstart.md"), "stories/test_tutorial.py"),
-    **dict.fromkeys(("durable-operations.md", "change-code.md"), "architecture/test_durable_doc.py"),
-    "async.md": "architecture/test_async_doc.py",
+    "tasks.md": "architecture/test_durable_doc.py",
+    "handlers.md": "architecture/test_async_doc.py",
     "workers.md": "stories/test_workers_guide.py",
     "schedules.md": "language/test_language_doc.py",
     "from-celery.md": "recipes/test_moving.py",
     "from-apscheduler.md": "recipes/test_moving.py",
     "from-your-own.md": "recipes/test_own_queues.py",
     "web-frameworks.md": "recipes/test_web_frameworks.py",
-    "database.md": "recipes/test_sqlalchemy.py",
-    "outbox.md": "recipes/test_outbox.py",
     "transactions.md": "stories/test_own_transactions.py",
-    "pubsub.md": "recipes/test_pushed_events.py",
     **{page.name: "stories/test_tutorial.py" for page in (ROOT / "docs" / "tutorial").glob("*.md")},
 }
 """Who runs a page's Python."""

@@ -1,4 +1,4 @@
-"""The Python of durable-operations.md and change-code.md runs as it stands there."""
+"""The Python of reference/tasks.md, and of the change of code in guides/workflows.md, runs as it stands there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from tests.doc_blocks import read_section
 
 from cloudsched import App, Context, EventSender, NotAwaited, Schedule
 from cloudsched.testing import START, Simulation
@@ -17,7 +18,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference" / "tasks.md").read_text("utf-8")
 PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 DECLARED, SENDER = PYTHON.findall(REFERENCE)
-(VERSION,) = PYTHON.findall((DOCS / "guides" / "workflows.md").read_text("utf-8"))
+CHANGING = read_section(DOCS / "guides" / "workflows.md", "Change the code of a workflow that is under way")
+(VERSION,) = PYTHON.findall(CHANGING)
 CALLS = re.findall(r"`(ctx\.call\([^`]*\))`", REFERENCE)[1:]
 
 

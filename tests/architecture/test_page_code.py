@@ -10,14 +10,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Self
+from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 from pydantic import BaseModel
-from tests.doc_blocks import read_blocks
+from tests.doc_blocks import read_blocks, read_section
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Execution, Settings, Task
@@ -37,9 +39,9 @@ PAGES_WITH_TESTS = (
 )  # fmt: skip
 """Pages whose first block is handlers, and whose last one is a test of them."""
 PAGES = {
-    "dependencies.md", "plain-language.md", "calendars.md",
+    "plain-language.md", "calendars.md",
     "dashboard.md", "access.md", "emulator.md", "python-client.md",
-    "assistant.md", "approvals.md", "testing.md", "locks.md", "guarantees.md",
+    "assistant.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
 
@@ -51,8 +53,11 @@ class Reminder(BaseModel):
 
 
 def read_python(page: str) -> list[str]:
-    (path,) = DOCS.rglob(page)
-    return [block.text for block in read_blocks(path) if block.language == "python"]
+    name, _, heading = page.partition("#")
+    (path,) = DOCS.rglob(name)
+    text = read_section(path, heading) if heading else ""
+    blocks = [block.text for block in read_blocks(path) if block.language == "python"]
+    return [block for block in blocks if not heading or block in text]
 
 
 def run(code: str, page: str, **names: Any) -> dict[str, Any]:
@@ -105,15 +110,17 @@ def test_schedules_are_valid() -> None:
 
 @pytest.mark.parametrize("page", PAGES_WITH_TESTS)
 def test_the_test_of_a_page_is_green(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A newcomer who copies the first block into handlers.py, and the test beside it, sees it pass."""
-    handlers, *_, test = read_python(page)
-    (path,) = DOCS.rglob(page)
+    """A newcomer who copies the first block into its file, and the test beside it, sees it pass."""
+    handlers, *others = read_python(page)
+    test = next((each for each in others if each.startswith("# test_")), others[-1])
+    (path,) = DOCS.rglob(page.partition("#")[0])
     scripts = [block.text for block in read_blocks(path) if block.language == "js"]
     for name, script in zip(re.findall(r"[\w-]+\.js", test), scripts, strict=False):
         (tmp_path / name).write_text(script, "utf-8")
     monkeypatch.chdir(tmp_path)
-    module = ModuleType("handlers")
-    monkeypatch.setitem(sys.modules, "handlers", module)
+    named = re.match(r"# (\w+)\.py", handlers)
+    module = ModuleType(named[1] if named else "handlers")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(handlers, module.__dict__)  # noqa: S102 - our own page
     tests = [value for name, value in run(test, page, app=module.app).items() if name.startswith("test_")]
     assert tests
@@ -123,8 +130,7 @@ def test_the_test_of_a_page_is_green(page: str, monkeypatch: pytest.MonkeyPatch,
 
 def test_two_tasks_share_a_lock() -> None:
     """Both tasks of the page have the key, and run."""
-    (code,) = read_python("locks.md")
-    names = run(code, "locks.md")
+    names = run(read_python("retries-and-locks.md#Let tasks take turns")[0], "retries-and-locks.md")
     with Simulation(names["app"]) as sim:
         names["schedule_both"]()
         assert {task.lock_key for task in sim.app.tasks().items} == {"printer"}
@@ -132,32 +138,18 @@ def test_two_tasks_share_a_lock() -> None:
         assert [len(sim.executions(task.id)) for task in sim.app.tasks().items] == [1, 1]
 
 
-def test_a_session_is_opened_for_each_attempt() -> None:
-    """The handler of the page gets its session, which is committed."""
-    done: list[str] = []
-
-    class Session:
-        def __init__(self, engine: object) -> None:
-            assert engine
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            done.append("closed")
-
-        def commit(self) -> None:
-            done.append("committed")
-
-    app = App(Settings())
-    (code,) = read_python("dependencies.md")
-    given = {"app": app, "Session": Session, "engine": object(), "Month": Reminder, "Iterator": Iterator}
-    run(code, "dependencies.md", **given)
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Report", handler="report")
-        sim.advance(timedelta(days=1))
-        assert [one.status for one in sim.executions(task.id)] == ["SUCCEEDED"]
-    assert done == ["committed", "closed"]
+def test_a_failure_is_retried_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """As often as the page says, and then the hook is called."""
+    names = run(read_python("retries-and-locks.md")[0], "retries-and-locks.md")
+    names["call_bank"] = Mock(side_effect=ConnectionError)
+    with Simulation(names["app"]) as sim:
+        task = names["charge"].run_now()
+        sim.advance(timedelta(hours=1))
+        (execution,) = sim.executions(task.id)
+    starts = [each.started_at.timestamp() for each in execution.attempts]
+    waits = [round(later - earlier) for earlier, later in pairwise(starts)]
+    assert all(least <= wait <= least * 1.1 for least, wait in zip([0, 30, 60, 120, 240], waits, strict=True))
+    assert "failed: " in capsys.readouterr().out
 
 
 def test_a_sentence_becomes_a_task() -> None:
@@ -181,7 +173,7 @@ def test_a_model_does_a_task() -> None:
 
 def test_an_approval_is_waited_for() -> None:
     """The handler of the page asks, and goes on with the answer."""
-    _, asking, _ = read_python("approvals.md")
+    asking = read_python("approvals.md")[1]
     app = run(asking, "approvals.md")["app"]
     with Simulation(app) as sim:
         task = app.create(owner="ada", handler="invoice")

@@ -1,4 +1,4 @@
-"""The recipe of the outbox (outbox.md): what its page shows, in a folder of its own."""
+"""The recipe of the outbox (transactions.md): what its page shows, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cloudsched.testing import Simulation
 def test_the_pages_own_test_passes(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The customer is reminded."""
     monkeypatch.chdir(tmp_path)
-    scheduling = load("outbox.md", "scheduling")
-    load("outbox.md", "test_orders").test_a_customer_is_reminded()
+    scheduling = load("transactions.md", "scheduling")
+    load("transactions.md", "test_orders").test_a_customer_is_reminded()
     scheduling.engine.dispose()
 
 
@@ -26,8 +26,8 @@ def test_an_order_and_its_reminder_are_stored_and_cancelled_together(
 ) -> None:
     """While the relay runs beside the server."""
     monkeypatch.chdir(tmp_path)
-    scheduling = load("outbox.md", "scheduling")
-    service = load("outbox.md", "service")
+    scheduling = load("transactions.md", "scheduling")
+    service = load("transactions.md", "service")
     scheduling.Base.metadata.create_all(scheduling.engine)
     scheduling.outbox.create_table()
 
@@ -50,9 +50,9 @@ def test_an_order_and_its_reminder_are_stored_and_cancelled_together(
 def test_django_writes_and_hands_over(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the table that its migration has made."""
     monkeypatch.chdir(tmp_path)
-    scheduling = load("outbox.md", "scheduling")
+    scheduling = load("transactions.md", "scheduling")
     with open_django_database(f"sqlite:///{tmp_path / 'django.db'}", "default"), Simulation(scheduling.app) as sim:
-        billing = load("outbox.md", "billing")
+        billing = load("transactions.md", "billing")
         task_id = billing.bill("ada")
         assert billing.outbox.hand_over() == 1
         assert sim.app.get(task_id).owner == "ada"

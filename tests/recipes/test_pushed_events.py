@@ -64,8 +64,8 @@ class Setup:
 
 @pytest.fixture(name="setup")
 def open_service(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[Setup]:
-    handlers = load("pubsub.md", "handlers")
-    module = load("pubsub.md", "service")
+    handlers = load("approvals.md", "shipping")
+    module = load("approvals.md", "service")
     monkeypatch.setattr(id_token, "_fetch_certs", lambda *_: {"k": PEM})
     with Simulation(handlers.app) as sim:
         yield Setup(sim, module)

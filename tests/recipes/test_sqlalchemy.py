@@ -21,7 +21,7 @@ PAYLOAD = {"customer": "ada", "amount": 5}
 
 
 def open_database(load: Load) -> ModuleType:
-    module = load("database.md", "handlers")
+    module = load("handlers.md", "handlers")
     module.Base.metadata.create_all(module.engine)
     return module
 

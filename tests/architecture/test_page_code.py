@@ -34,10 +34,11 @@ from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES_WITH_TESTS = (
-    "approvals.md", "assistant.md", "follow-ups.md", "scripts.md", "workers.md", "workflow.md",
+    "approvals.md", "assistant.md", "scripts.md", "workers.md", "workflows.md",
+    "workflows.md#Create a task when another one succeeds",
     "delivery.md", "quotas.md",
 )  # fmt: skip
-"""Pages whose first block is handlers, and whose last one is a test of them."""
+"""Pages, or their sections, whose first block is handlers, with a test of them."""
 PAGES = {
     "plain-language.md", "calendars.md",
     "dashboard.md", "access.md", "emulator.md", "python-client.md",

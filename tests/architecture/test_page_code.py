@@ -41,7 +41,7 @@ PAGES_WITH_TESTS = (
 """Pages, or their sections, whose first block is handlers, with a test of them."""
 PAGES = {
     "plain-language.md", "calendars.md",
-    "dashboard.md", "access.md", "emulator.md", "python-client.md",
+    "dashboard.md", "access.md", "emulator.md", "clients.md",
     "assistant.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
@@ -196,14 +196,14 @@ def test_mail_is_written_and_tested(app: App) -> None:
 
 def test_clients_do_as_the_pages_say(app: App, capsys: pytest.CaptureFixture[str]) -> None:
     """A task is created and changed, a feed is created and deleted, by the synchronous client and the other."""
-    sync, both, acting = read_python("python-client.md")
+    sync, both, acting = read_python("clients.md")
     (feeds,) = read_python("calendars.md")
     with serve(app) as (url, key):
         keyed = sync.replace("token=get_id_token", "key=key").replace('title="Greet",', 'owner="ada", title="Greet",')
-        assert run(keyed, "python-client.md", url=url, key=key)["task"].title == "Greet her"
-        assert run(acting, "python-client.md", client=Client(url, key=key))["task"].owner == "ada"
+        assert run(keyed, "clients.md", url=url, key=key)["task"].title == "Greet her"
+        assert run(acting, "clients.md", client=Client(url, key=key))["task"].owner == "ada"
         indented = "\n    ".join(both.splitlines())
-        asyncio.run(run(f"async def main():\n    {indented}", "python-client.md", url=url, key=key)["main"]())
+        asyncio.run(run(f"async def main():\n    {indented}", "clients.md", url=url, key=key)["main"]())
         run(feeds.replace('"http://127.0.0.1:8080"', "url, key=key"), "calendars.md", url=url, key=key)
     assert "/v1/feeds/" in capsys.readouterr().out
 

@@ -33,7 +33,7 @@ KEEP_RUNNING = {"dev", "serve", "worker", "emulator", "mcp", "dashboard", "demo"
 """Commands that are parsed here; ``test_long_commands.py`` names the tests that start them."""
 ELSEWHERE = {"--project", "--follow"}
 """Options with which a command asks Google Cloud, or prints until it is stopped."""
-RECORDED = ("gcloud", "pip", "python", "python3", "crontab", "./emulator.sh", "git", "gh", "editor")
+RECORDED = ("gcloud", "pip", "npm", "python", "python3", "crontab", "./emulator.sh", "git", "gh", "editor")
 """Programs that are not started; what they are given is written down."""
 
 _CLOUDSCHED = """#!/bin/bash

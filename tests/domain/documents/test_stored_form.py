@@ -130,7 +130,7 @@ def test_the_page_for_clients_says_what_to_assume() -> None:
     told: dict[str, dict[str, object]] = {}
     of = ""
     text = PAGE.read_text(encoding="utf-8")
-    for row in re.findall(r"^\| ([^|]*) \| (`[^|]+`) \| `([^|]+)` \|$", text, re.MULTILINE):
+    for row in re.findall(r"^\| ([^|]*) \| (`[^|]+`) \| `([^|]+)` \|$", text[text.index("| of |") :], re.MULTILINE):
         of = row[0] or of
         told.setdefault(OF_PAGE[of].__name__, {}).update(
             {key: json.loads(row[2]) for key in re.findall(r"`(\w+)`", row[1])}

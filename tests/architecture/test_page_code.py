@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from tests.doc_blocks import read_blocks, read_section
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import App, Execution, Settings, Task
+from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
@@ -235,6 +235,7 @@ def test_hooks_and_decorators_are_accepted(app: App) -> None:
     """What the pages on alerts and on handlers for users put above a function."""
     run(read_python("dashboard.md")[1], "dashboard.md", app=app, Task=Task, Execution=Execution)
     run(read_python("access.md")[0] + "def other(): ...", "access.md", app=App(Settings()))
+    run(read_python("guarantees.md")[0], "guarantees.md", app=app, Context=Context, Invoice=Reminder)
 
 
 def test_the_emulator_moves_its_clock() -> None:

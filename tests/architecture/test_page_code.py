@@ -34,7 +34,7 @@ from cloudsched.web.functions import serve_api
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES_WITH_TESTS = (
-    "approvals.md", "assistant.md", "scripts.md", "workers.md", "workflows.md",
+    "approvals.md", "agents.md", "scripts.md", "workers.md", "workflows.md",
     "workflows.md#Create a task when another one succeeds",
     "delivery.md", "quotas.md",
 )  # fmt: skip
@@ -42,7 +42,7 @@ PAGES_WITH_TESTS = (
 PAGES = {
     "plain-language.md", "calendars.md",
     "dashboard.md", "access.md", "emulator.md", "clients.md",
-    "assistant.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md",
+    "agents.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
 
@@ -165,11 +165,11 @@ def test_a_sentence_becomes_a_task() -> None:
 
 def test_a_model_does_a_task() -> None:
     """The task of the page is accepted."""
-    handlers, create, _ = read_python("assistant.md")
-    app = run(handlers, "assistant.md")["app"]
+    handlers, create, _ = read_python("agents.md")
+    app = run(handlers, "agents.md")["app"]
     model: Any = SimpleNamespace(complete=lambda *_: {})
     with Simulation(app, language_model=model, assistant=AssistantSettings(is_on=True)):
-        assert run(create, "assistant.md", app=app)["task"].handler == "assistant"
+        assert run(create, "agents.md", app=app)["task"].handler == "assistant"
 
 
 def test_an_approval_is_waited_for() -> None:

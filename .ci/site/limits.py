@@ -1,4 +1,4 @@
-"""The figures of docs/reference/tasks.md: each row names its constant.
+"""The figures of docs/reference/tasks.md: each row names its constant in a comment, which readers do not see.
 
 The site has them from the code as it is. ``python .ci/site/limits.py`` writes them into the page, too.
 """
@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tasks.md"
-ROW = re.compile(r"^(\| [^|]+ \| )[\d,]+((?: (\w+))?[^|]* \| `([\w.]+)\.([A-Z_]+)` \|)$", re.MULTILINE)
+ROW = re.compile(r"^(\| [^|]+ \| )[\d,]+((?: (\w+))?[^|]* <!-- ([\w.]+)\.([A-Z_]+) --> \|)$", re.MULTILINE)
 _UNITS = {
     "KiB": 1024,
     "MiB": 1024 * 1024,

@@ -18,6 +18,7 @@ from tests.recipes.conftest import Load
 from cloudsched import Schedule
 from cloudsched.testing import Simulation
 
+PAGE = "../run/migrate.md"
 MONDAY = datetime(2027, 3, 1, tzinfo=UTC)
 calls: list[tuple[object, ...]] = []
 
@@ -49,7 +50,7 @@ def beat(monkeypatch: pytest.MonkeyPatch, load: Load, **entries: dict[str, Any])
     celery.task(name="shop.note")(note)
     celery.conf.beat_schedule = entries
     provide(monkeypatch, "celery_app", celery=celery)
-    return load("from-celery.md", "handlers")
+    return load(f"{PAGE}#Celery beat", "handlers")
 
 
 def test_the_entries_of_beat_call_their_celery_tasks(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +111,7 @@ def aps(monkeypatch: pytest.MonkeyPatch, load: Load, fill: Callable[[BackgroundS
     scheduler = BackgroundScheduler(timezone="Europe/Paris")
     fill(scheduler)
     provide(monkeypatch, "jobs", scheduler=scheduler)
-    return load("from-apscheduler.md", "handlers")
+    return load(f"{PAGE}#APScheduler", "handlers")
 
 
 def test_the_jobs_of_apscheduler_call_their_functions(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

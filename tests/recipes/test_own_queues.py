@@ -14,7 +14,7 @@ from tests.recipes.conftest import Load
 from cloudsched import App, Settings, Task
 from cloudsched.testing import Simulation
 
-PAGE = "from-your-own.md"
+PAGE = "../run/migrate.md"
 NOW = datetime.now(UTC).replace(microsecond=0)
 """The functions of the page ask the system's clock what is overdue."""
 LATER, EARLIER = NOW + timedelta(days=3), NOW - timedelta(days=3)

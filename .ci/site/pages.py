@@ -63,6 +63,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         markdown = put(markdown)
     if page.file.generated_by is None:
         markdown = turn_links(markdown, f"docs/{page.file.src_uri}", page.file.src_uri)
+    if page.file.src_uri.startswith("contributors/"):
+        page.meta["search"] = {"boost": 0.2}
     if page.file.src_uri == "reference/http.md":
         markdown += "\n" + http_api.render()
     return diagrams.put_pictures(markdown)

@@ -1,46 +1,58 @@
-"""Compare the embedded stack with the alternatives for one machine: APScheduler 3, DBOS and huey, all with SQLite.
+"""Compare cloudsched on one machine with APScheduler 3, Celery, DBOS, huey and procrastinate.
 
-    python -m benchmarks.embedded [--tasks 2000]
+    python -m benchmarks.embedded [--tasks 2000] [--page] [--only NAME …]
 
-The rivals run in an environment of their own (`benchmarks.machine`). (procrastinate is not among them: it needs a
-PostgreSQL server.) Each contestant is one process with a new SQLite file, set up as its documentation says. In turn,
-they
+The rivals run in an environment of their own (`benchmarks.machine`). Celery needs `redis-server`, and procrastinate
+needs PostgreSQL; where Debian's packages of them are not installed, they are left out. Both servers sync each write.
+Every other contestant is one process with a new SQLite file. All are set up as their documentation says. In turn, they
 
 1. create one-off tasks that are due a little later, from one thread (measured: tasks per second);
 2. run them, all due at the same instant (measured: tasks per second until the last handler is called);
 3. run others that come due one by one, 100 a second (measured: how late each handler is called), and 1,000 a second;
 4. run as many whose handlers wait for 20 ms (measured: tasks per second);
-5. in another folder, create as many, and end before those are due; once they are, a new process runs them (measured:
-   tasks per second, from the moment that its scheduler is told to start).
+5. in another folder, create as many, and end; once they are due, a new process runs them (measured: tasks per second
+   from the start of its scheduler, and how long after the process's start the first handler was called);
+6. in another folder, run as many whose handlers wait for 20 ms, and are killed by SIGKILL when a third of them has
+   begun; a new process runs the rest, until nothing was called for a minute.
 
 Before and after, it is measured how long the disk needs to sync a write as large as that of a created task. What is
-synced at each commit cannot be faster than that: one thread creates at most one task in that time, and no handler
-starts earlier after its claim. DBOS alone does not sync its commits.
+synced at each commit cannot be faster than that. DBOS alone does not sync its commits.
 
-A contestant's process runs this file too, in its own environment, so only the standard library is imported at the top.
+``--page`` also counts which recurrences and phrases each library gets right, and writes docs/start/comparison.md. A
+contestant's process runs this file too, in its own environment, so only the standard library is imported at the top.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
+import re
+import secrets
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SYNCS, SYNCED_BYTES = 50, 40 * 1024
-OURS, RIVALS = "cloudsched", ("APScheduler", "DBOS", "huey")
+OURS, RIVALS = "cloudsched", ("APScheduler", "Celery", "DBOS", "huey", "procrastinate")
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "start" / "comparison.md"
 LEAD_FACTORS = (3, 6, 12)
 """How many times the time that creating the tasks should take lies before they are due; the next one if that fails."""
 RATE, HIGH_RATE = 100, 1000
@@ -51,17 +63,21 @@ TRIAL_TASKS = 100
 """How many tasks, which never come due, are created first to estimate how long a creation takes."""
 TOO_LATE = 75
 """The exit status of a process whose tasks came due before all of them were created."""
-GIVE_UP_AFTER = 30.0
+GIVE_UP_AFTER = 60.0
 """After how many seconds without a run the tasks that a restarted process has not run count as lost."""
 COLUMNS = {
     "created": ("created/s", 1),
     "run": ("run/s", 1),
     "restarted": ("run/s after a restart", 1),
-    "lost": ("lost", 1),
+    "lost": ("lost by a restart", 1),
     "late_p50": ("late p50 ms", 1e3),
     "late_p99": ("late p99 ms", 1e3),
     "high_p99": ("late p99 ms at 1,000/s", 1e3),
     "waiting": ("20-ms handlers/s", 1),
+    "first": ("first run after a start, ms", 1e3),
+    "unfinished": ("not run a minute after SIGKILL", 1),
+    "twice": ("called twice after SIGKILL", 1),
+    "recovered": ("the last run after SIGKILL, ms", 1e3),
 }
 """The figures, each with its heading and the factor to its unit."""
 
@@ -72,63 +88,162 @@ class TooLateError(Exception):
 
 def main() -> None:
     """Measure all contestants and print the figures."""
-    from benchmarks.machine import install_rivals  # noqa: PLC0415 - not in the contestants' processes
+    from benchmarks.machine import describe_machine, install_rivals  # noqa: PLC0415 - not in the contestants' processes
     from rich.console import Console  # noqa: PLC0415 - the same
     from rich.table import Table  # noqa: PLC0415 - the same
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=2000, help="how many tasks are created")
-    tasks = parser.parse_args().tasks
+    parser.add_argument("--page", action="store_true", help="write the figures into docs/start/comparison.md")
+    parser.add_argument("--only", nargs="+", choices=(OURS, *RIVALS), default=(OURS, *RIVALS), help="these alone")
+    options = parser.parse_args()
     pythons = {OURS: sys.executable} | dict.fromkeys(RIVALS, str(install_rivals()))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         syncs = [measure_sync(folder)]
-        figures = {name: measure(python, name, tasks, folder / name) for name, python in pythons.items()}
+        figures = {name: measure(pythons[name], name, options.tasks, folder / name) for name in options.only}
         syncs.append(measure_sync(folder))
-    table = Table(title=f"{tasks} one-off tasks in one process over a SQLite file")
-    for heading in ("", "version", *(heading for heading, _ in COLUMNS.values())):
-        table.add_column(heading, justify="right" if heading else "left")
-    for name, result in figures.items():
-        cells = (f"{result[key] * factor:,.{0 if factor == 1 else 1}f}" for key, (_, factor) in COLUMNS.items())
-        table.add_row(name, *((result["version"], *cells) if result else ("too slow",)))
-    console = Console(width=150)
+    rows = [
+        [heading, *(f"{result[key] * factor:,.{0 if factor == 1 else 1}f}" for result in figures.values() if result)]
+        for key, (heading, factor) in COLUMNS.items()
+    ]
+    names = [f"{name} {result['version']}" for name, result in figures.items() if result]
+    title = f"{options.tasks} one-off tasks in one process"
+    synced = "a sync of the disk takes " + ", then ".join(f"{1e3 * each:.1f} ms" for each in syncs)
+    table = Table("", *names, title=title)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(width=180)
     console.print(table)
-    console.print("a sync of the disk takes " + ", then ".join(f"{1e3 * each:.1f} ms" for each in syncs))
+    console.print(synced)
+    console.print("left out: " + (", ".join(name for name, result in figures.items() if not result) or "none"))
+    if options.page:
+        machine = "; ".join(f"{name}: {value}" for name, value in describe_machine().items() if name != "rivals")
+        measured = [f"{title}. {machine}; {synced}.", to_markdown(["", *names], rows)]
+        measured += [to_markdown(*count_recurrences()), to_markdown(*count_phrases())]
+        text = PAGE.read_text("utf-8")
+        PAGE.write_text(_MEASURED.sub(lambda found: found[1] + "\n\n".join(measured) + "\n", text), "utf-8")
+
+
+_MEASURED = re.compile(r"(<!-- written by benchmarks\.embedded --page -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+
+
+def to_markdown(headings: list[str], rows: list[list[str]]) -> str:
+    """Return a table."""
+    return "\n".join(f"| {' | '.join(each)} |" for each in [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows])
+
+
+def count_recurrences() -> tuple[list[str], list[list[str]]]:
+    """Count the recurrences, collected from the tests of other libraries and RFC 5545, that each library gets right."""
+    from benchmarks import recurrence  # noqa: PLC0415 - not in the contestants' processes
+
+    cases = json.loads((ROOT.parent / "shared" / "recurrence-cases.json").read_text("utf-8"))
+    cases = [case for case in cases if not case.keys() & {"startAt", "exdates", "rdates"}]
+    rows = [[name, f"{right:,}"] for name, right in recurrence.count_right(cases).items()]
+    return [f"{len(cases)} recurrences", "right"], rows
+
+
+def count_phrases() -> tuple[list[str], list[list[str]]]:
+    """Count the phrases of 1,000 from templates that each library reads right, or wrong without a word."""
+    from benchmarks import language, machine  # noqa: PLC0415 - not in the contestants' processes
+
+    rows = []
+    for name, reader in language.list_readers(machine.find_site_packages()).items():
+        score, _ = language.score_generated(reader, 1000)
+        rows.append([name, *(f"{score[verdict] / 10:.1f} %" for verdict in ("right", "wrong", "refused"))])
+    return ["1,000 phrases for schedules", "right", "silently wrong", "not understood"], rows
 
 
 def measure(python: str, contestant: str, tasks: int, folder: Path) -> dict[str, Any]:
-    """Run one contestant and return its figures; no figures if its tasks are due too early with every lead factor."""
+    """Run one contestant and return its figures; no figures if its server is missing or its tasks are always late."""
     for factor in LEAD_FACTORS:
+        place = folder / str(factor)
+        run = partial(run_part, python, contestant, tasks, factor=factor)
         try:
-            place = folder / str(factor)
-            figures = run_part(python, contestant, tasks, place / "work", "work", factor)
-            left = run_part(python, contestant, tasks, place / "restart", "leave", factor)
-            time.sleep(max(0.0, left["due_at"] - time.time()) + 0.1)
-            return figures | run_part(python, contestant, tasks, place / "restart", "restart", factor)
+            with run_servers(contestant, folder):
+                figures = run(place / "work", "work")
+                left = run(place / "restart", "leave")
+                time.sleep(max(0.0, left["due_at"] - time.time()) + 0.1)
+                figures |= run(place / "restart", "restart")
+                run(place / "killed", "killed")
+                return figures | run(place / "killed", "recover") | count_calls(place / "killed", tasks)
         except TooLateError:
             continue
+        except LookupError:
+            break
     return {}
 
 
-def run_part(python: str, contestant: str, tasks: int, folder: Path, part: str, factor: int) -> dict[str, Any]:
-    """Run one part of the workload in a process of its own, and return its figures.
+@contextmanager
+def run_servers(contestant: str, folder: Path) -> Iterator[None]:
+    """Run the server that a contestant needs, with its address in the environment. LookupError: it is missing."""
+    if contestant == "procrastinate":
+        from tests.outbox.postgres_server import find_binaries, run_server  # noqa: PLC0415 - not in the contestants'
+
+        if find_binaries() is None:
+            raise LookupError(contestant)
+        with run_server(synced=True) as os.environ["SERVER"]:
+            yield
+    elif contestant == "Celery":
+        from tests.harness import free_port  # noqa: PLC0415 - not in the contestants' processes
+
+        redis, port = shutil.which("redis-server"), str(free_port())
+        if redis is None:
+            raise LookupError(contestant)
+        folder.mkdir(parents=True, exist_ok=True)
+        options = {"port": port, "bind": "127.0.0.1", "dir": str(folder), "appendonly": "yes", "appendfsync": "always"}
+        command = [redis, *(part for name, value in options.items() for part in (f"--{name}", value))]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:  # noqa: S603 - Debian's
+            os.environ["SERVER"] = f"127.0.0.1:{port}"
+            try:
+                yield
+            finally:
+                server.terminate()
+    else:
+        yield
+
+
+def run_part(python: str, contestant: str, tasks: int, folder: Path, part: str, *, factor: int) -> dict[str, Any]:
+    """Run one part of the workload in a process of its own, and return its figures; "killed" is killed on its way.
 
     Raises:
         TooLateError: The tasks came due before all of them were created.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    process = subprocess.run(  # noqa: S603 - this file
+    with subprocess.Popen(  # noqa: S603 - this file
         (python, __file__, contestant, str(folder), str(tasks), part, str(factor)),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-    )
+        env={**os.environ, "STARTED": str(time.time())},
+    ) as process:
+        while part == "killed" and process.poll() is None:
+            time.sleep(0.005)
+            if len(read_calls(folder)) > tasks // 3:
+                process.send_signal(signal.SIGKILL)
+                return {}
+        printed, errors = process.communicate()
     if process.returncode == TOO_LATE:
         raise TooLateError
     if process.returncode:
-        sys.exit(f"{contestant} failed in {part!r}:\n{process.stdout[-1000:]}{process.stderr[-3000:]}")
-    figures: dict[str, Any] = json.loads(process.stdout.strip().splitlines()[-1])
+        sys.exit(f"{contestant} failed in {part!r}:\n{printed[-1000:]}{errors[-3000:]}")
+    figures: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
     return figures
+
+
+def read_calls(folder: Path) -> list[str]:
+    """Return the beginnings and ends of handlers that a folder's processes have written down."""
+    return (folder / LOG).read_text("ascii").split() if (folder / LOG).exists() else []
+
+
+def count_calls(folder: Path, tasks: int) -> dict[str, int]:
+    """Return how many handlers never returned, in either process, and how many were called twice."""
+    calls = Counter(read_calls(folder))
+    numbers = range(WAITING_FROM, WAITING_FROM + tasks)
+    return {
+        "unfinished": sum(not calls[f"{number}end"] for number in numbers),
+        "twice": sum(calls[str(number)] > 1 for number in numbers),
+    }
 
 
 def measure_sync(folder: Path) -> float:
@@ -173,11 +288,12 @@ class Cloudsched:
 
         clock = SystemClock()
         self.once = Schedule.once
-        self.app = App(
-            Settings(secret="a secret of this benchmark"), store=SqliteStore(folder / "tasks.db"), clock=clock
-        )
+        settings = Settings(secret="a secret of this benchmark")
+        self.app = App(settings)
         self.queue = make_queue(self.app, clock, threads=DEFAULT_WORKERS)
-        self.app.container.replace(dispatcher=self.queue)
+        parts: dict[str, Any] = {"store": SqliteStore(folder / "tasks.db"), "clock": clock, "dispatcher": self.queue}
+        self.parts = self.app.override(settings, **parts, holder=secrets.token_hex(4))  # as in `cloudsched serve`
+        self.parts.__enter__()
 
         @self.app.handler("note")
         def handle(payload: dict[str, int]) -> None:
@@ -263,25 +379,97 @@ class Huey:
         self.task.schedule(args=(number,), eta=datetime.fromtimestamp(due_at, UTC))
 
 
+class CeleryWorker:
+    """Tasks with an ETA, acknowledged after they have run; Redis as the broker, a worker of threads in the process."""
+
+    def __init__(self, folder: Path) -> None:
+        import celery  # noqa: PLC0415 - of this contestant's environment
+
+        database = ("work", "restart", "killed").index(folder.name)
+        self.app = celery.Celery("benchmark", broker=f"redis://{os.environ['SERVER']}/{database}")
+        self.app.conf.update(task_acks_late=True, task_ignore_result=True, timezone="UTC")
+        self.task = self.app.task(note, name="note")
+
+    def start(self) -> None:
+        """Start the worker."""
+        worker = self.app.WorkController(pool="threads", concurrency=10, loglevel="ERROR", quiet=True)
+        threading.Thread(target=worker.start, daemon=True).start()
+
+    def create(self, number: int, due_at: float) -> None:
+        """Send a task."""
+        self.task.apply_async((number,), eta=datetime.fromtimestamp(due_at, UTC))
+
+
+class Procrastinate:
+    """Deferred jobs in PostgreSQL, a worker in the process; the jobs of a dead worker are put back, as it documents."""
+
+    def __init__(self, folder: Path) -> None:
+        import procrastinate  # type: ignore[import-not-found]  # noqa: PLC0415 - of this contestant's environment
+        import psycopg  # noqa: PLC0415 - the same
+
+        server, name = f"postgresql://postgres@{os.environ['SERVER']}", folder.name
+        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+            is_new = not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+            if is_new:
+                connection.execute(f"CREATE DATABASE {name}")
+        kinds = (procrastinate.SyncPsycopgConnector, procrastinate.PsycopgConnector)
+        self.app, self.worker_app = (
+            procrastinate.App(connector=kind(conninfo=f"{server}/{name}"), worker_defaults={"concurrency": 10})
+            for kind in kinds
+        )
+        self.task = self.app.task(note, name="note")
+        self.worker_app.task(note, name="note")
+        self.app.open()
+        if is_new:
+            self.app.schema_manager.apply_schema()
+
+    def start(self) -> None:
+        """Start the worker, and what puts jobs back."""
+
+        async def work() -> None:
+            async with self.worker_app.open_async():
+                putting = asyncio.create_task(self._put_back())
+                await self.worker_app.run_worker_async(install_signal_handlers=False)
+                putting.cancel()
+
+        threading.Thread(target=lambda: asyncio.run(work()), daemon=True).start()
+
+    async def _put_back(self) -> None:
+        while True:
+            for job in await self.worker_app.job_manager.get_stalled_jobs():
+                await self.worker_app.job_manager.retry_job(job)
+            await asyncio.sleep(10)
+
+    def create(self, number: int, due_at: float) -> None:
+        """Defer a job."""
+        self.task.configure(schedule_at=datetime.fromtimestamp(due_at, UTC)).defer(number=number)
+
+
 # ── The workload ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 _RAN_AT: dict[int, float] = {}
 _LOCK = threading.Lock()
+LOG = "calls"
+_log: int | None = None
 
 
 def note(number: int) -> None:
     """Record that a task's handler was called; only the first call counts."""
     with _LOCK:
         _RAN_AT.setdefault(number, time.time())
+    if _log is not None:
+        os.write(_log, f"{number}\n".encode())
     if number >= WAITING_FROM:
         time.sleep(WAIT_SECONDS)
+    if _log is not None:
+        os.write(_log, f"{number}end\n".encode())
 
 
 class Workload:
     """The parts of the workload: ``work`` creates tasks and runs them; ``leave`` and ``restart`` share a folder."""
 
-    def __init__(self, contestant: Contestant, tasks: int, factor: int) -> None:
-        self.contestant, self.tasks, self.factor = contestant, tasks, factor
+    def __init__(self, contestant: Contestant, folder: Path, tasks: int, factor: int) -> None:
+        self.contestant, self.folder, self.tasks, self.factor = contestant, folder, tasks, factor
         self.per_task = 0.0
 
     def work(self) -> dict[str, float]:
@@ -321,7 +509,28 @@ class Workload:
             if len(_RAN_AT) > known:
                 latest, known = time.time(), len(_RAN_AT)
         ran_at = list(_RAN_AT.values()) or [latest]
-        return {"restarted": len(ran_at) / (max(ran_at) - started_at), "lost": self.tasks - known}
+        first = min(ran_at) - float(os.environ["STARTED"])
+        return {"restarted": len(ran_at) / (max(ran_at) - started_at), "lost": self.tasks - known, "first": first}
+
+    def killed(self) -> NoReturn:
+        """Run tasks that wait, until the process is killed."""
+        self._start()
+        self._create_all(WAITING_FROM)
+        while True:
+            time.sleep(1)
+
+    def recover(self) -> dict[str, float]:
+        """Run what another process has left, until nothing has been called for long."""
+        started_at = latest = time.time()
+        self.contestant.start()
+        known = ended = 0
+        while ended < self.tasks and time.time() - latest < GIVE_UP_AFTER:
+            time.sleep(0.1)
+            calls = set(read_calls(self.folder))
+            ended = sum(call.endswith("end") for call in calls)
+            if len(calls) > known:
+                latest, known = time.time(), len(calls)
+        return {"recovered": max([started_at, *_RAN_AT.values()]) - started_at}
 
     def _start(self) -> None:
         """Start the contestant, and estimate how long a creation takes."""
@@ -363,14 +572,19 @@ class Workload:
 def run_contestant(name: str, folder: str, tasks: str, part: str, factor: str) -> None:
     """Run a part, print its figures as JSON, and end the process as a kill would."""
     kinds: dict[str, Callable[[Path], Contestant]] = {OURS: Cloudsched}
-    kinds |= {"APScheduler": APScheduler, "DBOS": Dbos, "huey": Huey}
-    workload = Workload(kinds[name](Path(folder)), int(tasks), int(factor))
+    kinds |= {"APScheduler": APScheduler, "Celery": CeleryWorker, "DBOS": Dbos, "huey": Huey}
+    kinds |= {"procrastinate": Procrastinate}
+    global _log  # noqa: PLW0603 - of this process
+    if part in {"killed", "recover"}:
+        _log = os.open(Path(folder) / LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    workload = Workload(kinds[name](Path(folder)), Path(folder), int(tasks), int(factor))
     parts = {"work": workload.work, "leave": workload.leave, "restart": workload.restart}
+    parts |= {"killed": workload.killed, "recover": workload.recover}
     print(json.dumps({"version": version(name), **parts[part]()}), flush=True)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 5:
+    if sys.argv[1:2] and sys.argv[1] in (OURS, *RIVALS):
         run_contestant(*sys.argv[1:])
     main()

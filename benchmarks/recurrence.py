@@ -16,10 +16,11 @@ import statistics
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.metadata import version
-from itertools import cycle
+from itertools import cycle, islice
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -32,7 +33,6 @@ from cloudsched.domain.schedules.schedule import Schedule
 ZONE = "America/New_York"
 NOW = datetime(2027, 6, 15, 12, 34, 56, tzinfo=UTC)
 AGES = {"1 day": timedelta(days=1), "1 year": timedelta(days=365), "20 years": timedelta(days=7305)}
-TARGET_MICROSECONDS, TARGET_GROWTH, TARGET_RATIO = 50, 1.5, 1.2
 BUDGET_SECONDS = 0.3
 """Seconds of CPU time for one figure; at least one call is made."""
 TOO_SLOW_MICROSECONDS = 0.5e6
@@ -83,14 +83,19 @@ def make_dateutil(case: Case, start: datetime) -> NextOccurrence:
 
 def make_recurring_ical_events(case: Case, start: datetime) -> NextOccurrence:
     """Return a search for the first event after an instant."""
+    query = open_calendar(case.rule, start)
+    return lambda instant: next(query.after(instant), None)
+
+
+def open_calendar(rule: str, start: datetime) -> Any:  # noqa: ANN401 - a rival's query
+    """Return recurring-ical-events' query over one event."""
     icalendar, module = import_module("icalendar"), import_module("recurring_ical_events")
     event = icalendar.Event()
     event.add("dtstart", start)
-    event.add("rrule", icalendar.vRecur.from_ical(case.rule))
+    event.add("rrule", icalendar.vRecur.from_ical(rule))
     calendar = icalendar.Calendar()
     calendar.add_component(event)
-    query = module.of(calendar)
-    return lambda instant: next(query.after(instant), None)
+    return module.of(calendar)
 
 
 def make_cronsim(case: Case, _start: datetime) -> NextOccurrence:
@@ -169,8 +174,34 @@ def measure_fresh(case: Case, start: datetime) -> float:
     return statistics.median(samples)
 
 
+def count_right(cases: list[dict[str, Any]]) -> dict[str, int]:
+    """Return how many recurrences of RFC 5545 each library expands as their sources say, without extra dates."""
+    sys.path.append(str(find_site_packages()))
+    libraries: dict[str, Callable[[dict[str, Any], datetime, int], list[datetime]]] = {
+        "cloudsched": lambda case, begin, count: Schedule(
+            rrule=case["rrule"], dtstart=case["dtstart"], timezone=case["tzid"]
+        ).upcoming(begin, count),
+        "python-dateutil": lambda case, begin, count: list(
+            islice(rrulestr(case["rrule"], dtstart=begin + timedelta(seconds=1)), count)
+        ),
+        "recurring-ical-events": lambda case, begin, count: [
+            event["DTSTART"].dt
+            for event in islice(open_calendar(case["rrule"], begin + timedelta(seconds=1)).all(), count)
+        ],
+    }
+    right: dict[str, int] = dict.fromkeys(libraries, 0)
+    for case in cases:
+        zone = time_zones.load_tzinfo(case["tzid"])
+        begin = datetime.fromisoformat(case["dtstart"]).replace(tzinfo=zone) - timedelta(seconds=1)
+        for name, expand in libraries.items():
+            with suppress(Exception):  # rivals raise what they like
+                found = expand(case, begin, len(case["expected"]) + case["complete"])
+                right[name] += [each.astimezone(zone).isoformat() for each in found] == case["expected"]
+    return right
+
+
 def main() -> None:
-    """Measure all cases and print the table, and which targets are missed."""
+    """Measure all cases and print the table."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a sixth of the samples")
     budget = BUDGET_SECONDS / 6 if parser.parse_args().quick else BUDGET_SECONDS
@@ -181,7 +212,6 @@ def main() -> None:
     print("microseconds, median of one call\n")
     print("| rule | age | fresh | cloudsched | " + " | ".join(installed) + " | dateutil / cloudsched | growth |")
     print("|---|---|" + "---:|" * (len(installed) + 4))
-    missed = []
     for case in CASES:
         youngest_microseconds = dateutil = 0.0
         too_slow: dict[str, float] = {}
@@ -206,9 +236,6 @@ def main() -> None:
                 f"| {ratio} | {growth:.2f} |",
                 flush=True,
             )
-            if microseconds > TARGET_MICROSECONDS or growth > TARGET_GROWTH or microseconds > TARGET_RATIO * dateutil:
-                missed.append(f"{case.name}, {age_name}")
-    print(f"\nTargets missed: {', '.join(missed) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import recording
 import requests
 from playwright.sync_api import sync_playwright
 
@@ -155,7 +156,8 @@ def main() -> int:
             _take(browser, f"{stack.url}/ui/calendar", FOLDER / "calendar-dark.png", scheme="dark")
             _take(browser, f"{stack.url}/ui/", FOLDER / "home-narrow.png", narrow=True)
             browser.close()
-    print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}")
+    (FOLDER / "demo.svg").write_text(recording.draw(recording.run_demo()), "utf-8")
+    print(f"{len([*FOLDER.glob('*.*')])} pictures in {FOLDER}")
     return 0
 
 

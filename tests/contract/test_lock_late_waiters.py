@@ -18,8 +18,8 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.commit import Grants, VersionedLock
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
 from cloudsched.domain.transitions.wakeups import Dispatch
-from cloudsched.engine.dispatch import DispatchSender
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.signed_dispatches import DispatchSender
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import StoreUnavailable, VersionConflict
 

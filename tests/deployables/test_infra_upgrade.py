@@ -11,7 +11,7 @@ from tests.deployables.fake_project import Cloud
 from tests.deployables.fake_resources import State
 
 from cloudsched.domain.documents.document import SCHEMA_VERSION
-from cloudsched.engine.dispatch import SigningKeys
+from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.errors import Unauthenticated
 
 FUNCTIONS = ("execute", "sweep", "api")

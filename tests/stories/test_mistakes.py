@@ -127,7 +127,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "advance naive": (lambda d: d.sim.advance_to(NAIVE), "2027-01-05 09:00:00 has no time zone; give an aware datetime: datetime.datetime(2027, 1, 5, 9, 0, tzinfo=UTC)"),
     "advance int": (lambda d: d.sim.advance(60), "advance takes a timedelta, such as timedelta(seconds=60); 60 is of type int."),
     "advance past": (lambda d: d.sim.advance_to(START - timedelta(days=1)), "2026-12-31 00:00:00+00:00 is in the past: the simulation is at 2027-01-01 00:00:00+00:00, and its clock only moves forward."),
-    "no with": (lambda d: Simulation(d.app).advance(timedelta(1)), "The simulation is not in use; write `with Simulation(app) as sim:` around this."),
+    "no with": (lambda d: Simulation(d.app, store=d.app.container.store).advance(timedelta(1)), "The simulation is not in use; write `with Simulation(app) as sim:` around this."),
     "sync with async context": (lambda d: d.app.handler("c")(await_nothing), "Handler 'c' takes an AsyncContext; write it with `async def`, or take a Context."),
     "step called": (lambda d: d.run(lambda c: c.step("s", 5)), "function: is 5, which cannot be called (Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2).)"),
     "step name": (lambda d: d.run(lambda c: c.step(5, remind)), "name: is 5 (Give a string.)"),

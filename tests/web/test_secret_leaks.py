@@ -23,7 +23,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
-from cloudsched.engine.dispatch import SigningKeys
+from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.errors import CloudschedError
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation

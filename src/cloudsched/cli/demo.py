@@ -11,7 +11,8 @@ from cloudsched.config.imports import pause_collection
 
 
 @click.command()
-def demo() -> None:
+@click.option("--ui", is_flag=True, help="Stay until Ctrl-C, so that the dashboard can show the year.")
+def demo(*, ui: bool) -> None:
     """Watch a year of tasks run in seconds.
 
     Creates a reminder, a weekday report and a birthday over HTTP, moves the clock from 1 January 2027 to February 2028,
@@ -22,7 +23,7 @@ def demo() -> None:
 
     try:
         with raise_on_signal():
-            problems = run_and_print()
+            problems = run_and_print(stays=ui)
     except Stopped as stopped:
         sys.exit(stopped.exit_code)
     sys.exit(1 if problems else 0)

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from cloudsched.cli.signals import wait_for_signal
 from cloudsched.client.client import Client
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
@@ -84,8 +85,8 @@ class DemoResult:
     """The titles of the messages, earliest first."""
 
 
-def run_and_print() -> list[str]:
-    """Run the scenario and print what ran. Return what did not run as it should."""
+def run_and_print(*, stays: bool = False) -> list[str]:
+    """Run the scenario and print what ran. Return what did not run as it should, or stay until a signal ends it."""
     console = Console(width=WIDTH, highlight=False)
     base = Settings(
         project=f"demo-{secrets.token_hex(8)}",  # keeps clear of other tasks in a shared emulator
@@ -96,13 +97,18 @@ def run_and_print() -> list[str]:
         console.print(f"[bold]Store[/]  {stack.store.reason}.", soft_wrap=True)
         console.print(f"[bold]API[/]    {stack.url}/v1/tasks   [bold]Cloud Tasks[/]  {stack.emulator.address}\n")
         result = _run_scenario(stack, console)
-    problems = _check(result)
-    console.print(_runs_table(result), _hops_table(result))
-    console.print(f"In the inbox of {OWNER}: {', '.join(result.inbox)}.\n")
-    for problem in problems:
-        console.print(f"[bold red]Wrong:[/] {problem}")
-    if not problems:
-        console.print("[bold green]Everything ran on time, once.[/]")
+        problems = _check(result)
+        console.print(_runs_table(result), _wakeups_table(result))
+        console.print(f"In the inbox of {OWNER}: {', '.join(result.inbox)}.\n")
+        for problem in problems:
+            console.print(f"[bold red]Wrong:[/] {problem}")
+        if not problems:
+            console.print("[bold green]Everything ran on time, once.[/]")
+        if stays:
+            page = f"{stack.url}/ui/calendar?month={_BIRTHDAY:%Y-%m}"
+            console.print(f"\nThe year, from the month of the birthday: {page}", soft_wrap=True)
+            console.print("Ctrl-C stops it.")
+            wait_for_signal()
     return problems
 
 
@@ -184,14 +190,14 @@ def _runs_table(result: DemoResult) -> Table:
     return table
 
 
-def _hops_table(result: DemoResult) -> Table:
-    """Show the birthday's hops through the queue, none longer than 30 days."""
-    table = _make_table("The birthday's hops through the queue", "", "Delivered (UTC)", "After", "Result")
-    meanings = {DeliveryAction.HOPPED: "too early: dispatched again", DeliveryAction.RAN: "the handler ran"}
+def _wakeups_table(result: DemoResult) -> Table:
+    """Show the birthday's wake-ups, none later than 30 days after the one before."""
+    table = _make_table("The birthday's wake-ups, since Cloud Tasks waits 30 days at most", "", "At (UTC)", "After", "")
+    meanings = {DeliveryAction.HOPPED: "too early: sent again", DeliveryAction.RAN: "the handler ran"}
     previous, hops = START, 0
     for at, action in result.deliveries:
         hops = hops + 1 if action is DeliveryAction.HOPPED else 0
-        name, span = f"hop {hops}" if hops else "run", at - previous
+        name, span = f"wake-up {hops}" if hops else "run", at - previous
         after = f"{span.days} d {span.seconds // 3600:2} h {span.seconds // 60 % 60:2} min"
         table.add_row(name, _format_time(at), after, meanings.get(action, action), style="" if hops else "bold")
         previous = at

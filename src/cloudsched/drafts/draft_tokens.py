@@ -25,8 +25,8 @@ from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Un
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.signed_dispatches import SigningKeys
 
 LIFETIME: Final = timedelta(minutes=15)
 MAX_LENGTH: Final = 8_192

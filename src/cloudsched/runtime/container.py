@@ -14,11 +14,11 @@ from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
-from cloudsched.engine.dispatch import DispatchSender, SigningKeys
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.procedure import LongCall, Procedure
+from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.factories import (

@@ -46,9 +46,9 @@ from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.delivery.recipients import PeopleRecipients
-from cloudsched.engine.dispatch import SigningKeys
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.engine.usage.budgets import BUDGETS_EVERY, Budgets
 from cloudsched.errors import (

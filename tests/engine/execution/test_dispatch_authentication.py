@@ -16,7 +16,7 @@ from tests.cases import try_each
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.dispatch import SigningKeys
+from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation
 

@@ -57,12 +57,12 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
-    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.durable_services import DurableServices
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.signed_dispatches import SigningKeys
 
     Loaded: TypeAlias = tuple[VersionedTask | None, datetime]
 

@@ -37,8 +37,8 @@ from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflic
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
-    from cloudsched.engine.dispatch import DispatchSender
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.signed_dispatches import DispatchSender
 
 MAX_WAITS = 2 * MAX_OPEN_RUNS
 """The most waits of one task that are read at once: one for each open run, and some of an older revision."""

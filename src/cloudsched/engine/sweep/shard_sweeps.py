@@ -28,9 +28,9 @@ from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, V
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Version
-    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.signed_dispatches import SigningKeys
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from cloudsched.engine.dispatch import DispatchSender
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.signed_dispatches import DispatchSender
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
@@ -18,9 +18,9 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
-    from cloudsched.engine.dispatch import SigningKeys
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+    from cloudsched.engine.signed_dispatches import SigningKeys
 
 
 class WriteGroup(Protocol):

@@ -5,7 +5,7 @@ both, the key is used: a client of a private Cloud Run service needs ``Authoriza
 `Access` does not list are refused. A server that may act for users names one in ``X-On-Behalf-Of``. Where no
 credentials are configured, `Access.open` admits requests from the same machine, and each request is checked.
 
-What the queue delivers carries no caller: the executor checks its token (`engine.dispatch`).
+What the queue delivers carries no caller: the executor checks its token (`engine.signed_dispatches`).
 """
 
 from __future__ import annotations

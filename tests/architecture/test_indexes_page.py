@@ -1,4 +1,4 @@
-"""docs/reference/resources.md names every index and its query; lists.md says which lists are exact."""
+"""docs/reference/resources.md names every index and its query."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tests.doc_blocks import read_section
+
 ROOT = Path(__file__).parents[2]
-REFERENCE = ROOT / "docs" / "reference"
 CONTENT: dict[str, Any] = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text("utf-8"))
 
 
-def read_rows(page: str, heading: str) -> list[tuple[str, ...]]:
-    text = (REFERENCE / page).read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+def read_rows(heading: str) -> list[tuple[str, ...]]:
+    text = read_section(ROOT / "docs" / "reference" / "resources.md", heading)
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines() if "|" in line]
-    return [row for row in rows if row[0] not in {"collection", "document", "list"} and set(row[0]) != {"-"}]
+    return [row for row in rows if row[0] != "collection" and set(row[0]) != {"-"}]
 
 
 def read_names(cell: str) -> tuple[str, ...]:
@@ -32,10 +33,10 @@ def write_index(index: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 
 def test_the_page_names_a_query_for_every_index() -> None:
     """No index is without one, and none is on the page that is not in the file."""
-    composites = read_rows("indexes.md", "Composite indexes")
+    composites = read_rows("Composite indexes")
     expected = [write_index(each) for each in (*CONTENT["indexes"], *CONTENT["sharded"]["indexes"])]
     assert sorted((row[0], read_names(row[1])) for row in composites) == sorted(expected)
-    single = read_rows("indexes.md", "Single fields")
+    single = read_rows("Single fields")
     listed = {
         (each["collectionGroup"], f"{each['fieldPath']}{'↓' if index['order'] == 'DESCENDING' else ''}")
         for each in CONTENT["fieldOverrides"]

@@ -41,7 +41,7 @@ PAGES_WITH_TESTS = (
 """Pages, or their sections, whose first block is handlers, with a test of them."""
 PAGES = {
     "plain-language.md", "calendars.md",
-    "dashboard.md", "access.md", "emulator.md", "clients.md",
+    "dashboard.md", "access.md", "resources.md", "clients.md",
     "agents.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
@@ -256,7 +256,7 @@ def test_the_emulator_moves_its_clock() -> None:
             }
             httpx.post(f"http://{address}/v2/{queue}/tasks", json=body).raise_for_status()
 
-        run(read_python("emulator.md")[0], "emulator.md", create_a_reminder_in_ten_days=create)
+        run(read_python("resources.md")[0], "resources.md", create_a_reminder_in_ten_days=create)
     assert delivered == ["/"]
 
 

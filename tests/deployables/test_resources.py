@@ -6,8 +6,9 @@ import re
 
 import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, TABLE, Cloud
+from tests.doc_blocks import read_section
 
-PAGE = (ROOT / "docs/reference/resources.md").read_text(encoding="utf-8").partition("## As a table")[2]
+PAGE = read_section(ROOT / "docs/reference/resources.md", "As a table")
 ROWS = {
     row[0]: row[1:] for row in ([cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.split("\n")) if row
 }

@@ -21,7 +21,7 @@ MOST_SEMICOLONS = 0.01
 LEAST_YOU = 0.25
 """Outside the reference, how many sentences speak to the reader."""
 _NO_PROSE = re.compile(
-    r"^[ ]*(?:```+|~~~+).*?^[ ]*(?:```+|~~~+)$|<!--.*?-->|^<pre>$.*?^</pre>$|^---\n.*?^---$", re.MULTILINE | re.DOTALL
+    r"^[ ]*(?:```+|~~~+).*?^[ ]*(?:```+|~~~+)$|<!--.*?-->|^<pre>.*?</pre>$|^---\n.*?^---$", re.MULTILINE | re.DOTALL
 )
 _ITEM = re.compile(r"^\s*(?:[-*]|\d+\.|>|!!!.*|\?\?\?.*)\s+")
 _END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_`]*[A-Z0-9`])")

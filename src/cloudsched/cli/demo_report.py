@@ -100,14 +100,11 @@ def run_and_print(*, stays: bool = False) -> list[str]:
         problems = _check(result)
         console.print(_runs_table(result), _wakeups_table(result))
         console.print(f"In the inbox of {OWNER}: {', '.join(result.inbox)}.\n")
-        for problem in problems:
-            console.print(f"[bold red]Wrong:[/] {problem}")
-        if not problems:
-            console.print("[bold green]Everything ran on time, once.[/]")
+        wrong = "\n".join(f"[bold red]Wrong:[/] {problem}" for problem in problems)
+        console.print(wrong or "[bold green]Everything ran on time, once.[/]")
         if stays:
             page = f"{stack.url}/ui/calendar?month={_BIRTHDAY:%Y-%m}"
-            console.print(f"\nThe year, from the month of the birthday: {page}", soft_wrap=True)
-            console.print("Ctrl-C stops it.")
+            console.print(f"\nThe year, from the month of the birthday: {page}\nCtrl-C stops it.", soft_wrap=True)
             wait_for_signal()
     return problems
 

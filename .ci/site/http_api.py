@@ -25,7 +25,7 @@ def render() -> str:
             for method, each in methods.items()
             if tag["name"] in each["tags"]
         ]
-    parts.append("## Schemas\n\nWhat is not marked as required may be left out.\n")
+    parts.append("## Schemas\n\nYou may leave out every field that is not marked as required.\n")
     parts += [_render_schema(name, each) for name, each in sorted(document["components"]["schemas"].items())]
     return "\n".join(parts)
 

@@ -395,7 +395,7 @@ class Settings:
     )
     data: Path | None = setting(
         "CLOUDSCHED_DATA",
-        "The SQLite file. Without one, everything is kept in memory.",
+        "The SQLite file. Without one, everything is kept in memory. `cloudsched serve` has a folder instead.",
         PATH,
         default=None,
     )

@@ -125,8 +125,7 @@ check_step() {
 # Build the site of the documentation; a warning is an error.
 build_docs() {
     cd "$root"
-    NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs --quiet build --strict && "$python" .ci/site/check.py "$root/site" &&
-        "$python" .ci/site/names.py "$root/site"
+    NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs --quiet build --strict && "$python" .ci/site/check.py "$root/site"
 }
 
 # install_tools: install what requirements/release.lock names into an environment of its own, build/release.

@@ -6,7 +6,6 @@ MkDocs calls the functions named ``on_…`` (see ``hooks`` in mkdocs.yml).
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import TYPE_CHECKING
@@ -28,13 +27,14 @@ WHOLE_PAGES = {
     "CHANGELOG.md": "project/changes.md",
 }
 """Where the site shows the repository's own pages."""
-PYTHON = ("cloudsched", "cloudsched.client", "cloudsched.testing", "cloudsched.language")
-_BEHIND_OTHERS = "---\nsearch:\n  boost: 0.2\n---\n"
+_BEHIND_OTHERS = {"boost": 0.2}
 """What a search finds on a generated page, which has every word, comes after what people have written."""
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]*`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\(\s*|<(?:img|source|a)\b[^>]*?\b(?:src|srcset|href)=\")([^)\s\"#]+)")
 _FIGURES = {"run/costs.md": costs.put, "reference/tasks.md": limits.put}
 """What writes the figures of a page that follow from the code."""
+_FROM_CODE = {"reference/commands.md", "reference/python.md"}
+"""Pages that scripts beside this one have written into docs/, since they follow from the code."""
 _FOREIGN = ("http://", "https://", "mailto:")
 
 
@@ -45,20 +45,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for target in _list_targets(path):
             if not target.startswith("docs/") and target not in WHOLE_PAGES and (ROOT / target).is_file():
                 pages[_place(target)] = _show_source(target)
-    pages["reference/python.md"] = "# Python\n\n" + "\n".join(map(_render_module, PYTHON))
-    pages["reference/commands.md"] = (
-        "# Commands\n\n`./emulator.sh COMMAND` in a clone is `cloudsched COMMAND` anywhere else.\n\n"
-        "::: mkdocs-click\n    :module: cloudsched.cli.main\n    :command: cloudsched\n"
-        "    :prog_name: cloudsched\n    :depth: 1\n    :style: table\n    :list_subcommands: true\n"
-    )
     for place, text in pages.items():
-        content = text if place in WHOLE_PAGES.values() else _BEHIND_OTHERS + text
-        files.append(File.generated(config, place, content=content))
+        files.append(File.generated(config, place, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Put figures and pictures in place, and lead links to files outside docs/ to the pages that show them here."""
+    if page.file.src_uri in _FROM_CODE or page.file.src_uri.startswith("source/"):
+        page.meta["search"] = _BEHIND_OTHERS
     if put := _FIGURES.get(page.file.src_uri):
         markdown = put(markdown)
     if page.file.generated_by is None:
@@ -104,14 +99,3 @@ def _list_targets(path: str) -> list[str]:
         for link in _LINK.finditer(text)
         if not link[2].startswith(_FOREIGN)
     ]
-
-
-def _render_module(name: str) -> str:
-    """Return the reference of each public name, by the module that defines it."""
-    module = import_module(name)
-    lines = [f"## {name}\n", (module.__doc__ or "").strip().partition("\n")[0], ""]
-    for each in module.__all__:
-        home = getattr(getattr(module, each), "__module__", name)
-        home = home if home.startswith("cloudsched.") else name
-        lines.append(f"::: {home}.{each}\n")
-    return "\n".join(lines)

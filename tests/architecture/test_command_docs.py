@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
+from importlib import import_module
 from pathlib import Path
 
-import click
+import pytest
 
-from cloudsched.cli.main import cloudsched
-from cloudsched.domain.documents.verbs import Verb
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.verb_operations import VERB_OPERATIONS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def test_every_group_of_commands_is_said_whole() -> None:
-    """Each command below `cloudsched tasks` is on some page, but for verbs: the reference of commands has them all."""
-    pages = "\n".join(page.read_text("utf-8") for page in PAGES)
-    group = cloudsched.get_command(click.Context(cloudsched), "tasks")
-    assert isinstance(group, click.Group)
-    listed = {name for names in re.findall(r"cloudsched tasks ([a-z|]+)", pages) for name in names.split("|")}
-    assert set(group.commands) <= listed | {each.word for each in Verb}
+@pytest.mark.parametrize("script", ["commands", "python_names"])
+def test_the_references_of_commands_and_python_are_current(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python .ci/site/SCRIPT.py` writes them from the code; no public name is missing."""
+    monkeypatch.syspath_prepend(str(ROOT / ".ci" / "site"))
+    writer = import_module(script)
+    page = writer.PAGE.read_text("utf-8")
+    assert writer.put(page) == page
+    assert script == "commands" or writer.find_missing(page) == []
 
 
 def test_every_route_is_in_the_table() -> None:

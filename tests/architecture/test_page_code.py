@@ -41,7 +41,7 @@ PAGES_WITH_TESTS = (
 """Pages, or their sections, whose first block is handlers, with a test of them."""
 PAGES = {
     "plain-language.md", "calendars.md",
-    "dashboard.md", "access.md", "resources.md", "clients.md",
+    "dashboard.md", "python.md", "access.md", "resources.md", "clients.md",
     "agents.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
@@ -206,6 +206,15 @@ def test_clients_do_as_the_pages_say(app: App, capsys: pytest.CaptureFixture[str
         asyncio.run(run(f"async def main():\n    {indented}", "clients.md", url=url, key=key)["main"]())
         run(feeds.replace('"http://127.0.0.1:8080"', "url, key=key"), "calendars.md", url=url, key=key)
     assert "/v1/feeds/" in capsys.readouterr().out
+
+
+def test_the_reference_of_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its examples build on each other, from top to bottom, beside an API."""
+    monkeypatch.chdir(tmp_path)
+    first, *others = read_python("reference/python.md")
+    names = run(first, "python.md")
+    with serve(names["app"]) as (url, key):
+        run("\n".join(others), "python.md", **names, url=url, key=key)
 
 
 def test_a_dashboard_can_be_mounted(monkeypatch: pytest.MonkeyPatch) -> None:

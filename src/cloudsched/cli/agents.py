@@ -31,7 +31,7 @@ MIN_KEY_LENGTH: Final = 16
 @click.option("--http", "over_http", is_flag=True, help="Serve streamable HTTP at /mcp, instead of stdio.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http: where to listen.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="With --http: the port.")
-@click.option("--owner", help="The user for whom the tools act; they have the key's own rights if omitted.")
+@click.option("--owner", help="The user for whom the tools act. Without it they have the key's rights.")
 @click.option("--bearer", envvar="CLOUDSCHED_MCP_BEARER", help="With --http: the key that agents send.")
 def mcp(*, over_http: bool, host: str, port: int, owner: str | None, bearer: str | None, **connection: Any) -> None:
     """Give agents tools to schedule, with the rights of --key.

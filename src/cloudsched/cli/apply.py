@@ -48,7 +48,7 @@ def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool
     "--owner",
     "owners",
     multiple=True,
-    help="An owner whose tasks may be gone from the code; repeatable. [default: system, and those that the code names]",
+    help="An owner whose tasks may be gone from the code. Repeatable. [default: system, and those that the code names]",
 )
 @click.option(
     "--name",
@@ -91,13 +91,13 @@ _OPTIONS = (
         metavar="FILE|MODULE[:APP]",
         help="The app whose handlers run the tasks. [default: functions/handlers.py or handlers.py]",
     ),
-    click.option("--handler", help="The handler of every job that nothing else names one for; it gets the whole job."),
+    click.option("--handler", help="The handler of every job that nothing else names one for. It gets the whole job."),
     click.option(
         "--map",
         "maps",
         multiple=True,
         metavar="PATTERN=HANDLER",
-        help="The handler of the jobs that match, by name or command; it gets their body. * and ? stand for anything. "
+        help="The handler of the jobs that match, by name or command. It gets their body. * and ? stand for anything. "
         "Repeatable, the first match counts.",
     ),
     click.option("--owner", default="system", show_default=True, help="Whose tasks they are."),

@@ -32,7 +32,7 @@ _calendar_owner_option = click.option(
 @_id_argument
 @_calendar_owner_option
 @click.option("--title", default="", help="What it is, for people.")
-@click.option("--day", "days", multiple=True, metavar="DATE[/DATE][=NAME]", help="A day, or several; repeatable.")
+@click.option("--day", "days", multiple=True, metavar="DATE[/DATE][=NAME]", help="A day, or several. Repeatable.")
 @click.option("--weekdays", metavar="A,B", help="Days of the week that are always on it, such as SA,SU.")
 @click.option("--ics", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="An iCalendar file.")
 @click.option("--from-url", metavar="URL", help="The address of one, which is fetched again every day.")

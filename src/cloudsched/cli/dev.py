@@ -48,7 +48,7 @@ _FREE_PORT_NOTE = "or a free one with a COMMAND"
     type=click.Choice(get_args(StoreChoice)),
     default="auto",
     show_default=True,
-    help="The store: embedded, or Google's Firestore emulator; auto takes the emulator if there is one.",
+    help="The store: embedded, or Google's Firestore emulator. auto takes the emulator if it is there.",
 )
 @click.option(
     "--data", type=click.Path(path_type=Path, file_okay=False), help="Keep the embedded store in this directory."

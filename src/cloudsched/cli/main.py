@@ -85,7 +85,7 @@ class _Commands(click.Group):
 
     def __init__(self, *, sections: _Sections, path: tuple[str, ...] = (), **options: Any) -> None:
         super().__init__(**options)
-        self._sections, self._path = sections, path
+        self.sections, self._path = sections, path
         self._table = {name: entry for section in sections.values() for name, entry in section.items()}
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -130,7 +130,7 @@ class _Commands(click.Group):
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self._table))
-        for heading, section in self._sections.items():
+        for heading, section in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), about) for name, (_, about) in section.items()])
 
@@ -164,16 +164,16 @@ class ExitCode(IntEnum):
 
     DONE = 0
     NO = 1
-    """A check found faults or differences, a run has failed, or somebody said no."""
+    """A check found something wrong, a run failed, or you said no."""
     USAGE = 2
-    """The command is mistyped, or a setting or a package is missing."""
+    """You mistyped the command, or a setting or a package is missing."""
     REFUSED = 3
-    """The input is invalid, or cannot be done in this state, or a limit is reached."""
+    """Your input is invalid, the status does not allow it, or a limit is reached."""
     NOT_FOUND = 4
     UNAUTHORISED = 5
-    """The credential is missing or wrong, or may not do this."""
+    """Your credential is missing or wrong, or may not do this."""
     UNREACHABLE = 6
-    """There was no answer, or none but overload: try again later."""
+    """The API did not answer, or is overloaded. Try again later."""
 
 
 _CODES: Final[tuple[tuple[type[BaseException], ExitCode], ...]] = (

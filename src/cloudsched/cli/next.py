@@ -97,7 +97,7 @@ _MARKS = {
 @click.option(
     "--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="An IANA name: Europe/Paris."
 )
-@click.option("--locale", help="The language of the words, such as de or en-US; they tell it if omitted.")
+@click.option("--locale", help="The language of the words, such as de or en-US. They tell it if omitted.")
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
 @click.option("--after", metavar="INSTANT", help="Show only later occurrences. Default: now.")
 @click.option(

@@ -36,7 +36,7 @@ def keys() -> None:
 @click.argument("name")
 @click.option("--role", type=ROLE, required=True, help="What it may do.")
 @click.option("--owner", help="The owner whose tasks a user or reader sees, or to whose tasks a worker is limited.")
-@click.option("--queue", "queues", multiple=True, help="A queue that a worker may work on; repeatable. [default: all]")
+@click.option("--queue", "queues", multiple=True, help="A queue that a worker may work on. Repeatable. [default: all]")
 @json_option
 def new(name: str, role: str, owner: str | None, queues: tuple[str, ...], *, as_json: bool) -> None:
     """Make a key.
@@ -58,7 +58,7 @@ def new(name: str, role: str, owner: str | None, queues: tuple[str, ...], *, as_
 @click.group(cls=ApiGroup)
 @api_options
 def queues() -> None:
-    """Show and change the queues in Cloud Tasks that carry dispatches to the executor, with an admin's key."""
+    """Show and change the queues in Cloud Tasks that wake your tasks up, with an admin's key."""
 
 
 _queue_argument = click.argument("queue")
@@ -68,7 +68,7 @@ _queue_argument = click.argument("queue")
 @json_option
 @pass_client
 def list_queues(client: Client, *, as_json: bool) -> None:
-    """List the queues with their states, rates and numbers of dispatches."""
+    """List the queues with their states, rates and numbers of waiting calls."""
     _print_queues(client.dispatch_queues(), as_json=as_json)
 
 
@@ -77,7 +77,7 @@ def list_queues(client: Client, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def pause(client: Client, queue: str, *, as_json: bool) -> None:
-    """Let a queue keep its dispatches. Tasks run late until it is resumed."""
+    """Let a queue keep its calls. Tasks run late until you resume it."""
     _print_queues([client.update_dispatch_queue(queue, state="PAUSED")], as_json=as_json)
 
 
@@ -96,16 +96,16 @@ def resume(client: Client, queue: str, *, as_json: bool) -> None:
 @json_option
 @pass_client
 def purge(client: Client, queue: str, *, is_sure: bool, as_json: bool) -> None:
-    """Delete all dispatches of a queue. The sweep sends again what is still to run, when it is due."""
-    question = f"Delete all dispatches of {to_printable(queue)}? The sweep sends again what is to run, a little late."
+    """Delete all calls that wait in a queue. The sweep sends again what is still to run, when it is due."""
+    question = f"Delete all calls in {to_printable(queue)}? The sweep sends again what is to run, a little late."
     confirm(question, is_sure=is_sure)
     _print_queues([client.purge_dispatch_queue(queue)], as_json=as_json)
 
 
 @queues.command()
 @_queue_argument
-@click.option("--per-second", type=float, help="The most dispatches a second, up to 500.")
-@click.option("--concurrent", type=int, help="The most dispatches at the same time, up to 5000.")
+@click.option("--per-second", type=float, help="The most calls a second, up to 500.")
+@click.option("--concurrent", type=int, help="The most calls at the same time, up to 5000.")
 @json_option
 @pass_client
 def rate(client: Client, queue: str, *, per_second: float | None, concurrent: int | None, as_json: bool) -> None:

@@ -116,7 +116,7 @@ quiet_option = click.option(
 
 def json_option(function: F) -> F:
     """Give a command `as_json`, to print JSON for programs in place of what people read, and ``--quiet``."""
-    shown = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs; errors, too.")
+    shown = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs. Errors, too.")
     return shown(quiet_option(function))
 
 

@@ -56,7 +56,7 @@ def run(
 
     Nothing outside is touched but by the handler itself: its task is in memory, and what it sends to the inbox is
     printed. The result is printed as JSON on standard output, all else on standard error. Exits with 0 if the handler
-    succeeded, with 1 if it did not, and with 2 after an error such as an invalid payload.
+    succeeded, with 1 if it did not.
     """
     if skip_waits and not durable:
         raise click.UsageError("--skip-waits is for --durable.")

@@ -24,7 +24,7 @@ DASHBOARD_PORT = 8090
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="The directory of the store's file; created if necessary. One process at a time may use it.",
+    help="The directory of the store's file. Created if necessary. One process at a time may use it.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for a free one.")
@@ -85,7 +85,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
 @click.command()
 @connection_options
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=DASHBOARD_PORT, show_default=True, help="Its port; 0 for any."
+    "--port", type=click.IntRange(0, 65535), default=DASHBOARD_PORT, show_default=True, help="Its port. 0 takes any."
 )
 def dashboard(url: str, port: int, **credentials: Any) -> None:
     """Show the dashboard of a deployment, on this machine only.

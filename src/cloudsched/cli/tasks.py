@@ -66,7 +66,7 @@ tasks.add_command(import_jobs)
 @click.option("--status", type=TASK_STATUS, help="List only these.")
 @click.option("--handler")
 @click.option("--label", metavar="KEY=VALUE", help="List only tasks with this label.")
-@click.option("--soonest", is_flag=True, help="List those that run next first; by default the newest come first.")
+@click.option("--soonest", is_flag=True, help="List those that run next first. By default the newest come first.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
 @json_option
 @pass_client
@@ -88,7 +88,7 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 
 
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Only check it, and show the task as it would be.")
-_locale_option = click.option("--locale", help="The language of --schedule, such as de; its words tell it if omitted.")
+_locale_option = click.option("--locale", help="The language of --schedule, such as de. Its words tell it if omitted.")
 
 
 @tasks.command()
@@ -97,10 +97,10 @@ _locale_option = click.option("--locale", help="The language of --schedule, such
 @click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run instead of a handler.")
 @click.option("--stored-script", metavar="NAME", help="A stored script of the owner to run instead.")
 @click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
-@click.option("--owner", help="The task's owner; for users, always themselves, for servers 'system' by default.")
+@click.option("--owner", help="The task's owner. For users always themselves, for servers 'system' by default.")
 @click.option("--id", "task_id", help="Your own stable id: another creation with it edits the task.")
 @click.option("--payload", default="{}", help="The handler's payload, as JSON.")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label to find it by; may be repeated.")
+@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label to find it by. Repeatable.")
 @click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
 @click.option("--at", help="When it runs once: 2027-01-01T09:00:00Z, or by the clocks of --timezone 2027-01-01T09:00.")
@@ -140,7 +140,7 @@ def create(
 @click.option("--at", help="When it runs once.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone to which its times move. [default: they stay]")
 @_locale_option
-@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
+@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field. null restores its default.")
 @key_option
 @_dry_run_option
 @json_option
@@ -289,7 +289,7 @@ def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, 
 
 
 @tasks.command()
-@click.argument("task_id")
+@_task_id_argument
 @click.option("--execution", metavar="ID", help="Show only this execution's calls and their descendants.")
 @json_option
 @pass_client
@@ -305,10 +305,10 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
 
 
 @tasks.command()
-@click.argument("task_id")
+@_task_id_argument
 @click.argument("event")
 @click.option("--payload", default="null", help="The event's payload, as JSON.")
-@click.option("--execution", metavar="ID", help="The execution that it is for; needed if several wait for it.")
+@click.option("--execution", metavar="ID", help="The execution that it is for. Needed if several wait for it.")
 @click.option("--early", is_flag=True, help="Keep it if no execution waits for it yet.")
 @key_option
 @json_option

@@ -52,7 +52,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
 
 @click.command()
 @click.option("--queue", required=True, help="The queue to claim work from: the one that tasks name in `pull`.")
-@click.option("--skill", "skills", multiple=True, help="A skill of this machine, such as cuda; repeatable.")
+@click.option("--skill", "skills", multiple=True, help="A skill of this machine, such as cuda. Repeatable.")
 @click.option(
     "--handlers",
     metavar="FILE|MODULE[:APP]",
@@ -68,7 +68,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
     help="This worker's name in execution records. [default: hostname-pid]",
 )
 @click.option(
-    "--url", envvar="CLOUDSCHED_URL", help="The API's address; '' uses the store directly. [env: CLOUDSCHED_URL]"
+    "--url", envvar="CLOUDSCHED_URL", help="The API's address. '' uses the store directly. [env: CLOUDSCHED_URL]"
 )
 @click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
 @click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
@@ -87,7 +87,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
     metavar="SECONDS",
     default=25,
     show_default=True,
-    help="How long running attempts may take to finish on shutdown. 25 fits Kubernetes' 30; use 7 for Cloud Run's 10.",
+    help="How long running attempts may take to finish on shutdown. 25 fits Kubernetes' 30. Use 7 for Cloud Run's 10.",
 )
 @click.option(
     "--time-limit",
@@ -95,7 +95,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
     metavar="SECONDS",
     default=24 * 3600,
     show_default=True,
-    help="The longest that one attempt may take; after that its lease is not renewed.",
+    help="The longest that one attempt may take. After that its lease is not renewed.",
 )
 @click.option("--once", is_flag=True, help="Run the work that is waiting now, then exit.")
 def worker(  # noqa: PLR0913 - one argument for each option

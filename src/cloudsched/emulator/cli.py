@@ -14,7 +14,7 @@ from cloudsched.emulator.model.names import parse_instant
 
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
 _FAULT_HELP: Final = (
-    "Inject a fault with a probability: duplicate, outOfOrder, late, dropAnswer or timeOut; "
+    "Inject a fault with a probability: duplicate, outOfOrder, late, dropAnswer or timeOut. "
     "lateBy and shuffleWithin take a duration, seed a number. Repeatable."
 )
 

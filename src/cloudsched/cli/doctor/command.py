@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @click.option("--region", default="us-central1", show_default=True, help="The region of its functions and queues.")
 @click.option("--name", default="cloudsched", show_default=True, help="The prefix of its resources' names.")
 @click.option("--database", default="cloudsched", show_default=True, help="Its Firestore database.")
-@click.option("--handler", help="The handler that the canary runs. [default: remind, if there is one]")
-@click.option("--payload", default="{}", help="The canary's payload, as JSON.")
-@click.option("--timeout", default=120, show_default=True, type=click.IntRange(1), help="Seconds for the canary.")
-@click.option("--no-canary", is_flag=True, help="Run no task.")
+@click.option("--handler", help="The handler of the test task. [default: remind, if there is one]")
+@click.option("--payload", default="{}", help="The test task's payload, as JSON.")
+@click.option("--timeout", default=120, show_default=True, type=click.IntRange(1), help="Seconds for the test task.")
+@click.option("--no-canary", is_flag=True, help="Run no test task.")
 @json_option
 @click.pass_context
 def doctor(  # noqa: PLR0913 - one parameter for each option
@@ -51,7 +51,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
 
     Looks at the API: its version, late tasks, and whether a task runs from end to end. With --project it first
     looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions, sweep, and
-    what everybody may call. Nothing is changed, except that the canary's task is created and deleted.
+    what everybody may call. Nothing is changed, except that a test task is created and deleted.
 
     Each line that is wrong says the command that mends it. The exit status is 0 if all is well, else 1.
     """

@@ -184,7 +184,7 @@ _TRAITS: Final = complete_table(
         ),
         Verb.CANCEL: VerbTraits(
             about="Cancel a task.\n\nNone of its runs starts any more. Its record is kept.",
-            command=Command("Cancel a task; its record stays.", examples=("ID --json",)),
+            command=Command("Cancel a task. Its record stays.", examples=("ID --json",)),
             done="Cancelled.",
         ),
         Verb.DELETE: VerbTraits(

@@ -1,0 +1,24 @@
+"""The parts of a page that follow from the code: what stands between two marks is written by a script.
+
+A part begins with ``<!-- NAME: WORDS -->`` and ends with ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PART = re.compile(r"^(<!-- ([\w-]+): (.+?) -->\n).*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
+
+
+def put_parts(text: str, writers: dict[str, Callable[[str], str]]) -> str:
+    """Return a page with each part as its writer, who is given the words of its mark, writes it now."""
+    return _PART.sub(lambda part: f"{part[1]}\n{writers[part[2]](part[3]).strip()}\n\n{part[4]}", text)
+
+
+def list_parts(text: str, name: str) -> list[str]:
+    """Return the words of a page's marks of one name."""
+    return [part[3] for part in _PART.finditer(text) if part[2] == name]

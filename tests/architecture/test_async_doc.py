@@ -74,9 +74,8 @@ def test_the_plain_example_runs() -> None:
     names: dict[str, Any] = {}
     exec(PLAIN, names)  # noqa: S102 - our own page
     with Simulation(names["app"]) as sim:
-        task = names["sync"].run_now(names["Sync"](account="a1"), owner="ada")
+        names["sync"].run_now(names["Sync"](account="a1"), owner="ada")
         sim.run_until_idle()
-        assert [run.content for run in sim.executions(task.id)] == [2]
         assert [each.body for each in sim.inbox("ada")] == ["2 pages"]
 
 

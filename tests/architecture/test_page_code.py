@@ -56,9 +56,8 @@ class Reminder(BaseModel):
 def read_python(page: str) -> list[str]:
     name, _, heading = page.partition("#")
     (path,) = DOCS.rglob(name)
-    text = read_section(path, heading) if heading else ""
-    blocks = [block.text for block in read_blocks(path) if block.language == "python"]
-    return [block for block in blocks if not heading or block in text]
+    text = heading and read_section(path, heading)
+    return [each.text for each in read_blocks(path) if each.language == "python" and (not text or each.text in text)]
 
 
 def run(code: str, page: str, **names: Any) -> dict[str, Any]:
@@ -119,8 +118,7 @@ def test_the_test_of_a_page_is_green(page: str, monkeypatch: pytest.MonkeyPatch,
     for name, script in zip(re.findall(r"[\w-]+\.js", test), scripts, strict=False):
         (tmp_path / name).write_text(script, "utf-8")
     monkeypatch.chdir(tmp_path)
-    named = re.match(r"# (\w+)\.py", handlers)
-    module = ModuleType(named[1] if named else "handlers")
+    module = ModuleType((re.findall(r"^# (\w+)\.py", handlers) or ["handlers"])[0])
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(handlers, module.__dict__)  # noqa: S102 - our own page
     tests = [value for name, value in run(test, page, app=module.app).items() if name.startswith("test_")]
@@ -147,8 +145,7 @@ def test_a_failure_is_retried_and_told(capsys: pytest.CaptureFixture[str]) -> No
         task = names["charge"].run_now()
         sim.advance(timedelta(hours=1))
         (execution,) = sim.executions(task.id)
-    starts = [each.started_at.timestamp() for each in execution.attempts]
-    waits = [round(later - earlier) for earlier, later in pairwise(starts)]
+    waits = [round((after.started_at - one.started_at).total_seconds()) for one, after in pairwise(execution.attempts)]
     assert all(least <= wait <= least * 1.1 for least, wait in zip([0, 30, 60, 120, 240], waits, strict=True))
     assert "failed: " in capsys.readouterr().out
 

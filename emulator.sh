@@ -106,9 +106,10 @@ check() {
     check_step lint "$python" -m ruff check .
     check_step templates "$python" -m djhtml --check --tabwidth 2 src/cloudsched/dashboard/templates/*.html
     check_step docs build_docs
+    check_step prose "$python" .ci/site/prose.py
     check_step architecture "$python" -m pytest -q tests/architecture
     wait
-    for name in types format lint templates docs architecture; do
+    for name in types format lint templates docs prose architecture; do
         [[ $(<"build/check/$name.code") == 0 ]] || failed+=("$name")
         cat "build/check/$name.log"
     done

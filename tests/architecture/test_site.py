@@ -40,3 +40,22 @@ def test_every_picture_has_a_command() -> None:
             assert f"images/{picture.name}" in shown, picture.name
     for picture in re.findall(r"\]\((?:\.\./)?(?:docs/)?(images/[^)]+)\)", shown):
         assert (ROOT / "docs" / picture).is_file(), picture
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("You see " + "word " * 40 + "here.", "above 30 words"),
+        ("You stop it; it stops.", "semicolons"),
+        ("What you stop stops.", "begins with a relative word"),
+        ("It stops.", "say you"),
+    ],
+)
+def test_prose_that_readers_stumble_over_is_refused(monkeypatch: pytest.MonkeyPatch, sentence: str, fault: str) -> None:
+    """Outside code and tables; a plain page passes."""
+    monkeypatch.syspath_prepend(str(ROOT / ".ci" / "site"))
+    import prose  # type: ignore[import-not-found]  # noqa: PLC0415 - of the site's own folder
+
+    plain = "# Stop\n\nYou stop it here.\n\n```sh\nstop; What you stop stops.\n```\n"
+    assert prose.find_faults({"docs/run/a.md": plain}) == []
+    assert [each for each in prose.find_faults({"docs/run/a.md": f"# Stop\n\n{sentence}\n"}) if fault in each]

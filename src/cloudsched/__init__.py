@@ -1,9 +1,10 @@
 """Durable scheduled tasks for Google Cloud, without a server to run, and with a clock that tests can move.
 
-Five files show the whole: ``domain/documents/task.py`` (a task), ``domain/transitions/wakeups.py`` (when it runs, and
-which dispatches wake it), ``engine/ports/store.py`` (what a store must do), ``engine/execution/executor.py`` (what a
-delivery does), ``app.py`` (what callers do, wired together by ``runtime/container.py``). The decisions are in
-``domain/transitions/claim.py`` and ``domain/transitions/finish.py``, the errors in ``errors.py``.
+- ``App`` registers your handlers, and creates, changes and reads their tasks. ``AsyncApp`` is the same to be awaited.
+- A handler gets a ``Context``, and returns a value, or ``Done``, ``Retry``, ``Snooze``, ``Cancel`` or ``Fail``.
+- ``Schedule`` says when a task runs. ``Task`` and ``Execution`` are the records of it and of each run.
+- ``embedded``, ``asgi`` and ``wsgi`` serve an app. ``cloudsched.client.Client`` calls the API of one.
+- ``cloudsched.testing.Simulation`` runs tasks by a clock that you move. ``cloudsched.errors`` has all errors.
 
 Names are imported when they are first used (PEP 562), so that a small part, such as the local Cloud
 Tasks or the pytest plugin, does not import the rest.

@@ -164,7 +164,8 @@ class App:
             user_max_priority: The most urgent priority that users may ask for. HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
             draft: A description in one sentence, if drafts may propose it: ``"Sends a reminder"``. If None, they never
-                do. Drafts for users propose only handlers that `access` opens to them. See ``docs/guides/plain-language.md``.
+                do. Drafts for users propose only handlers that `access` opens to them. See
+                ``docs/guides/plain-language.md``.
             logs: The callers that may read its log lines through the API. ``"admins"`` is those who see the tasks of
                 all owners. ``"owner"`` adds the task's owner.
             events: The types of the events that it waits for, by name: ``{"decision": Decision}``. An event is checked
@@ -294,7 +295,7 @@ class App:
                 app.joining(transaction).create(handler="ship", payload={"order": order.id})
 
         Create, edit, pause, resume, cancel, trigger, snooze and send events with it. Each is checked when you call it,
-        and stored when the transaction or the batch is committed. The dispatch follows as soon as the commit returns.
+        and stored when the transaction or the batch is committed. The wake-up follows as soon as the commit returns.
         If your process ends in between, the sweep sends it within a minute of its time. Nothing is sent for what is
         aborted: call this in each attempt of a transaction.
 
@@ -379,7 +380,7 @@ class App:
     ) -> Task:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
 
-        The setting of a minimum lead does not apply. If the task's id, your own or one that the handler derives from
+        CLOUDSCHED_MINIMUM_LEAD_SECONDS does not apply. If the task's id, your own or one that the handler derives from
         the payload, is that of an existing task of the owner, that one is edited and triggered.
         """
         from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
@@ -774,7 +775,7 @@ class App:
         return create_confirmed(self, content, requester)[0]
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Process a delivered dispatch. See `Executor.plan`."""
+        """Process what the queue has delivered. See `Executor.plan`."""
         return run_procedure(self.container.plan_delivery(body, token))
 
     def sweep(self) -> Sweep:
@@ -807,8 +808,8 @@ class awaited(Generic[P, R]):  # noqa: N801 - used like a decorator
 class AsyncApp:
     """`App`'s methods on tasks, executions, people, messages and drafts, by the same names, to be awaited.
 
-    Each runs in a thread of the event loop's, with the caller's context variables. What sets an app up, such as
-    `handler`, and what a function calls, such as `deliver` and `sweep`, is not among them.
+    Each runs in a thread of the event loop's, with the caller's context variables. Methods that set an app up, such as
+    `handler`, are on `App` alone, as are `deliver` and `sweep`, which a function calls.
     An await that is cancelled does not take back what the method does: with an `id` of your own, call it again.
     """
 

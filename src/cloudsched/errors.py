@@ -122,7 +122,7 @@ class AmbiguousSchedule(InvalidSchedule):
 
 
 class SearchLimitReached(InvalidSchedule):
-    """The searches of one request, or of one dispatch, exceeded their common limit of steps.
+    """The searches of one request, or of one run, exceeded their common limit of steps.
 
     Attributes:
         steps: The limit.
@@ -379,7 +379,7 @@ class BlobsUnavailable(StoreUnavailable):
 
 
 class QueueUnavailable(Unavailable):
-    """The task queue did not respond. Committed tasks are safe, and the sweep dispatches them."""
+    """The task queue did not respond. Committed tasks are safe, and the sweep sends them."""
 
 
 class ModelUnavailable(Unavailable):

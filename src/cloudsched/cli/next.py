@@ -148,13 +148,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
 
 
 def _read(
-    text: str,
-    dtstart: str | None,
-    timezone: str,
-    now: datetime,
-    calendar: str | None,
-    *,
-    locale: str | None,
+    text: str, dtstart: str | None, timezone: str, now: datetime, calendar: str | None, *, locale: str | None
 ) -> ScheduleText:
     if dtstart and "=" in text:  # a rule with its own start must not be anchored to now
         read = ScheduleText(Schedule.parse(text, timezone=timezone))

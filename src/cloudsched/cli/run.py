@@ -44,13 +44,7 @@ POLL_SECONDS = 0.1
 )
 @click.option("--skip-waits", is_flag=True, help="With --durable: move the clock ahead instead of waiting.")
 def run(
-    *,
-    handler: str,
-    payload: str | None,
-    owner: str,
-    handlers: str | None,
-    durable: bool,
-    skip_waits: bool,
+    *, handler: str, payload: str | None, owner: str, handlers: str | None, durable: bool, skip_waits: bool
 ) -> None:
     """Call HANDLER once, here and now, with a context of its own.
 

@@ -63,9 +63,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
 )
 @click.option("--owner", help="Run this owner's tasks only.")
 @click.option(
-    "--name",
-    callback=_validate_name,
-    help="This worker's name in execution records. [default: hostname-pid]",
+    "--name", callback=_validate_name, help="This worker's name in execution records. [default: hostname-pid]"
 )
 @click.option(
     "--url", envvar="CLOUDSCHED_URL", help="The API's address. '' uses the store directly. [env: CLOUDSCHED_URL]"
@@ -73,14 +71,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
 @click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
 @click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
 @click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
-@click.option(
-    "--poll",
-    type=_SECONDS,
-    metavar="SECONDS",
-    default=3,
-    show_default=True,
-    help="How often to poll.",
-)
+@click.option("--poll", type=_SECONDS, metavar="SECONDS", default=3, show_default=True, help="How often to poll.")
 @click.option(
     "--grace",
     type=click.FloatRange(0, _SECONDS.max),

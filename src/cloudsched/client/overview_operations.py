@@ -243,12 +243,12 @@ class OverviewOperations:
 
     @operation
     def dispatch_queues(self) -> Flow[tuple[DispatchQueue, ...]]:
-        """Return the queues in Cloud Tasks that carry dispatches; `serve` has none, and owners see none."""
+        """Return the queues in Cloud Tasks that wake tasks up. `serve` has none, and owners see none."""
         return (yield from fetch("queues", DispatchQueueList, "GET", "/v1/dispatch-queues")).queues
 
     @operation
     def purge_dispatch_queue(self, queue: str) -> Flow[DispatchQueue]:
-        """Delete all dispatches of a queue in Cloud Tasks. For admins. Raises NotFound.
+        """Delete all calls that wait in a queue in Cloud Tasks. For admins. Raises NotFound.
 
         The sweep sends what is still to run within a minute or two of its time.
         """
@@ -265,7 +265,7 @@ class OverviewOperations:
     ) -> Flow[DispatchQueue]:
         """Pause or resume a queue in Cloud Tasks, or change how fast it delivers. For admins. Raises NotFound.
 
-        A queue that is PAUSED keeps its dispatches until its state is RUNNING again.
+        A queue that is PAUSED keeps its calls until its state is RUNNING again.
         """
         content = given(state=state, max_dispatches_per_second=per_second, max_concurrent_dispatches=concurrent)
         path = _dispatch_queue_path(queue)

@@ -232,7 +232,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One dispatch that reached the executor."""
+    """One call of the queue that reached the executor."""
 
     at: datetime
     name: str
@@ -474,7 +474,7 @@ class Simulation:
         return attempts
 
     def pending(self) -> list[QueueMessage]:
-        """Return the dispatches that wait in the queue, the earliest first.
+        """Return the calls that wait in the queue, the earliest first.
 
         Hand one to `redeliver` to see the effect of a duplicate, or read its body as anybody with access to the queue
         can.
@@ -482,11 +482,11 @@ class Simulation:
         return self.queue.pending()
 
     def redeliver(self, message: QueueMessage) -> DeliveryResult:
-        """Deliver a dispatch now, whatever the queue's state: early, late or once more.
+        """Deliver a call now, whatever the queue's state: early, late or once more.
 
         Raises:
             Unauthenticated: Its token does not fit its body.
-            InvalidInput: Its body is not a dispatch.
+            InvalidInput: Its body is not one that the queue carries.
         """
         return self.app.deliver(message.body, message.token)
 

@@ -140,7 +140,7 @@ THREADS = 32
 def wsgi(app: App) -> WSGIApplication:
     """Return the API, the executor and the sweep as one WSGI application, for Flask, Django, gunicorn and the like.
 
-    Callers are authenticated as they are by the functions, and dispatches by their token. The sweep takes only Cloud
+    Callers are authenticated as they are by the functions, and the queue by its token. The sweep takes only Cloud
     Scheduler's account (``CLOUDSCHED_SWEEPER``), in the cloud too. It may be mounted under any path (``SCRIPT_NAME``).
     """
 

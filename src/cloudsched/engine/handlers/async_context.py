@@ -52,7 +52,7 @@ def _awaited(method: Method) -> Method:
 class AsyncContext(AnyContext):
     """One attempt at one occurrence, as its ``async def`` handler sees it: a `Context` whose operations are awaited.
 
-    Whatever may wait for the store is awaited: `step`, `sleep`, `wait_for`, `gather`, `race`, `progress` and
+    You await what may wait for the store: `step`, `sleep`, `wait_for`, `gather`, `race`, `progress` and
     `heartbeat`. `call` starts a call at once and returns it. Awaiting that gives its result. The journal records the
     order of the durable operations, so they are awaited one after the other: `asyncio.gather` over two of them is
     refused. To run work in parallel, use `call` and `gather`, or `asyncio.gather` within one step.

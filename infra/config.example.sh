@@ -22,8 +22,8 @@ NAME="cloudsched"
 # `private` lets Cloud Run admit only the accounts below. `public` lets everybody reach the API, which authenticates
 # each request itself. Web and mobile clients need `public`.
 API_ACCESS="private"
-# `yes` adds a public function for what people open by a link (mails and calendar feeds) and for your mail provider's
-# reports. Beside a private API, links need it.
+# `yes` adds a public function for what people open by a link (mails and calendar feeds). Beside a private API, links
+# need it.
 PUBLIC_LINKS="no"
 # The Firebase project whose users may call the API. Live lists in clients work only with the users of `PROJECT`.
 FIREBASE_PROJECT=""

@@ -193,6 +193,8 @@ def _write_values(words: str) -> str:
     """Return what a small class is, and its fields or members with what is said about each."""
     value, name = _find(words), words.rpartition(".")[2]
     value = getattr(value, "__pydantic_generic_metadata__", {}).get("origin") or value
+    if issubclass(value, Enum):
+        return f"**`{name}`**: {_render_text(inspect.getdoc(value) or '', None, '')} {', '.join(f'`{each}`' for each in value.__members__)}."
     tree = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
     about = inspect.getdoc(value) or ""
     told = {name for _, body in _SECTION.findall(about) for name, _ in _ENTRY.findall(textwrap.dedent(body))}

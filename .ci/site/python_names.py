@@ -194,7 +194,8 @@ def _write_values(words: str) -> str:
     value, name = _find(words), words.rpartition(".")[2]
     value = getattr(value, "__pydantic_generic_metadata__", {}).get("origin") or value
     if issubclass(value, Enum):
-        return f"**`{name}`**: {_render_text(inspect.getdoc(value) or '', None, '')} {', '.join(f'`{each}`' for each in value.__members__)}."
+        members = ", ".join(f"`{each}`" for each in value.__members__)
+        return f"**`{name}`**: {_render_text(inspect.getdoc(value) or '', None, '')} {members}."
     tree = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
     about = inspect.getdoc(value) or ""
     told = {name for _, body in _SECTION.findall(about) for name, _ in _ENTRY.findall(textwrap.dedent(body))}

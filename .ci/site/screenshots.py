@@ -1,4 +1,4 @@
-"""Take the pictures of the dashboard for README and docs: ``python .ci/site/screenshots.py``.
+"""Take the pictures of the dashboard for README and docs: ``python .ci/site/screenshots.py [FOLDER]``.
 
 A local stack tells one story, of the ten days around a clock change in Paris, with a clock that stands still: the same
 pictures each time. They need Debian's Chromium.
@@ -125,7 +125,7 @@ BUDGETS: Final = {"ada": 400, "lin": 25, "ops": 850}
 """How many queries these owners may use in a month: one has used most of them."""
 
 
-def main() -> int:
+def main(folder: Path = FOLDER) -> int:
     """Take the pictures; return 1 if there is no browser."""
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -151,13 +151,13 @@ def main() -> int:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             for name, path in views.items():
-                _take(browser, f"{stack.url}/ui/{path}", FOLDER / f"{name}.png")
-            _take(browser, f"{stack.url}/ui/usage?tz=Europe/Paris", FOLDER / "usage.png", is_live=False)
-            _take(browser, f"{stack.url}/ui/calendar", FOLDER / "calendar-dark.png", scheme="dark")
-            _take(browser, f"{stack.url}/ui/", FOLDER / "home-narrow.png", narrow=True)
+                _take(browser, f"{stack.url}/ui/{path}", folder / f"{name}.png")
+            _take(browser, f"{stack.url}/ui/usage?tz=Europe/Paris", folder / "usage.png", is_live=False)
+            _take(browser, f"{stack.url}/ui/calendar", folder / "calendar-dark.png", scheme="dark")
+            _take(browser, f"{stack.url}/ui/", folder / "home-narrow.png", narrow=True)
             browser.close()
-    (FOLDER / "demo.svg").write_text(recording.draw(recording.run_demo()), "utf-8")
-    print(f"{len([*FOLDER.glob('*.*')])} pictures in {FOLDER}")
+    (folder / "demo.svg").write_text(recording.draw(recording.run_demo()), "utf-8")
+    print(f"{len([*folder.glob('*.*')])} pictures in {folder}")
     return 0
 
 
@@ -191,4 +191,4 @@ def _take(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))

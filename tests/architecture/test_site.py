@@ -57,5 +57,5 @@ def test_prose_that_readers_stumble_over_is_refused(monkeypatch: pytest.MonkeyPa
     import prose  # type: ignore[import-not-found]  # noqa: PLC0415 - of the site's own folder
 
     plain = "# Stop\n\nYou stop it here.\n\n```sh\nstop; What you stop stops.\n```\n"
-    assert prose.find_faults({"docs/run/a.md": plain}) == []
-    assert [each for each in prose.find_faults({"docs/run/a.md": f"# Stop\n\n{sentence}\n"}) if fault in each]
+    assert prose.find_faults({"docs/run/serve.md": plain}) == []
+    assert [each for each in prose.find_faults({"docs/run/serve.md": f"# Stop\n\n{sentence}\n"}) if fault in each]

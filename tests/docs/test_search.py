@@ -16,7 +16,7 @@ SEARCHES = """
 quickstart, install: start/quickstart | choose how to run: start/choose | glossary, task status: start/concepts
 faq, troubleshooting, getting started, dead letter, cron job, timeout, tenant, duplicate, GDPR, mock: start/faq
 alternatives, temporal: start/comparison | unit test: guides/testing | retry: guides/retries-and-locks
-rate limit, budget: guides/quotas | holidays: guides/calendars | time zone: guides/schedules | mcp: guides/agents
+rate limit, budget: guides/quotas | holidays: guides/calendars | time zone: guides/schedules | agents: guides/agents
 exactly once: guarantees | webhook, e-mail: guides/delivery | approval: guides/approvals | crontab, celery: run/migrate
 fastapi, django: guides/web-frameworks | api key: guides/access | deploy: run/deploy | systemd: run/serve
 restore, upgrade: run/operate | costs: run/costs | checklist: run/checklist | environment variables: reference/settings

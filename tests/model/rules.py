@@ -21,7 +21,7 @@ from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
-from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time
+from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id
 
 HORIZON = timedelta(days=30)
 LATE = timedelta(minutes=3)
@@ -121,7 +121,7 @@ def _check_claims(commit: Committing, before: Task, after: Task) -> Iterator[str
             yield f"3: {run.execution_id} is claimed of a task that is {before.status}"
         if commit.entry.revision is not None and commit.entry.revision != before.revision:
             yield f"3: {run.execution_id} is claimed for revision {commit.entry.revision}, not {before.revision}"
-        due_at = old.wake_at if old else start_time(before, run.scheduled_for)
+        due_at = old.wake_at if old else jittered_start(before, run.scheduled_for)
         if due_at > now:
             yield f"{run.execution_id} is claimed before it is due, at {due_at:%H:%M:%S}"
 
@@ -201,7 +201,7 @@ def _check_nothing_lost(commit: Committing, before: Task, write: TaskWrite) -> I
     occurrence, limit = before.next_execution_time, after.next_execution_time
     unlimited = before.model_copy(update={"max_runs": None, "until": None})
     while occurrence is not None and (limit is None or occurrence < limit):
-        if start_time(before, occurrence) > max(to_instant(commit.decided_at), after.updated_at):
+        if jittered_start(before, occurrence) > max(to_instant(commit.decided_at), after.updated_at):
             return
         if after.until and occurrence > after.until:
             return
@@ -287,7 +287,7 @@ def _find_left_over(values: Values, snapshot: int, now: int) -> Iterator[str]:
         yield from _find_open_runs(task, overdue)
         following = task.next_execution_time
         is_held_back = task.runs and task.holds_back_schedule and task.overlap is not Overlap.ALLOW
-        if task.is_active and following is not None and not is_held_back and start_time(task, following) < overdue:
+        if task.is_active and following is not None and not is_held_back and jittered_start(task, following) < overdue:
             yield f"4: nobody runs the occurrence {following:%H:%M}"
         yield from _check_every_record(values, snapshot, task)
         yield from _check_followed(values, snapshot, task)

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run,
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
-from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time
+from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id
 from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class RunInvariants:
                 fail(f"3: {run.execution_id} was claimed of a task that is {before.status}")
             if process.wanted is None and process.revision != before.revision:
                 fail(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
-            due_at = old.wake_at if old else start_time(before, run.scheduled_for)
+            due_at = old.wake_at if old else jittered_start(before, run.scheduled_for)
             if process.wanted is None and due_at > now:
                 fail(f"{run.execution_id} was claimed before it was due, at {due_at}")
             if process.wanted is None:
@@ -247,7 +247,7 @@ class RunInvariants:
         if self._world.fault_profile.has_two_releases and not before.schedule.has_elapsed_rules:
             return  # which instants its local times are depends on the data: the same
         for occurrence in self._passed_occurrences(before, after):
-            if before.schedule != after.schedule and start_time(before, occurrence) > after.updated_at:
+            if before.schedule != after.schedule and jittered_start(before, occurrence) > after.updated_at:
                 break  # the days of its calendars changed before it was due
             is_covered = any(covers(each, occurrence) for each in executions)
             if occurrence_id(before, occurrence) not in handled and not is_covered:
@@ -257,7 +257,7 @@ class RunInvariants:
         occurrence = before.next_execution_time
         limit = after.next_execution_time
         while occurrence is not None and (limit is None or occurrence < limit):
-            if limit is None and start_time(before, occurrence) > self._world.now + self._world.fault_profile.drift:
+            if limit is None and jittered_start(before, occurrence) > self._world.now + self._world.fault_profile.drift:
                 ended = after.max_runs is not None and after.run_count >= after.max_runs
                 is_left_out = after.schedule != before.schedule and not after.schedule.occurs(occurrence)
                 if not ended and not is_left_out and not (after.until and occurrence > after.until):
@@ -358,7 +358,7 @@ class RunInvariants:
             or (task.holds_back_schedule and task.overlap is not Overlap.ALLOW)
         ):
             return
-        if start_time(task, following) < overdue:
+        if jittered_start(task, following) < overdue:
             fail(f"4: nobody ran {task.id}'s occurrence {following}")
         if any(one.status is ExecutionStatus.RUNNING for one in self._records.values()):
             fail("1: a stored record is RUNNING")

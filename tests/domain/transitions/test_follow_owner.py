@@ -14,7 +14,7 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.edits import NO_LEAD, new_task
 from cloudsched.domain.transitions.lifecycle import cancel, delete, pause, resume
 from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges
-from cloudsched.domain.transitions.planning import occurrence_from, start_time
+from cloudsched.domain.transitions.planning import jittered_start, occurrence_from
 from cloudsched.domain.transitions.replan import follow_owner
 from cloudsched.domain.transitions.task_draft import TaskDraft
 
@@ -66,10 +66,10 @@ def test_east_what_was_due_before_is_as_late_as_it_was() -> None:
     now = datetime(2027, 11, 30, 15, tzinfo=UTC)
     moved = follow_owner(task, BERLIN, now).task
     assert moved.next_execution_time is not None
-    assert start_time(moved, moved.next_execution_time) == now - HOUR
+    assert jittered_start(moved, moved.next_execution_time) == now - HOUR
     again = follow_owner(moved, TOKYO, now + HOUR).task
     assert again.next_execution_time is not None
-    assert now - HOUR <= start_time(again, again.next_execution_time) <= now + HOUR
+    assert now - HOUR <= jittered_start(again, again.next_execution_time) <= now + HOUR
     assert due_ranges(again, now + HOUR)[0].next_at == again.next_execution_time
 
 
@@ -92,7 +92,7 @@ def test_each_local_day_runs_once_whatever_the_journeys(journeys: list[tuple[str
     for zone, hours in [*journeys, (BERLIN, 60)]:
         task = follow_owner(task, zone, now).task
         now += hours * HOUR
-        while (at := task.next_execution_time) is not None and start_time(task, at) <= now:
+        while (at := task.next_execution_time) is not None and jittered_start(task, at) <= now:
             names.append(at.astimezone(load_tzinfo(task.timezone)).replace(tzinfo=None))
             ran = task.model_copy(update={"planned_to": at})
             task = ran.model_copy(update={"next_execution_time": occurrence_from(ran, at)})

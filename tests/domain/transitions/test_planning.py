@@ -18,7 +18,7 @@ from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.edits import NO_LEAD, new_task
-from cloudsched.domain.transitions.planning import requested_id, stamp, start_time
+from cloudsched.domain.transitions.planning import jittered_start, requested_id, stamp
 from cloudsched.domain.transitions.wakeups import (
     HOP_MARGIN,
     HORIZON,
@@ -154,22 +154,22 @@ def test_requested_runs_have_ids_of_their_own() -> None:
 def test_jitter_is_stable_per_occurrence(occurrence: datetime, jitter: timedelta) -> None:
     """An occurrence starts within the jitter after its instant, and at the same moment however often it is asked."""
     task = make_task_at(START + timedelta(days=1), jitter=jitter)
-    start = start_time(task, occurrence)
+    start = jittered_start(task, occurrence)
     assert occurrence <= start <= occurrence + jitter
-    assert start == start_time(task, occurrence)
+    assert start == jittered_start(task, occurrence)
 
 
 def test_jitter_spreads_occurrences_and_tasks() -> None:
     """A thousand tasks at nine do not start together, and one task does not always start at the same minute."""
     task = make_task_at(START + timedelta(days=1), jitter=timedelta(hours=1))
     days = [START + timedelta(days=number) for number in range(200)]
-    offsets = sorted(start_time(task, day) - day for day in days)
+    offsets = sorted(jittered_start(task, day) - day for day in days)
     assert len(set(offsets)) == 200
     for number in range(10):
         tenth = [at for at in offsets if number * 6 <= at.total_seconds() / 60 < (number + 1) * 6]
         assert 5 <= len(tenth) <= 45
     other = task.model_copy(update={"id": "u"})
-    assert start_time(other, days[0]) != start_time(task, days[0])
+    assert jittered_start(other, days[0]) != jittered_start(task, days[0])
 
 
 def test_the_last_occurrence_of_the_calendar_can_be_planned() -> None:

@@ -23,7 +23,7 @@ from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.api.parse import validate
+from cloudsched.web.api.parse import validate_model
 from cloudsched.web.functions import serve_api
 
 pytestmark = pytest.mark.timeout(600)
@@ -67,7 +67,7 @@ def test_every_default_and_example_is_valid() -> None:
         assert bool(content["examples"]) is bool(body), f"{operation.name} has an example of its body"
         for example in content["examples"].values():
             if operation.body_schema is not None and operation.name != "create_task":
-                validate(operation.body_schema, example["value"])
+                validate_model(operation.body_schema, example["value"])
 
 
 def test_the_linter_finds_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.deliveries import is_undelivered
-from cloudsched.domain.transitions.planning import start_time, waits_for_open_run
+from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
 from cloudsched.errors import UnknownHandler
 
 _Found = tuple[Reason, str, "datetime | None"]
@@ -273,7 +273,7 @@ def _say_overlap(evidence: Evidence, occurrence: datetime) -> str:
 def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
     task, now, occurrence = evidence.task, evidence.now, evidence.task.next_execution_time
     if occurrence is not None:
-        start = start_time(task, occurrence)
+        start = jittered_start(task, occurrence)
         if waits_for_open_run(task):
             yield Finding(reason=Reason.OVERLAP, sentence=_say_overlap(evidence, occurrence), at=occurrence)
         elif start > now:

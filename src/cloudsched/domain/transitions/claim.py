@@ -37,7 +37,7 @@ from cloudsched.domain.transitions.overlap_and_catch_up import (
     note_left_out,
     record_missed,
 )
-from cloudsched.domain.transitions.planning import occurrence_after, occurrence_id, start_time, waits_for_open_run
+from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id, waits_for_open_run
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
 from cloudsched.errors import InvalidSchedule
 
@@ -212,7 +212,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
         return drop(
             "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
         )
-    start = start_time(task, occurrence)
+    start = jittered_start(task, occurrence)
     if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
     if task.runs and waits_for_open_run(task):  # guard: open run
@@ -265,7 +265,7 @@ def _claim_occurrence(
         why = "passed over" if lost is None else "passed over, and paused"
         return Commit(passed, executions=records).because(why)
     if chosen != at:
-        name, start = occurrence_id(task, chosen), start_time(task, chosen)
+        name, start = occurrence_id(task, chosen), jittered_start(task, chosen)
     is_claimed = task.pull is None
     run = Run.build(
         execution_id=name,
@@ -285,7 +285,7 @@ def _claim_occurrence(
 
 def _is_alone(task: Task, start: datetime, following: datetime | None, now: datetime) -> bool:
     """Return whether a due occurrence is the only one, and in time. Nearly all are."""
-    if task.backlog or (following is not None and start_time(task, following) <= now):
+    if task.backlog or (following is not None and jittered_start(task, following) <= now):
         return False
     tolerance = task.catch_up.tolerance()
     return now - start <= (tolerance if task.expiration is None else min(tolerance, task.expiration))

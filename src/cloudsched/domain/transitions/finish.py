@@ -48,7 +48,7 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
-from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap, pass_over, stop_plan
+from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap_at_end, pass_over, stop_plan
 from cloudsched.domain.transitions.planning import occurrence_after, waits_for_open_run
 from cloudsched.domain.transitions.run_records import (
     derive_message_id,
@@ -362,7 +362,7 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[E
         return task, ()  # nothing came due meanwhile, or a backlog from before the run: catchUp decides
     if run.trigger is not Trigger.SCHEDULE or waits_for_open_run(task):
         return task, ()
-    decided = decide_overlap(task, run, now).decided
+    decided = decide_overlap_at_end(task, run, now).decided
     if not decided:
         return task, ()
     past, records = pass_over(task, decided, now)  # guard: overlap record

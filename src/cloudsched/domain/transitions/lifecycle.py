@@ -21,11 +21,11 @@ from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.planning import (
     find_budget_pause,
+    jittered_start,
     note_zone,
     occurrence_after,
     planned_schedule,
     requested_id,
-    start_time,
 )
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.domain.transitions.wakeups import wake_instant
@@ -267,7 +267,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
         current is None
         or (task.runs and task.holds_back_schedule)
         or not task.is_active
-        or (scheduled and start_time(task, scheduled) <= now)
+        or (scheduled and jittered_start(task, scheduled) <= now)
     ):
         return task
     run = Run(

@@ -29,10 +29,10 @@ from cloudsched.domain.transitions.planning import (
     DistantSchedule,
     begin_plan,
     find_past_start,
+    jittered_start,
     occurrence_after,
     occurrence_id,
     planned_schedule,
-    start_time,
 )
 from cloudsched.domain.transitions.run_records import execution_record, keep_recent
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
@@ -74,7 +74,7 @@ class BacklogDecision:
 
     def end(self, status: ExecutionStatus, message: str) -> tuple[Missed, ...]:
         """Return all of them as decided, with this status for those that would have run."""
-        return (*self.decided, *_decide(self.kept, status, message))
+        return (*self.decided, *_to_missed(self.kept, status, message))
 
 
 def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
@@ -86,9 +86,11 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
         return ()
     waiting = [DueRange(next_at=max(first, r.next_at), until=r.until) for r in task.backlog if r.until >= first]
     start = occurrence_after(task, waiting[-1].until) if waiting else first
-    if start is not None and start_time(task, start) <= now:
+    if start is not None and jittered_start(task, start) <= now:
         end = now if task.until is None else min(now, task.until)
-        last = _last_where(planned_schedule(task), start, end, lambda occurrence: start_time(task, occurrence) <= now)
+        last = _last_where(
+            planned_schedule(task), start, end, lambda occurrence: jittered_start(task, occurrence) <= now
+        )
         waiting.append(DueRange(next_at=start, until=last))
     return tuple(waiting)
 
@@ -111,7 +113,7 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     return BacklogDecision(decided, ranges)
 
 
-def decide_overlap(task: Task, run: Run, now: datetime) -> BacklogDecision:
+def decide_overlap_at_end(task: Task, run: Run, now: datetime) -> BacklogDecision:
     """Decide about the occurrences that came due while a run was open, which has ended."""
     return _apply_overlap(task, run, due_ranges(task, now))
 
@@ -128,32 +130,32 @@ def _apply_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> Backlo
         case unknown:
             assert_never(unknown)
     why = f"The run of {run.execution_id} was still open (overlap is {task.overlap})."
-    return BacklogDecision(_decide(others, _S.SKIPPED, why), newest)
+    return BacklogDecision(_to_missed(others, _S.SKIPPED, why), newest)
 
 
 def _apply_expiration(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> BacklogDecision:
     if task.expiration is None:
         return BacklogDecision(kept=ranges)
     late, rest = _split(task, ranges, now - task.expiration)
-    return BacklogDecision(_decide(late, _S.EXPIRED, f"It had not started within {task.expiration}."), rest)
+    return BacklogDecision(_to_missed(late, _S.EXPIRED, f"It had not started within {task.expiration}."), rest)
 
 
 def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> BacklogDecision:
     decided, tolerance = tuple[Missed, ...](), task.catch_up.tolerance()
     if tolerance < now - _DISTANT_PAST:
         late, ranges = _split(task, ranges, now - tolerance)
-        decided = _decide(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")
+        decided = _to_missed(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")
     if task.catch_up.mode is CatchUpMode.ALL or not ranges:
         return BacklogDecision(decided, ranges)
     others, newest = _drop_newest(task, ranges)
     why = f"{occurrence_id(task, newest[0].until)} came due after it (catchUp is {task.catch_up.mode})."
-    return BacklogDecision((*decided, *_decide(others, _S.SKIPPED, why)), newest)
+    return BacklogDecision((*decided, *_to_missed(others, _S.SKIPPED, why)), newest)
 
 
 def _bound_pauses(_task: Task, ranges: tuple[DueRange, ...], _now: datetime) -> BacklogDecision:
     excess = max(0, len(ranges) - MAX_BACKLOG_RANGES)
     why = f"Its task was paused {excess + MAX_BACKLOG_RANGES} times since."
-    return BacklogDecision(_decide(ranges[:excess], _S.SKIPPED, why), ranges[excess:])
+    return BacklogDecision(_to_missed(ranges[:excess], _S.SKIPPED, why), ranges[excess:])
 
 
 _POLICIES: Final = (_apply_expiration, _apply_catch_up, _bound_pauses)
@@ -290,7 +292,7 @@ def shorten_backlog(task: Task, shorter: Task, now: datetime, message: str) -> t
             dropped.append(DueRange(next_at=following or each.until, until=each.until))
     if not dropped:
         return shorter, ()
-    decided = _decide(dropped, _S.SKIPPED, message)
+    decided = _to_missed(dropped, _S.SKIPPED, message)
     if not kept:
         passed, records = pass_over(shorter, decided, now)
         return passed.model_copy(update={"backlog": ()}), records
@@ -359,10 +361,10 @@ def _find_overlapping_run(task: Task, now: datetime) -> Run | None:
     if task.overlap is Overlap.ALLOW or first is None:
         return None
     scheduled = (run for run in task.runs if run.trigger is Trigger.SCHEDULE)
-    return next((run for run in scheduled if start_time(task, first) > (run.started_at or now)), None)
+    return next((run for run in scheduled if jittered_start(task, first) > (run.started_at or now)), None)
 
 
-def _decide(ranges: Iterable[DueRange], status: ExecutionStatus, message: str) -> tuple[Missed, ...]:
+def _to_missed(ranges: Iterable[DueRange], status: ExecutionStatus, message: str) -> tuple[Missed, ...]:
     return tuple(Missed(each.next_at, each.until, status, message) for each in ranges)
 
 
@@ -372,7 +374,7 @@ def _split(
     """Split ranges into the occurrences that were to start before an instant, and the rest."""
 
     def is_early(occurrence: datetime) -> bool:
-        return start_time(task, occurrence) < since
+        return jittered_start(task, occurrence) < since
 
     early, rest = list[DueRange](), list[DueRange]()
     for each in ranges:

@@ -35,7 +35,7 @@ _NONE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
 
 
-def start_time(task: Task, occurrence: datetime) -> datetime:
+def jittered_start(task: Task, occurrence: datetime) -> datetime:
     """Return when the occurrence starts: its instant, plus a part of the task's jitter that is fixed for it.
 
     An occurrence that was due when its owner changed the time zone is due since the same instant as before.

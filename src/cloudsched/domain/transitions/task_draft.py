@@ -294,12 +294,12 @@ def require_editable_fields(patch: dict[str, Any]) -> None:
         for name, hint in _IMMUTABLE_FIELDS.items()
         if name in patch
     ]
-    faults += _list_unknown(patch, TaskDraft, ())
+    faults += _list_uneditable(patch, TaskDraft, ())
     if faults:
         raise join_faults(faults)
 
 
-def _list_unknown(patch: dict[str, Any], model: type[BaseModel], place: tuple[str, ...]) -> Iterator[InvalidInput]:
+def _list_uneditable(patch: dict[str, Any], model: type[BaseModel], place: tuple[str, ...]) -> Iterator[InvalidInput]:
     known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     for name, value in patch.items():
         if name not in known:
@@ -307,7 +307,7 @@ def _list_unknown(patch: dict[str, Any], model: type[BaseModel], place: tuple[st
             continue
         for part in (known[name], *get_args(known[name])):
             if isinstance(value, dict) and isinstance(part, type) and issubclass(part, WireModel):
-                yield from _list_unknown(value, part, (*place, name))
+                yield from _list_uneditable(value, part, (*place, name))
 
 
 _IMMUTABLE_FIELDS = {

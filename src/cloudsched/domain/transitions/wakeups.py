@@ -19,7 +19,7 @@ from cloudsched.domain.documents.execution import Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
-from cloudsched.domain.transitions.planning import occurrence_id, start_time, waits_for_open_run
+from cloudsched.domain.transitions.planning import jittered_start, occurrence_id, waits_for_open_run
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -56,7 +56,7 @@ def _next_start(task: Task) -> datetime | None:
     occurrence = task.next_execution_time
     if occurrence is None or (task.runs and waits_for_open_run(task)):
         return None
-    return start_time(task, occurrence) if task.jitter or task.zone_change else occurrence
+    return jittered_start(task, occurrence) if task.jitter or task.zone_change else occurrence
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:

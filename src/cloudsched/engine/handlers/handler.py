@@ -146,7 +146,7 @@ class Handler:
     def check_payload(self, payload: dict[str, Any], *, refuses_unknown: bool = True) -> Any:  # noqa: ANN401 - as above
         """Return the payload of a task that is created or edited as its handler's type. Raises InvalidPayload."""
         if self.payload is not None and refuses_unknown and not payload.keys() <= list_plain_fields(self.payload):
-            faults = Faults(_list_unknown(self.payload, payload))
+            faults = Faults(_list_uneditable(self.payload, payload))
             if faults:
                 with faults:
                     self.parse_payload(payload)
@@ -158,7 +158,7 @@ class Handler:
         kind = self.events.get(name)
         if kind is None:
             return
-        faults = Faults(_list_unknown(kind.adapter, payload) if isinstance(payload, dict) else ())
+        faults = Faults(_list_uneditable(kind.adapter, payload) if isinstance(payload, dict) else ())
         with faults:
             kind.read(payload)
         faults.tell()
@@ -201,7 +201,7 @@ class Handler:
         return arguments if self.payload is None else [*arguments, payload]
 
 
-def _list_unknown(kind: TypeAdapter[Any], payload: dict[str, Any]) -> list[InvalidInput]:
+def _list_uneditable(kind: TypeAdapter[Any], payload: dict[str, Any]) -> list[InvalidInput]:
     faults: list[InvalidInput] = []
     for each in find_unknown_fields(kind.core_schema, payload):
         fault = InvalidPayload(f"payload{each.path}", f"is not a field of {each.model}", each.hint)

@@ -23,7 +23,7 @@ from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
-from cloudsched.web.api.parse import validate
+from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occurrence
 from cloudsched.web.auth.roles import Right
@@ -117,7 +117,7 @@ def preview_schedule(call: ApiCall) -> Response:
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         locale = content.pop("locale", None) or locale
         content.pop("timezone", None)
-    body = validate(bodies.PreviewRequest, content)
+    body = validate_model(bodies.PreviewRequest, content)
     start = body.start or now
     schedule = anchor_schedule(body.schedule, start)
     notes = [] if read is None else [*read.assumptions]
@@ -145,7 +145,7 @@ def _read_owner(call: ApiCall, content: dict[str, Any]) -> str:
     given = content.get("owner")
     if given is None:
         return call.caller.owner or SYSTEM_OWNER
-    owner = str(validate(bodies.OwnerQuery, {"owner": given}).owner)
+    owner = str(validate_model(bodies.OwnerQuery, {"owner": given}).owner)
     if not call.caller.can_see(owner):
         raise NotFound("person", owner)
     return owner

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.parse import read_json_object, validate_model
 from cloudsched.web.api.request_bodies import NoParameters
 from cloudsched.web.auth.authentication import is_open_to
 from cloudsched.web.auth.roles import Caller, Right
@@ -163,7 +163,7 @@ class Operation:
         """Run the operation. Raises InvalidInput if the body is invalid, and what the function raises."""
         if self.body is not None:
             content = read_json_object(call.request, is_optional=self.body_is_optional)
-            return self.function(call, validate(self.body, content))
+            return self.function(call, validate_model(self.body, content))
         return self.function(call) if self.query is None else self.function(call, query)
 
 

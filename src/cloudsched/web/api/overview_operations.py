@@ -23,7 +23,7 @@ from cloudsched.engine.queries import queues_and_locks
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
-from cloudsched.web.api.parse import validate
+from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.people_operations import read_owner
 from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Role
@@ -112,7 +112,7 @@ def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
 
     As long as the response has a `nextPageToken`, repeat the request with it.
     """
-    queue = validate(Pull, {"queue": call.path["queue"]}).queue
+    queue = validate_model(Pull, {"queue": call.path["queue"]}).queue
     owner = call.caller.resolve_listed_owner(query.owner)
     found = queues_and_locks.list_queued_tasks(
         call.app.container.store, queue, owner, query.page_size, query.page_token or None

@@ -112,10 +112,10 @@ def parse_parameters(request: Request, model: type[V]) -> V:
             raise InvalidInput(name, "is not a query parameter here", f"There are: {names}.")
         if len(request.args.getlist(name)) > 1:
             raise InvalidInput(name, "is given twice", "Give it once.")
-    return validate(model, request.args.to_dict())
+    return validate_model(model, request.args.to_dict())
 
 
-def validate(model: type[V], content: dict[str, Any]) -> V:
+def validate_model(model: type[V], content: dict[str, Any]) -> V:
     """Return a request's content as an instance of its model. Raises InvalidInput."""
     try:
         return model.model_validate(content, context=WIRE)

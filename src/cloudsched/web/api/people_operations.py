@@ -16,7 +16,7 @@ from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
-from cloudsched.web.api.parse import read_body, validate
+from cloudsched.web.api.parse import read_body, validate_model
 from cloudsched.web.api.responses import json_response, show_person, task_response
 
 
@@ -128,7 +128,7 @@ def rotate_webhook_secret(call: ApiCall) -> Response:
 
 def read_owner(call: ApiCall) -> str:
     """Return the person in the path. Raises NotFound for a person whom the caller may not see."""
-    owner = str(validate(bodies.OwnerQuery, {"owner": call.path["owner"]}).owner)
+    owner = str(validate_model(bodies.OwnerQuery, {"owner": call.path["owner"]}).owner)
     if not call.caller.can_see(owner):
         raise NotFound("person", owner)
     return owner

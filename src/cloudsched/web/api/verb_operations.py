@@ -11,7 +11,7 @@ from cloudsched.domain.transitions.manual_verbs import find_triggered
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, Operation, operation
-from cloudsched.web.api.parse import read_json_object, validate
+from cloudsched.web.api.parse import read_json_object, validate_model
 from cloudsched.web.api.responses import Json, task_response
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL, mark_change, validate_only
 
@@ -59,7 +59,7 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     `Idempotency-Key`, a repeated request starts nothing and names the same execution. A task remembers its latest 50
     requests. `triggered` in the answer names the execution that was started.
     """
-    body = validate(TriggerRequest, read_json_object(call.request, is_optional=True))
+    body = validate_model(TriggerRequest, read_json_object(call.request, is_optional=True))
     mark = mark_change(call, Verb.TRIGGER, body.payload) or make_mark()
 
     def act(app: App) -> Task:

@@ -24,7 +24,7 @@ from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, Preset, operation
-from cloudsched.web.api.parse import validate
+from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS, Json, json_response, task_response, task_to_json
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right, Role
@@ -61,7 +61,7 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
     repeat a claim whose response was lost. Any run that it claimed is offered again when its lease ends.
     """
-    queue = validate(Pull, {"queue": call.path["queue"]}).queue
+    queue = validate_model(Pull, {"queue": call.path["queue"]}).queue
     call.caller.require_queue(queue)
     if call.caller.role is Role.USER:
         require_user_queue(queue, call.app.container.registry)

@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import re
 import secrets
@@ -103,29 +104,32 @@ def main() -> None:
         syncs = [measure_sync(folder)]
         figures = {name: measure(pythons[name], name, options.tasks, folder / name) for name in options.only}
         syncs.append(measure_sync(folder))
+    found = {f"{name} {result['version']}": result for name, result in figures.items() if result}
+    names = [*found]
     rows = [
-        [heading, *(f"{result[key] * factor:,.{0 if factor == 1 else 1}f}" for result in figures.values() if result)]
-        for key, (heading, factor) in COLUMNS.items()
+        [heading, *(show(each[key], factor) for each in found.values())] for key, (heading, factor) in COLUMNS.items()
     ]
-    names = [f"{name} {result['version']}" for name, result in figures.items() if result]
     title = f"{options.tasks} one-off tasks in one process"
     synced = "a sync of the disk takes " + ", then ".join(f"{1e3 * each:.1f} ms" for each in syncs)
     table = Table("", *names, title=title)
     for row in rows:
         table.add_row(*row)
-    console = Console(width=180)
-    console.print(table)
-    console.print(synced)
-    console.print("left out: " + (", ".join(name for name, result in figures.items() if not result) or "none"))
+    left_out = ", ".join(name for name, result in figures.items() if not result) or "none"
+    Console(width=180).print(table, synced, f"left out: {left_out}", sep="\n")
     if options.page:
-        machine = "; ".join(f"{name}: {value}" for name, value in describe_machine().items() if name != "rivals")
-        measured = [f"{title}. {machine}; {synced}.", to_markdown(["", *names], rows)]
+        machine = [[name, value] for name, value in describe_machine().items() if name not in {"rivals", "load"}]
+        measured = [to_markdown([title, *names], rows), to_markdown(["machine", synced], machine)]
         measured += [to_markdown(*count_recurrences()), to_markdown(*count_phrases())]
         text = PAGE.read_text("utf-8")
-        PAGE.write_text(_MEASURED.sub(lambda found: found[1] + "\n\n".join(measured) + "\n", text), "utf-8")
+        PAGE.write_text(_MEASURED.sub(lambda found: "\n\n".join([found[1], *measured, ""]), text), "utf-8")
 
 
-_MEASURED = re.compile(r"(<!-- written by benchmarks\.embedded --page -->\n\n).*?(?=\n<!-- end -->)", re.DOTALL)
+def show(figure: float, factor: float) -> str:
+    """Return a figure in its unit, and a dash if there is none."""
+    return "—" if math.isnan(figure) else f"{figure * factor:,.{0 if factor == 1 else 1}f}"
+
+
+_MEASURED = re.compile(r"(<!-- written by benchmarks\.embedded --page -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def to_markdown(headings: list[str], rows: list[list[str]]) -> str:
@@ -134,7 +138,7 @@ def to_markdown(headings: list[str], rows: list[list[str]]) -> str:
 
 
 def count_recurrences() -> tuple[list[str], list[list[str]]]:
-    """Count the recurrences, collected from the tests of other libraries and RFC 5545, that each library gets right."""
+    """Count the recurrences, collected from RFC 5545 and the tests of other libraries, that each library gets right."""
     from benchmarks import recurrence  # noqa: PLC0415 - not in the contestants' processes
 
     cases = json.loads((ROOT.parent / "shared" / "recurrence-cases.json").read_text("utf-8"))
@@ -358,11 +362,7 @@ class Dbos:
 
 
 class Huey:
-    """Its SQLite storage, one consumer with worker threads in the process.
-
-    Its file is synced at each commit (``fsync=True``), so a created task is on disk. It runs without durability all the
-    same: a task leaves the file before its handler is called, and is lost if the process dies then.
-    """
+    """Its SQLite storage, synced at each commit; one consumer with worker threads in the process."""
 
     def __init__(self, folder: Path) -> None:
         from huey import SqliteHuey  # type: ignore[import-not-found]  # noqa: PLC0415 - of this contestant's environment
@@ -530,7 +530,7 @@ class Workload:
             ended = sum(call.endswith("end") for call in calls)
             if len(calls) > known:
                 latest, known = time.time(), len(calls)
-        return {"recovered": max([started_at, *_RAN_AT.values()]) - started_at}
+        return {"recovered": max(_RAN_AT.values(), default=math.nan) - started_at}
 
     def _start(self) -> None:
         """Start the contestant, and estimate how long a creation takes."""

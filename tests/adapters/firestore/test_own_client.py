@@ -251,6 +251,7 @@ def test_what_cannot_join_says_so(app: App, client: firestore.Client) -> None:
     """Nothing of it is stored."""
     locked = ship(app, lock_key="truck")
     batch = client.batch()
+    embedded = App(SETTINGS, store=SqliteStore(), dispatcher=Queue(), clock=ManualClock(NOW))
     refused: list[Callable[[], object]] = [
         lambda: app.joining(client.transaction()),  # it has not begun
         lambda: app.joining(client.bulk_writer()),  # each of its writes is a commit
@@ -258,7 +259,7 @@ def test_what_cannot_join_says_so(app: App, client: firestore.Client) -> None:
         lambda: app.joining(batch).delete(locked.id),
         lambda: app.joining(batch).retry(locked.id),
         lambda: ship(app, transaction=client.transaction(), batch=batch),
-        lambda: App(SETTINGS, store=SqliteStore(), dispatcher=Queue(), clock=ManualClock(NOW)).joining(batch),
+        lambda: embedded.joining(batch),
     ]
     for each in refused:
         with pytest.raises(InvalidInput, match="transaction"):
@@ -266,6 +267,7 @@ def test_what_cannot_join_says_so(app: App, client: firestore.Client) -> None:
     with pytest.raises(NotFound):
         app.joining(batch).cancel("none")
     assert len(batch) == 0
+    embedded.close()
 
 
 def test_a_clients_own_reference_shows_a_task_as_it_is(app: App, client: firestore.Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -119,9 +120,8 @@ def test_the_base_of_each_commit_is_the_task_as_it_was_stored(conflicts: int) ->
             raise ValueError("once")
         return "done"
 
-    store = Checked()
-    store.conflicts = conflicts
-    with Simulation(app, store=store) as sim:
+    with closing(Checked()) as store, Simulation(app, store=store) as sim:
+        store.conflicts = conflicts
         app.create(id="t", owner="ada", title="T", handler="work", schedule=Schedule.every(HOUR))
         sim.advance(2.5 * HOUR)
         assert [each.status for each in sim.executions("t")] == [ExecutionStatus.SUCCEEDED] * 3
@@ -154,7 +154,7 @@ def test_a_failure_hook_is_called_for_each_commit_that_is_tried(fails: str) -> N
                 raise StoreUnavailable("The store", "its answer was lost")
             return committed
 
-    with Simulation(app, store=Losing()) as sim:
+    with closing(Losing()) as store, Simulation(app, store=store) as sim:
         app.create(id="t", owner="ada", title="T", handler="work", schedule=Schedule.once(START + MINUTE))
         sim.advance(HOUR)
         assert [each.status for each in sim.executions("t")] == [ExecutionStatus.FAILED]

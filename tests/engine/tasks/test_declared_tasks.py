@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -228,8 +229,7 @@ def test_a_killed_apply_is_continued_by_the_next(commit_number: int, is_after: b
     @app.handler("report")
     def report() -> None: ...
 
-    store = SqliteStore()
-    with Simulation(app, store=store):
+    with closing(SqliteStore()) as store, Simulation(app, store=store):
         back = declarations(app).pop("back")
         app.apply_declarations()
         del declarations(app)["old"], declarations(app)["changed"]

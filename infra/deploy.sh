@@ -102,7 +102,7 @@ revoke_smoke_access
 case "$MODE" in
   dry-run)
     log "" "$CHANGES changes. Nobody has measured yet how long they take on Google Cloud, or what a first run costs" \
-      "(docs/run/deploy.md). docs/run/costs.md says what a deployment costs that is there."
+      "(docs/run/deploy.md). docs/run/costs.md has the running costs."
     ;;
   apply) log "" "Done: $CHANGES changes. The API is at $(require SERVICE_URLS api)" ;;
   check)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.emulator import CloudTasksEmulator
+from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -112,3 +114,10 @@ def test_commands_change_a_queue_and_the_doctor_sees_it(
         assert "1 in it" in type_words("list")
         assert "0 in it" in type_words("purge", "cloudsched", "--yes")
         assert run_command("admin", "queues", "--url", url, "pause", "other").code != 0
+
+
+def test_what_carries_its_own_dispatches_needs_no_cloud_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`serve` and `embedded` are installed without Google's clients, and doctor looks at them, too."""
+    monkeypatch.setitem(sys.modules, "cloudsched.adapters.google.queue_admin", None)
+    with Simulation(App()) as sim:
+        assert sim.app.container.queue_admin is None

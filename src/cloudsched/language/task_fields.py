@@ -94,6 +94,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
         if text is None:
             return ScheduleText(current or Schedule.after(timedelta(0), zone))
         found = read(zone)
+        follows = follows and not found.schedule.is_instant  # "in 2 hours" is the same everywhere
         if follows or (current is not None and current.follows_owner and _is_local_notation(text, found)):
             return replace(found, schedule=found.schedule.follow_owner())
         if found.schedule.follows_owner and current is None and (own := find_owner_zone()) is not None:

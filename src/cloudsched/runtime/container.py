@@ -151,11 +151,11 @@ class Container:
     @lazy_property
     def queue_admin(self) -> QueueAdmin | None:
         """Administers the queues in Cloud Tasks. None if something else carries the dispatches."""
-        from cloudsched.adapters.google.queue_admin import QueueAdmin  # noqa: PLC0415 - imported only when used
-
         settings = self.settings
         if self._dispatcher is not None and not settings.tasks_emulator:
             return None
+        from cloudsched.adapters.google.queue_admin import QueueAdmin  # noqa: PLC0415 - of the extra gcp
+
         return QueueAdmin(
             project=settings.project,
             location=settings.location,

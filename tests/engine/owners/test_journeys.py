@@ -123,6 +123,17 @@ def test_once_at_a_local_time_moves_too(at_home: Simulation) -> None:
     assert local_days(at_home, "once") == ["20271202T090000-owner"]
 
 
+def test_a_delay_in_words_stays_the_instant_that_it_was(at_home: Simulation) -> None:
+    """In 26 hours is the same everywhere, though its other words would follow the owner."""
+    task = at_home.app.create(owner="ada", handler="remind", schedule="in 26 hours", timezone="owner")
+    assert (task.schedule.timezone, task.schedule.follows_owner) == (BERLIN, False)
+    due_at = at_home.now.replace(microsecond=0) + timedelta(hours=26)
+    be_in(at_home, NEW_YORK)
+    moved = at_home.app.get(task.id).next_execution_time
+    assert moved is not None
+    assert abs(moved - due_at) < timedelta(minutes=1)
+
+
 def test_elapsed_hours_are_the_same_everywhere(at_home: Simulation) -> None:
     """Every five hours stays every five hours; its limits are read on the owner's clock."""
     follow(at_home, Schedule(rrule="FREQ=HOURLY;INTERVAL=5", timezone="owner"))

@@ -125,13 +125,14 @@ def _unpack(stored: object) -> object:
     return [_unpack_one(each) if isinstance(each, str) else each for each in stored]
 
 
-def _unpack_one(text: str) -> object:
+@lru_cache(maxsize=500)  # many tasks have used the same
+def _unpack_one(text: str) -> TaskUsage:
     month, counts, handler = (*text.split(" ", 2), "", "")[:3]
     numbers = counts.split(",")
     if len(numbers) > len(_NAMES):
         raise ValueError("has counts that this version does not know")
     known = {name: number for name, number in zip(_NAMES, numbers, strict=False) if number}
-    return {"month": month, "handler": handler, "counts": known}
+    return TaskUsage.model_validate({"month": month, "handler": handler, "counts": known})
 
 
 Usage = Annotated[tuple[TaskUsage, ...], Packed(_pack, _unpack)]

@@ -18,9 +18,10 @@ from cloudsched.adapters.firestore.values import encode_fields
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.store import Store
+from cloudsched.errors import VersionConflict
 from cloudsched.testing import START
 
 DEEP = {"list": [1, {"a": [2]}], "map": {"b": [3]}}
@@ -115,6 +116,10 @@ def test_nobody_changes_what_is_known(store: Store, make_task: MakeTask) -> None
         assert found.to_stored_json() == expected
         change_everything(found)
         change_everything(store.load_many([task.id])[0].task)
+        recalled = store.recall(task.id)
+        assert recalled is not None
+        assert recalled.task.to_stored_json() == expected
+        change_everything(recalled.task)
 
 
 def test_another_process_is_seen(tmp_path: Path, make_task: MakeTask, parsed: list[str]) -> None:
@@ -144,8 +149,8 @@ def test_a_task_that_was_created_again_is_another(store: Store, make_task: MakeT
     assert load(store, task.id).task.purpose == "To see"
 
 
-def test_a_restored_file_in_which_versions_repeat_is_read(tmp_path: Path, make_task: MakeTask) -> None:
-    """The same version number stands for another document there."""
+def test_a_restored_file_has_nothing_of_what_was_known(tmp_path: Path, make_task: MakeTask) -> None:
+    """What a process knows from before the restore is not found, and a commit that was decided from it conflicts."""
     path, backup = tmp_path / "tasks.db", tmp_path / "backup.db"
     here = SqliteStore(path)
     task = make_task()
@@ -157,8 +162,13 @@ def test_a_restored_file_in_which_versions_repeat_is_read(tmp_path: Path, make_t
         source.backup(target)
     there = SqliteStore(path)
     written = edit(there, task.id, title="Written since")
-    assert written.version == lost.version, "nothing would be tested"
+    recalled = here.recall(task.id)
+    assert recalled is not None
+    assert recalled == lost
+    with pytest.raises(VersionConflict):
+        here.commit(Commit(recalled.task, recalled))
     assert load(here, task.id).task == written.task
+    assert here.recall(task.id) == written
     here.close()
     there.close()
 
@@ -187,12 +197,12 @@ def test_it_has_no_more_bytes_than_it_may_have(make_task: MakeTask) -> None:
     known = KnownTasks(100)
     tasks = [make_task(id=f"t{number}") for number in range(5)]
     for task in tasks[:4]:
-        known.keep(task, 1, 25)
+        known.keep(task, Version(1), 1, 25)
     assert known.find("t0", 1) == tasks[0]
-    known.keep(tasks[4], 1, 30)
+    known.keep(tasks[4], Version(1), 1, 30)
     assert [known.find(each.id, 1) is not None for each in tasks] == [True, False, False, True, True]
-    known.keep(tasks[4], 2, 101)
+    known.keep(tasks[4], Version(1), 2, 101)
     assert known.find("t4", 2) is None
     assert known.find("t0", 2) is None
-    known.keep(tasks[1], 1, 50)
+    known.keep(tasks[1], Version(1), 1, 50)
     assert [known.find(each.id, 1) is not None for each in tasks] == [True, True, False, True, False]

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 from tests.deployables.alerting import Point, Series, count_line, find_alerts
@@ -39,7 +38,7 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, RetryConfig
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
-from cloudsched.engine.execution.executor import load_checked
+from cloudsched.engine.execution.executor import TaskReader
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
@@ -119,7 +118,8 @@ class World:
         self._service = ""
         settings = Settings(secret="s" * 32, executor_url="https://execute.run.app", access=Access(open=True))
         self.app = App(settings, store=self.store, dispatcher=self, clock=self.functions_clock)
-        self.app.container.executor._load = partial(load_checked, self.app.container.store, self.app.container.clock)  # noqa: SLF001 - as by the system's clock
+        tasks = TaskReader(self.store, self.functions_clock, checks_clock=True, seconds=None, is_alone=False)
+        self.app.container.executor._tasks = tasks  # noqa: SLF001 - as by the system's clock
         for number in range(HANDLERS):
             self._add_handler(f"handler-{number}", timedelta(seconds=6 * number))
 

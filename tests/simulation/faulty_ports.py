@@ -71,6 +71,7 @@ class FaultyStore:
         self._world = world
         self.shards = 0
         """How many shards its process knows of; 0 for one of a version without them."""
+        self._known: dict[str, VersionedTask] = {}
 
     @property
     def records(self) -> RecordStore:
@@ -93,7 +94,13 @@ class FaultyStore:
             self._world.trees.on_load(task_id)
             return stored and replace(stored, read_at=self._world.now)
 
-        return self._call("load", effect)
+        found = self._call("load", effect)
+        if found is not None:
+            self._known[task_id] = replace(found, read_at=None)
+        return found
+
+    def recall(self, task_id: str) -> VersionedTask | None:
+        return self._known.get(task_id)
 
     def commit(self, commit: Commit) -> VersionedTask:
         def effect() -> VersionedTask:
@@ -106,7 +113,9 @@ class FaultyStore:
             self._check(commit, old)
             return committed
 
-        return self._call("commit", effect, is_commit=True)
+        committed = self._call("commit", effect, is_commit=True)
+        self._known[commit.task.id] = committed
+        return committed
 
     def _check(self, commit: Commit, old: Task | None) -> None:
         world, task, executions, entries = self._world, commit.task, commit.executions, commit.entries

@@ -51,7 +51,7 @@ from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
-from cloudsched.engine.execution.executor import load_checked
+from cloudsched.engine.execution.executor import TaskReader
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
@@ -164,7 +164,9 @@ class World:
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
             monotonic=lambda: 0.0,  # a history is the same on a busy machine
         )
-        app.container.executor._load = partial(load_checked, app.container.store, app.container.clock)  # noqa: SLF001 - as by the system's clock
+        store, clock = app.container.store, app.container.clock
+        tasks = TaskReader(store, clock, checks_clock=True, seconds=self._tell_seconds, is_alone=False)
+        app.container.executor._tasks = tasks  # noqa: SLF001 - as by the system's clock
         register_handlers(app, self)
         register_durable_handlers(app, self)
         register_asked_handlers(app, self)
@@ -199,6 +201,9 @@ class World:
         process.rests_until = self.now + timedelta(seconds=seconds)
         self.yield_control()
         process.rests_until = None
+
+    def _tell_seconds(self) -> float:
+        return self.now.timestamp()
 
     def spawn_sibling(self, kind: str, work: Callable[[], None]) -> None:
         """Create a process with the same app and the same leases; the world draws when it starts."""

@@ -97,6 +97,7 @@ STORE: Final[Mapping[str, Cost]] = {
     "load_many": lambda _, task_ids: {"reads": len(task_ids)},
     "next_wakeup": _FREE,
     "purge": _FREE,
+    "recall": _FREE,
 }
 """The cost of each call of a `Store`. Deletions by `purge` and `expire` are not counted, nor the reading of inboxes.
 Only the local clock asks for the next wake-up."""

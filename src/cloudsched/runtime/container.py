@@ -408,7 +408,14 @@ class Container:
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
         seconds = self._monotonic or (None if isinstance(self.clock, ManualClock) else time.monotonic)
         in_progress = None if self._holder is None else WorkInProgress(self._holder, seconds)
-        return Executor(self.engine, self._keys, self.tracer, checks_clock=checks_clock, in_progress=in_progress)
+        return Executor(
+            self.engine,
+            self._keys,
+            self.tracer,
+            checks_clock=checks_clock,
+            seconds=seconds,
+            in_progress=in_progress,
+        )
 
     def plan_delivery(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
         """Return the steps that process a delivered dispatch. See `Executor.plan`."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given
@@ -27,6 +32,8 @@ class SkewedClock(SystemClock):
     """A machine's clock that is wrong from some moment on."""
 
     skew = timedelta(0)
+    elapsed = 0
+    """The seconds by which a clock that nobody sets is ahead."""
 
     def now(self) -> datetime:
         return super().now() + self.skew
@@ -50,7 +57,13 @@ def deployment(store: SqliteStore) -> tuple[App, SkewedClock, RecordingQueue, li
     def tick() -> None:
         calls.append("ran")
 
-    app.create(id="t", owner="ada", title="Tick", handler="tick", schedule=Schedule.once(clock.now() + SECOND))
+    app.create(
+        id="t",
+        owner="ada",
+        title="Tick",
+        handler="tick",
+        schedule=Schedule.every(timedelta(hours=1), start=(clock.now() + SECOND).replace(microsecond=0)),
+    )
     clock.skew = 2 * SECOND
     return app, clock, queue, calls
 
@@ -120,6 +133,68 @@ def test_a_store_without_a_clock_is_not_compared() -> None:
     app.deliver(queue.sent[0].body, queue.sent[0].token)
     assert calls == ["ran"]
     app.container.store.close()
+
+
+@pytest.fixture
+def warm(tmp_path: Path) -> Iterator[tuple[App, SkewedClock, RecordingQueue, list[str], list[str]]]:
+    """Return a deployment that has run its task once, and what it reads from then on; another run is requested."""
+    reads = list[str]()
+
+    class CountingStore(TimedStore):
+        def load(self, task_id: str) -> VersionedTask | None:
+            reads.append(task_id)
+            return super().load(task_id)
+
+    app, clock, queue, calls = deployment(CountingStore(tmp_path / "tasks.db"))
+    vars(app.container)["_monotonic"] = lambda: time.monotonic() + clock.elapsed
+    app.deliver(queue.sent[0].body, queue.sent[0].token)
+    app.trigger("t")
+    reads.clear()
+    yield app, clock, queue, calls, reads
+    app.container.store.close()
+
+
+Warm: TypeAlias = tuple[App, SkewedClock, RecordingQueue, list[str], list[str]]
+
+
+def test_what_this_process_stored_last_is_claimed_without_a_read(warm: Warm) -> None:
+    app, _, queue, calls, reads = warm
+    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    assert (calls, reads) == (["ran"] * 2, [])
+    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    assert calls == ["ran"] * 2
+    assert reads, "that nothing is to be run is known from the store alone"
+
+
+def test_what_another_process_has_changed_meanwhile_counts(warm: Warm, tmp_path: Path) -> None:
+    """What is known here is older: nothing is decided by it."""
+    app, clock, queue, calls, _ = warm
+    there = App(
+        Settings(secret="the secret of this test"),  # noqa: S106
+        store=TimedStore(tmp_path / "tasks.db"),
+        dispatcher=RecordingQueue(),
+        clock=clock,
+    )
+    there.handler("tick")(lambda: None)
+    there.pause("t")
+    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    assert calls == ["ran"]
+    there.resume("t")
+    there.delete("t")
+    app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    assert (calls, app.container.store.load("t")) == (["ran"], None)
+    there.container.store.close()
+
+
+@pytest.mark.parametrize(("step", "elapsed"), [(60, 0), (-60, 0), (0, 60), (700, 700)])
+def test_a_clock_that_was_set_or_compared_long_ago_is_compared_again(warm: Warm, step: int, elapsed: int) -> None:
+    app, clock, queue, calls, reads = warm
+    clock.skew += step * SECOND
+    clock.elapsed = elapsed
+    with nullcontext() if step == 0 else pytest.raises(ClockSkewed):
+        app.deliver(queue.sent[-1].body, queue.sent[-1].token)
+    assert reads
+    assert calls == ["ran"] * (1 + (step == 0))
 
 
 @given(st.integers(-500, 500), st.integers(0, 100), st.integers(0, 100))

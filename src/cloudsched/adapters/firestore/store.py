@@ -139,6 +139,10 @@ class FirestoreStore:
         found, read_at = (None, None) if name is None else self._rpc.get(name)
         return None if found is None else self._to_versioned_task(found, read_at)
 
+    def recall(self, task_id: str) -> VersionedTask | None:
+        """Return the task as this process read or wrote it last, or None."""
+        return self._known.recall(task_id)
+
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one commit, if tasks and lock still have the expected versions.
 
@@ -178,7 +182,7 @@ class FirestoreStore:
         size, shard = earlier + write.ByteSize(), self._shards.choose(task.id)
         stored_at = update_time.ToNanoseconds()
         version = TaskVersion(stored_at, shard, size)
-        self._known.keep(task, (version.value, get_commit_id(write.update)), size)
+        self._known.keep(task, version, (version.value, get_commit_id(write.update)), size)
         return VersionedTask(task, version)
 
     def load_lock(self, key: str) -> VersionedLock:
@@ -438,7 +442,8 @@ class FirestoreStore:
         """Return a task. One whose last write this process knows is not parsed."""
         stamp = document.update_time.ToNanoseconds(), get_commit_id(document)
         task = self._known.find(document.name.rpartition("/")[2], stamp)
-        if task is None:
-            task = to_document(Task, document)
-            self._known.keep(task, stamp, document.ByteSize())
-        return VersionedTask(task, read_version(document), read_at)
+        if task is not None:
+            return VersionedTask(task, read_version(document), read_at)
+        task, version = to_document(Task, document), read_version(document)
+        self._known.keep(task, version, stamp, document.ByteSize())
+        return VersionedTask(task, version, read_at)

@@ -64,11 +64,13 @@ class Listing:
     keys: Sequence[str] = ("id",)
     """The columns of the id, in the order of the index: first those of its parent, then its own."""
     body: str = BODY
+    more: Sequence[str] = ()
+    """Further columns, which go to what parses the document."""
     looked_for: Mapping[str, str] = field(default_factory=dict)
     """Filters by which the rows are told from each other after reading, because no index has them."""
 
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
-        """Return the statement for one page (instant, body, whether it matches, ids), and its values.
+        """Return the statement for one page (instant, body, whether it matches, further columns, ids), and its values.
 
         A row that does not match has no body, because it takes long to remove the parts that are left out.
         """
@@ -86,7 +88,7 @@ class Listing:
         is_match = " AND ".join(_LOOKED_FOR[name].format(documents) for name in self.looked_for) or "1"
         body = f"CASE WHEN {is_match} THEN {self.body.removesuffix(' AS body')} END" if looked_for else self.body
         statement = (
-            f"SELECT {self.order}, {body}, {is_match}, {', '.join(self.keys)} FROM {self.table} "  # noqa: S608 - no input
+            f"SELECT {self.order}, {body}, {is_match}, {', '.join((*self.more, *self.keys))} FROM {self.table} "  # noqa: S608 - no input
             f"WHERE {' AND '.join(conditions)} ORDER BY {ordered} LIMIT ?"
         )
         return statement, [*values, limit]
@@ -180,25 +182,26 @@ D = TypeVar("D", bound=Document)
 
 def fetch_page(  # noqa: PLR0917 - a list and the position in it
     database: Database,
-    parse: Callable[[str, bytes], D],
+    parse: Callable[..., D],
     listing: Listing,
     query: object,
     limit: int,
     page_token: str | None,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Page[D]:
-    """Return a page of a list. `parse` reads a document with its key, and page tokens belong to `query`."""
+    """Return a page of a list. `parse` gets a key, its document and further columns. Page tokens belong to `query`."""
     start = read_token(query, page_token) if page_token else None
 
     def read(after: Row | None, count: int) -> Sequence[Row]:
-        return database.read(*listing.to_statement(start if after is None else _to_position(after), count))
+        return database.read(*listing.to_statement(start if after is None else _to_position(after, listing), count))
 
     is_bounded = bool(listing.looked_for)
     found = find_matching_rows(
         read, lambda row: bool(row[2]), _measure, limit=limit, max_bytes=max_bytes, is_bounded=is_bounded
     )
-    items = skip_unreadable([(row[-1], partial(parse, row[-1], row[1])) for row in found.rows])
-    token = None if found.last is None else make_token(query, *_to_position(found.last))
+    ids = 3 + len(listing.more)
+    items = skip_unreadable([(row[-1], partial(parse, row[-1], row[1], *row[3:ids])) for row in found.rows])
+    token = None if found.last is None else make_token(query, *_to_position(found.last, listing))
     return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
 
 
@@ -207,10 +210,9 @@ def _measure(row: Row) -> int:
     return len(row[1] or b"")
 
 
-def _to_position(row: Row) -> tuple[datetime, str]:
+def _to_position(row: Row, listing: Listing) -> tuple[datetime, str]:
     """Return the position of a row in its list: its instant, and its id after those of its parents."""
-    at, _, _, *keys = row
-    return from_microseconds(at), ".".join(keys)
+    return from_microseconds(row[0]), ".".join(row[-len(listing.keys) :])
 
 
 _HAS_USED = """ AND (body LIKE '%"usage":["%' OR body LIKE '%"usage":[{%')"""

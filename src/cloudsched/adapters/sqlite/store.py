@@ -110,6 +110,10 @@ class SqliteStore:
         rows = self._database.read(_LOAD_TASK, (task_id,))
         return self._to_versioned_task(task_id, *rows[0]) if rows else None
 
+    def recall(self, task_id: str) -> VersionedTask | None:
+        """Return the task as this process read or wrote it last, or None."""
+        return self._known.recall(task_id)
+
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
         rows, work = self._plan(commit)
@@ -118,22 +122,19 @@ class SqliteStore:
     def commit_all(self, commits: Sequence[Commit]) -> list[VersionedTask | Exception]:
         """Commit each as `commit` does, many in one transaction, and return its task, or the error that it met."""
         answers: dict[int, VersionedTask | Exception] = {}
-        planned: dict[int, tuple[list[TaskRow], Callable[[sqlite3.Connection], int]]] = {}
+        planned: dict[int, tuple[list[TaskRow], Callable[[sqlite3.Connection], list[int]]]] = {}
         for number, commit in enumerate(commits):
             try:
                 planned[number] = self._plan(commit)
             except Exception as error:  # noqa: BLE001 - raised where this commit was asked for
                 answers[number] = error
-        versions = self._database.write_all([work for _, work in planned.values()])
-        for (number, (rows, _)), version in zip(planned.items(), versions, strict=True):
-            if isinstance(version, Exception):
-                answers[number] = version
-            else:
-                answers[number] = self._note(commits[number], rows, version)
+        written = self._database.write_all([work for _, work in planned.values()])
+        for (number, (rows, _)), found in zip(planned.items(), written, strict=True):
+            answers[number] = found if isinstance(found, Exception) else self._note(commits[number], rows, found)
         return [answers[number] for number in range(len(commits))]
 
-    def _plan(self, commit: Commit) -> tuple[list[TaskRow], Callable[[sqlite3.Connection], int]]:
-        """Return the rows of a commit's tasks, and the work that writes it and returns the version of the first."""
+    def _plan(self, commit: Commit) -> tuple[list[TaskRow], Callable[[sqlite3.Connection], list[int]]]:
+        """Return the rows of a commit's tasks, and the work that writes it and returns their versions."""
         task, writes = commit.task, (commit, *commit.others)
         tasks = [to_task_row(each) for each in writes]
         made = [(each.task.id, e) for each in writes for e in each.executions]
@@ -156,8 +157,8 @@ class SqliteStore:
             _PUT_EXPIRING: expiring,
         }
 
-        def write(connection: sqlite3.Connection) -> int:
-            version, *_ = [write_task(connection, each) for each in tasks]
+        def write(connection: sqlite3.Connection) -> list[int]:
+            versions = [write_task(connection, each) for each in tasks]
             if commit.lock is not None:
                 write_lock(connection, commit.lock)
             if commit.delivered is not None:
@@ -168,15 +169,15 @@ class SqliteStore:
             for statement, rows in records.items():
                 if rows:
                     connection.executemany(statement, rows)
-            return version
+            return versions
 
         return tasks, write
 
-    def _note(self, commit: Commit, rows: Sequence[TaskRow], version: int) -> VersionedTask:
-        for each in rows:
+    def _note(self, commit: Commit, rows: Sequence[TaskRow], versions: Sequence[int]) -> VersionedTask:
+        for each, version in zip(rows, versions, strict=True):
             body = each.body.encode()
-            self._known.keep(each.write.task, body, len(body))
-        return VersionedTask(commit.task, Version(version))
+            self._known.keep(each.write.task, Version(version), body, len(body))
+        return VersionedTask(commit.task, Version(versions[0]))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key, or an empty one if there is none."""
@@ -277,7 +278,7 @@ class SqliteStore:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
         values = tuple(map(to_microseconds, bounds.values()))
-        listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values)
+        listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values, more=("version",))
         return fetch_page(self._database, self._parse, listing, "due", limit, page_token)
 
     def count_shards(self) -> int:
@@ -345,14 +346,14 @@ class SqliteStore:
         self._database.close()
 
     def _to_versioned_task(self, task_id: str, version: int, body: bytes) -> VersionedTask:
-        return VersionedTask(self._parse(task_id, body), Version(version))
+        return VersionedTask(self._parse(task_id, body, version), Version(version))
 
-    def _parse(self, task_id: str, body: bytes) -> Task:
+    def _parse(self, task_id: str, body: bytes, version: int) -> Task:
         """Return a task. A document that this process knows is not parsed again: the same document is the same task."""
         task = self._known.find(task_id, body)
         if task is None:
             task = Task.from_stored_json(task_id, body)
-            self._known.keep(task, body, len(body))
+            self._known.keep(task, Version(version), body, len(body))
         return task
 
 

@@ -6,13 +6,13 @@ A file of another layout is refused. Tasks and offers have the columns by which 
 from __future__ import annotations
 
 import json
-import secrets
+import random
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
@@ -216,6 +216,9 @@ def from_microseconds(ticks: int) -> datetime:
     return _EPOCH + ticks * _MICROSECOND
 
 
+_random: Final = random.Random()  # noqa: S311 - to tell versions apart
+
+
 def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     """Insert a task, or update it if it has the expected version. Write its offer, and return the new version.
 
@@ -223,11 +226,10 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     ``OR FAIL``, since the whole commit is undone anyway: else SQLite copies each page that it changes to undo it alone.
     """
     task, values, base = row.write.task, row.columns.values(), row.write.base
+    version = _random.getrandbits(48)  # no version comes again, be a task created again or a backup restored
     if base is None:
-        version = secrets.randbits(48)  # so a task created again under an id never has its old version
         done = connection.execute(_INSERT, (*values, row.body, task.id, version))
     else:
-        version = cast("int", base.version.value) + 1
         names = "".join([f", {name} = ?" for name in row.columns])
         statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
         done = connection.execute(statement, (row.body, version, *values, task.id, base.version.value))

@@ -1,8 +1,9 @@
 """The executor: one pipeline from a delivered dispatch to the next one.
 
 Authenticate, load, decide, claim, call, decide, commit, dispatch. Each step reads and writes as little as it can: a
-successful occurrence costs one read, two commits and one created dispatch, a hop one read and one dispatch. After a
-crash between any two steps, the redelivery or the sweep continues from the last commit.
+successful occurrence costs one read, two commits and one created dispatch, a hop one read and one dispatch. A process
+that stored the task last claims without the read. After a crash between any two steps, the redelivery or the sweep
+continues from the last commit.
 
 Workers claim by `engine.pull.offers`, and take the same steps from the call on.
 """
@@ -45,6 +46,7 @@ from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
+from cloudsched.engine.state.commits import UNREAD
 from cloudsched.errors import (
     BlobsUnavailable,
     ClockSkewed,
@@ -79,15 +81,19 @@ class Executor:
         tracer: Tracer,
         *,
         checks_clock: bool = False,
+        seconds: Callable[[], float] | None = None,
         in_progress: WorkInProgress | None = None,
     ) -> None:
+        """Take what it works with. `seconds` is a clock that nobody sets."""
         self._engine = engine
         self._options = engine.committer.options
         self._keys = keys
         self._tracer = tracer
-        self._load = partial(load_checked if checks_clock else load, engine.store, engine.clock)
         self._in_progress = in_progress
         self._holder = None if in_progress is None else in_progress.holder
+        self._tasks = TaskReader(
+            engine.store, engine.clock, checks_clock=checks_clock, seconds=seconds, is_alone=self._holder is not None
+        )
 
     @cached_property
     def _durable(self) -> DurableServices:
@@ -172,10 +178,14 @@ class Executor:
                 for concerns, option in self._options.before_decision:
                     if concerns(stored):
                         stored = option.before_decision(stored)
-                return self._decide(stored, dispatch, now, token_hash)
+                decision = self._decide(stored, dispatch, now, token_hash)
+            return decision if isinstance(decision, Commit) or loaded is not recalled else decide(read())
 
-        what, read = f"task {dispatch.task_id}", partial(self._load, dispatch.task_id)
-        claim: Procedure[Committed | Attempt | DeliveryResult | Hop] = self._engine.committer.plan(what, read, decide)
+        what, read = f"task {dispatch.task_id}", partial(self._tasks.load, dispatch.task_id)
+        recalled = self._tasks.recall(dispatch.task_id)
+        first = UNREAD if recalled is None else recalled
+        claim: Procedure[Committed | Attempt | DeliveryResult | Hop]
+        claim = self._engine.committer.plan(what, read, decide, first)
         found = yield from claim
         if isinstance(found, Attempt):
             return found
@@ -388,26 +398,67 @@ class Executor:
             option.on_drop(dispatch, task)
 
 
-def load(store: Store, clock: Clock, task_id: str) -> Loaded:
-    """Return a task, or None, with the time for which everything is decided: the clock may be set in a moment."""
-    return store.load(task_id), clock.now()
+CHECK_INTERVAL = timedelta(minutes=10)
+"""The time after which the clock is compared with the store's again, by a read."""
+_SET_SECONDS = 1.0
+"""The seconds by which the clock departs from one that nobody sets when it has been set."""
 
 
-def load_checked(store: Store, clock: Clock, task_id: str) -> Loaded:
-    """Return the same. Raises ClockSkewed if this machine's clock does not agree with the store's."""
-    before = clock.now()
-    stored, now = load(store, clock, task_id)
-    if now - before > MAX_SKEW:  # a difference could hide in a read that took so long
-        before = now
-        stored, now = load(store, clock, task_id)
-    if stored is None or stored.read_at is None:
+class TaskReader:
+    """Reads tasks for decisions, and compares the clock with the store's. Thread-safe.
+
+    Whatever this process read or wrote last need not be read again to be claimed: a commit that was decided from an
+    older state conflicts. Without `is_alone` it is so only as long as the clock is known to be right.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, *, checks_clock: bool, seconds: Callable[[], float] | None, is_alone: bool
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._checks_clock = checks_clock
+        self._seconds = seconds
+        self._is_alone = is_alone
+        self._agreed: tuple[float, float] | None = None
+        """The seconds at which the clock agreed with the store's, and by how much it was ahead of them then."""
+
+    def recall(self, task_id: str) -> Loaded | None:
+        """Return a task as this process knows it, with the time for which everything is decided. None: read it."""
+        now = self._clock.now()
+        stored = self._store.recall(task_id) if self._is_alone or self._is_right(now) else None
+        return None if stored is None else (stored, now)
+
+    def _is_right(self, now: datetime) -> bool:
+        if self._agreed is None or self._seconds is None:
+            return False
+        (agreed_at, ahead), seconds = self._agreed, self._seconds()
+        is_recent = seconds - agreed_at < CHECK_INTERVAL.total_seconds()
+        return is_recent and abs(now.timestamp() - seconds - ahead) < _SET_SECONDS
+
+    def load(self, task_id: str) -> Loaded:
+        """Return a task, or None, with the time for which everything is decided: the clock may be set in a moment.
+
+        Raises ClockSkewed if this machine's clock does not agree with the store's.
+        """
+        if not self._checks_clock:
+            return self._store.load(task_id), self._clock.now()
+        before = self._clock.now()
+        stored, now = self._store.load(task_id), self._clock.now()
+        if now - before > MAX_SKEW:  # a difference could hide in a read that took so long
+            before = now
+            stored, now = self._store.load(task_id), self._clock.now()
+        if stored is None or stored.read_at is None:
+            return stored, now
+        skew = measure_skew(before, stored.read_at, now)
+        if abs(skew) > MAX_SKEW:
+            self._agreed = None
+            error = ClockSkewed(skew, MAX_SKEW)
+            log.error("%s", error, extra={"action": "clock_skewed", "taskId": task_id})
+            raise error
+        if self._seconds is not None:
+            seconds = self._seconds()
+            self._agreed = seconds, now.timestamp() - seconds
         return stored, now
-    skew = measure_skew(before, stored.read_at, now)
-    if abs(skew) > MAX_SKEW:
-        error = ClockSkewed(skew, MAX_SKEW)
-        log.error("%s", error, extra={"action": "clock_skewed", "taskId": task_id})
-        raise error
-    return stored, now
 
 
 def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:

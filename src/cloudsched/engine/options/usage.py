@@ -16,6 +16,7 @@ class Usage(Option):
     """Counts the costs of a commit in its task. New tasks count for themselves.
 
     A claim by a dispatch is counted by the commit that ends its lease, so that a claim alone need not write the sums.
+    It counts as one read, also if the process knew the task and needed none.
     """
 
     def before_commit(self, commit: Commit, before: Task) -> Commit:

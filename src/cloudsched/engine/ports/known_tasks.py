@@ -1,8 +1,9 @@
-"""A cache of parsed tasks: a task that is stored as it was is not parsed again.
+"""A cache of parsed tasks: a task that is stored as it was is not parsed again, nor read before it is claimed.
 
 A store gives each stored form a stamp of its own: the document itself, or the time and id of its last write in
 Firestore. So it does not matter who wrote it, whether the task was deleted and created again, or whether the database
-was restored: another form has another stamp, and is parsed.
+was restored: another form has another stamp, and is parsed. It has another version as well: a commit that was decided
+from what was known here then conflicts.
 
 Tasks are immutable but for the JSON values in them (payloads, events), which handlers get. So these are kept apart, as
 copies, and a task that is found has copies of these. Such a value is equal to others that JSON tells apart: 1 to true,
@@ -22,6 +23,7 @@ from pydantic import BaseModel
 
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.commit import Version, VersionedTask
 
 _MUTABLE: Final = (dict, list, set)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
@@ -94,7 +96,7 @@ class KnownTasks:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[str, tuple[object, Task, dict[str, Any], int]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[object, Task, dict[str, Any], int, Version]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -106,10 +108,14 @@ class KnownTasks:
                 _thread.parsed += 1
                 return None
             self._kept.move_to_end(task_id)
-        _, task, values, _ = known
-        return task.model_copy(update={name: _copy(value) for name, value in values.items()}) if values else task
+        return _restore(known[1], known[2])
 
-    def keep(self, task: Task, stamp: object, size: int) -> None:
+    def recall(self, task_id: str) -> VersionedTask | None:
+        """Return the task as it was found or written last, with its version then, or None if it is not known."""
+        known = self._kept.get(task_id)
+        return None if known is None else VersionedTask(_restore(known[1], known[2]), known[4])
+
+    def keep(self, task: Task, version: Version, stamp: object, size: int) -> None:
         """Keep a task that takes so many bytes as it is stored. The least recently used ones make room.
 
         A task that is stored in another schema version is not kept: reading it may be an error.
@@ -118,12 +124,17 @@ class KnownTasks:
             return
         values = copy_changeable(task.__dict__, list_changeable(Task))
         with self._lock:
-            *_, earlier = self._kept.pop(task.id, (0,))
-            self._bytes -= earlier
+            earlier = self._kept.pop(task.id, None)
+            if earlier is not None:
+                self._bytes -= earlier[3]
             if size > self._max_bytes:
                 return
-            self._kept[task.id] = stamp, task, values, size
+            self._kept[task.id] = stamp, task, values, size, version
             self._bytes += size
             while self._bytes > self._max_bytes:
-                _, (*_, dropped) = self._kept.popitem(last=False)
-                self._bytes -= dropped
+                _, dropped = self._kept.popitem(last=False)
+                self._bytes -= dropped[3]
+
+
+def _restore(task: Task, values: dict[str, Any]) -> Task:
+    return task.model_copy(update={name: _copy(value) for name, value in values.items()}) if values else task

@@ -89,6 +89,13 @@ class Store(Protocol):
         """Return the task as it is now, or None. One document is read."""
         ...
 
+    def recall(self, task_id: str) -> VersionedTask | None:
+        """Return the task as this process read or wrote it last, or None if it does not know it. Nothing is read.
+
+        It may have changed since, or be gone: then a commit with its version conflicts.
+        """
+        ...
+
     def commit(self, commit: Commit) -> VersionedTask:
         """Write a commit atomically, and return its task with the version that it has now.
 

@@ -146,9 +146,9 @@ def _count_all(folder: Path) -> dict[str, Steps]:
         queue.messages.clear()
         with count_steps() as creation:
             _create(app, "check", "counted", timedelta(days=3000))
-        queue.messages.clear()
         found = {CREATE: creation}
         for name, handler in ((RUN, "check"), (RUN_WITH_CONTEXT, "check-with-context")):
+            queue.messages.clear()
             _create(app, handler, f"run-{handler}", timedelta(hours=1))
             found[name] = _count_dispatch(app, clock, queue)
     finally:
@@ -171,19 +171,18 @@ def _create(app: App, handler: str, task_id: str, delay: timedelta) -> None:
 def _count_dispatch(app: App, clock: ManualClock, queue: Queue) -> Steps:
     for _ in range(_WARM_UP):
         _deliver_next(app, clock, queue)
-    with count_steps() as steps:
-        _deliver_next(app, clock, queue)
-    queue.messages.clear()
-    return steps
+    return _deliver_next(app, clock, queue)
 
 
-def _deliver_next(app: App, clock: ManualClock, queue: Queue) -> None:
-    """Move the clock to the next message, and deliver it."""
+def _deliver_next(app: App, clock: ManualClock, queue: Queue) -> Steps:
+    """Move the clock to the next message, deliver it, and return the steps of that."""
     message = queue.messages.popleft()
     clock.move_to(max(clock.now(), message.at))
-    result = app.deliver(message.body, message.token)
+    with count_steps() as steps:
+        result = app.deliver(message.body, message.token)
     if result.action.value not in {"ran", "hopped"}:
         raise RuntimeError(f"the dispatch did not run: {result}")
+    return steps
 
 
 def read_recorded(page: str) -> dict[str, tuple[int, int]]:

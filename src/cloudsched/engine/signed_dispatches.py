@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_or_hop
@@ -106,6 +107,12 @@ class SigningKeys:
             raise Unauthenticated(f"The {self.purpose}'s token does not match its body.")
 
     def _signature(self, secret: str, body: bytes) -> str:
-        purpose = f"cloudsched {self.purpose} v1\n".encode()
         # `hmac.digest` would let another thread run, and wait for Python's lock longer than it computes.
-        return "v1=" + hmac.new(secret.encode(), purpose + body, "sha256").hexdigest()
+        signature = _begin_signature(secret, self.purpose).copy()
+        signature.update(body)
+        return f"v1={signature.hexdigest()}"
+
+
+@lru_cache(maxsize=8)
+def _begin_signature(secret: str, purpose: str) -> hmac.HMAC:
+    return hmac.new(secret.encode(), f"cloudsched {purpose} v1\n".encode(), "sha256")

@@ -241,23 +241,26 @@ class Database:
         If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with other work,
         and is repeated with that if any of it raises: so nothing but its writes may depend on how often it runs.
         """
-        (answer,) = self.write_all([work])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        (unit,) = self._commits.run([work])
+        if unit.failure is not None or unit.error is not None:
+            raise self._find_error(unit)
+        return cast("T", unit.result)
 
     def write_all(self, works: Sequence[Callable[[sqlite3.Connection], T]]) -> list[T | Exception]:
         """Run each as `write` does, in one transaction if they are few. Return the result or the error of each."""
-        return [self._find_error(unit) or cast("T", unit.result) for unit in self._commits.run(works)]
+        return [
+            cast("T", unit.result) if unit.failure is None and unit.error is None else self._find_error(unit)
+            for unit in self._commits.run(works)
+        ]
 
-    def _find_error(self, unit: WriteUnit[Any]) -> Exception | None:
-        if unit.failure is not None:
-            self.has_failed_to_write = True
-            return StoreUnavailable(self._name, unit.failure)
+    def _find_error(self, unit: WriteUnit[Any]) -> Exception:
+        """Return why a part was not written."""
+        if unit.failure is None and unit.error is not None and not isinstance(unit.error, sqlite3.Error):
+            return unit.error
+        self.has_failed_to_write = True
         if isinstance(unit.error, sqlite3.Error):
-            self.has_failed_to_write = True
             return self._translate(unit.error)
-        return unit.error
+        return StoreUnavailable(self._name, unit.failure or "")
 
     def require_same_file(self) -> None:
         """Check that the open file is still the one at its path: writes to a replaced file are lost."""

@@ -108,7 +108,10 @@ class SqliteStore:
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None."""
         rows = self._database.read(_LOAD_TASK, (task_id,))
-        return self._to_versioned_task(task_id, *rows[0]) if rows else None
+        if not rows:
+            return None
+        version, body = rows[0]
+        return VersionedTask(self._parse(task_id, body, version), Version(version))
 
     def recall(self, task_id: str) -> VersionedTask | None:
         """Return the task as this process read or wrote it last, or None."""
@@ -299,9 +302,9 @@ class SqliteStore:
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
         """Return those of some tasks that exist and can be read."""
         rows = self._database.read(_LOAD_TASKS, (json.dumps(list(task_ids)),))
-        return skip_unreadable(
-            (key, partial(self._to_versioned_task, key, version, body)) for key, version, body in rows
-        )
+        parsed = {key: partial(self._parse, key, body, version) for key, version, body in rows}
+        versions = {key: Version(version) for key, version, _ in rows}
+        return [VersionedTask(task, versions[task.id]) for task in skip_unreadable(parsed.items())]
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks."""
@@ -344,9 +347,6 @@ class SqliteStore:
     def close(self) -> None:
         """Close the database."""
         self._database.close()
-
-    def _to_versioned_task(self, task_id: str, version: int, body: bytes) -> VersionedTask:
-        return VersionedTask(self._parse(task_id, body, version), Version(version))
 
     def _parse(self, task_id: str, body: bytes, version: int) -> Task:
         """Return a task. A document that this process knows is not parsed again: the same document is the same task."""

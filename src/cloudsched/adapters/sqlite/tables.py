@@ -159,7 +159,9 @@ def to_task_row(write: TaskWrite) -> TaskRow:
     task, stored = write.task, None if write.base is None else write.base.task
     changes = None if stored is None else find_changes(stored, task)
     columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)
-    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), write.find_offers())
+    has_offers = task.offer is not None or (stored is not None and stored.offer is not None)
+    offers = write.find_offers() if has_offers else (None, None)
+    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), offers)
 
 
 def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:

@@ -101,12 +101,6 @@ class CatchUp(WireModel):
     def _expand_mode(cls, value: object) -> object:
         return {"mode": value} if isinstance(value, str) else value
 
-    def tolerance(self) -> timedelta:
-        """Return the greatest lateness at which an occurrence still runs."""
-        if self.window is not None:
-            return self.window
-        return timedelta(minutes=1) if self.mode is CatchUpMode.NONE else timedelta.max
-
 
 class Overlap(StoredEnum):
     """The policy for an occurrence that comes due while a run is open."""

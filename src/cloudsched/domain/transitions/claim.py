@@ -37,7 +37,13 @@ from cloudsched.domain.transitions.overlap_and_catch_up import (
     note_left_out,
     record_missed,
 )
-from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id, waits_for_open_run
+from cloudsched.domain.transitions.planning import (
+    find_tolerance,
+    jittered_start,
+    occurrence_after,
+    occurrence_id,
+    waits_for_open_run,
+)
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
 from cloudsched.errors import InvalidSchedule
 
@@ -125,7 +131,7 @@ def on_dispatch(
     claimant = Claimant(token_hash, None, holder=holder)
     if task.deleted_at is not None:  # guard: deleted task
         return drop("the task is being deleted")
-    run = task.find_run(dispatch.execution_id)
+    run = task.find_run(dispatch.execution_id) if task.runs else None
     if run and run.lease and run.lease.until <= now:  # guard: ended lease
         return _on_expired_lease(task, run, dispatch, now, claimant)
     if dispatch.revision != task.revision:  # guard: older revision
@@ -287,7 +293,7 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     """Return whether a due occurrence is the only one, and in time. Nearly all are."""
     if task.backlog or (following is not None and jittered_start(task, following) <= now):
         return False
-    tolerance = task.catch_up.tolerance()
+    tolerance = find_tolerance(task)
     return now - start <= (tolerance if task.expiration is None else min(tolerance, task.expiration))
 
 

@@ -29,6 +29,7 @@ from cloudsched.domain.transitions.planning import (
     DistantSchedule,
     begin_plan,
     find_past_start,
+    find_tolerance,
     jittered_start,
     occurrence_after,
     occurrence_id,
@@ -141,7 +142,7 @@ def _apply_expiration(task: Task, ranges: tuple[DueRange, ...], now: datetime) -
 
 
 def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> BacklogDecision:
-    decided, tolerance = tuple[Missed, ...](), task.catch_up.tolerance()
+    decided, tolerance = tuple[Missed, ...](), find_tolerance(task)
     if tolerance < now - _DISTANT_PAST:
         late, ranges = _split(task, ranges, now - tolerance)
         decided = _to_missed(late, _S.SKIPPED, f"It was more than {tolerance} late (catchUp is {task.catch_up.mode}).")

@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, BudgetPause, Task, TaskStatus, ZonePlan
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, add_duration, utc_seconds
@@ -45,6 +45,14 @@ def jittered_start(task: Task, occurrence: datetime) -> datetime:
         return begin
     digest = hashlib.sha256(f"{task.id} {occurrence_id(task, occurrence)}".encode()).digest()
     return add_duration(begin, task.jitter * (int.from_bytes(digest[:8]) / 2**64))
+
+
+def find_tolerance(task: Task) -> timedelta:
+    """Return the greatest lateness at which an occurrence still runs."""
+    catch_up = task.catch_up
+    if catch_up.window is not None:
+        return catch_up.window
+    return timedelta(minutes=1) if catch_up.mode is CatchUpMode.NONE else timedelta.max
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:

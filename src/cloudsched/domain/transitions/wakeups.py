@@ -239,7 +239,7 @@ def dispatch_or_hop(
     horizon = now + HORIZON
     # guard: hop horizon
     at = max(now, wakeup.due_at if wakeup.due_at <= horizon else min(wakeup.due_at - HOP_MARGIN, horizon))
-    run = task.find_run(wakeup.execution_id)
+    run = task.find_run(wakeup.execution_id) if task.runs else None
     was_held_back = wakeup.due_at <= now and run is None
     return wakeup._replace(
         revision=task.revision,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic_core import from_json
 
-from cloudsched.domain.documents.execution import Lease, lease_fingerprint
+from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
@@ -56,7 +56,7 @@ from cloudsched.errors import (
 )
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.execution import Lease, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
@@ -424,6 +424,8 @@ class TaskReader:
 
     def recall(self, task_id: str) -> Loaded | None:
         """Return a task as this process knows it, with the time for which everything is decided. None: read it."""
+        if not self._is_alone and self._agreed is None:
+            return None
         now = self._clock.now()
         stored = self._store.recall(task_id) if self._is_alone or self._is_right(now) else None
         return None if stored is None else (stored, now)

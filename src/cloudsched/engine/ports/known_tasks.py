@@ -108,12 +108,17 @@ class KnownTasks:
                 _thread.parsed += 1
                 return None
             self._kept.move_to_end(task_id)
-        return _restore(known[1], known[2])
+        _, task, values, *_ = known
+        return task.model_copy(update={name: _copy(value) for name, value in values.items()}) if values else task
 
     def recall(self, task_id: str) -> VersionedTask | None:
         """Return the task as it was found or written last, with its version then, or None if it is not known."""
         known = self._kept.get(task_id)
-        return None if known is None else VersionedTask(_restore(known[1], known[2]), known[4])
+        if known is None:
+            return None
+        _, task, values, _, version = known
+        copied = {name: _copy(value) for name, value in values.items()}
+        return VersionedTask(task.model_copy(update=copied) if copied else task, version)
 
     def keep(self, task: Task, version: Version, stamp: object, size: int) -> None:
         """Keep a task that takes so many bytes as it is stored. The least recently used ones make room.
@@ -134,7 +139,3 @@ class KnownTasks:
             while self._bytes > self._max_bytes:
                 _, dropped = self._kept.popitem(last=False)
                 self._bytes -= dropped[3]
-
-
-def _restore(task: Task, values: dict[str, Any]) -> Task:
-    return task.model_copy(update={name: _copy(value) for name, value in values.items()}) if values else task

@@ -127,7 +127,7 @@ class Committer:
         for concerns, option in self.options.before_commit:
             if concerns(whole):
                 whole = option.before_commit(whole, before)
-        for concerns, option in self.options.calls_before_commit:
+        for concerns, option in self.options.calls_before_commit if commit.executions else ():
             for call in option.calls_before_commit(commit, before) if concerns(commit) else ():
                 yield LongCall(call)
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.json_limits import (
     stored_size,
 )
 from cloudsched.domain.documents.policy import LockScope
-from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput

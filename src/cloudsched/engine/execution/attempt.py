@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler
     from cloudsched.engine.state.attempt_log import AttemptLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]

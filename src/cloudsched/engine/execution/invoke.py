@@ -30,8 +30,7 @@ from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
-    from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.procedure import Procedure
 
 log = logging.getLogger(__name__)

@@ -24,8 +24,7 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.transitions.task_draft import TaskDraft
-    from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
 
 
 def validate_draft(

@@ -32,10 +32,10 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle
 from cloudsched.engine.durable.suspension import Suspended, is_handler_failure
-from cloudsched.engine.durable.user_calls import SyncCall, UserCall
+from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
 from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import Dependencies
-from cloudsched.engine.ports.procedure import Procedure, run_procedure
+from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.errors import InvalidInput, QueueUnavailable, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
@@ -279,10 +279,12 @@ def _call_function(handler: Handler, context: Context, payload: object, values: 
 
         result = yield UserCall(prepare_async_handler(handler, context, payload, values))
     else:
-        result = yield SyncCall(partial(handler.function, *handler.build_arguments(context, payload), **values))
+        result = yield LongCall(partial(handler.function, *handler.build_arguments(context, payload), **values))
+        if type(result) not in PLAIN_TYPES and needs_await(result):  # most need no call to tell
+            result = yield UserCall(make_coroutine_function(result))
     if isinstance(result, CallHandle):
         result = result.result()
-    return (yield UserCall(partial(list, result))) if isinstance(result, Iterator) else result
+    return (yield LongCall(partial(list, result))) if isinstance(result, Iterator) else result
 
 
 def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:

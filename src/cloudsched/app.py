@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.idempotency import RequestMark
     from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.engine.child_tasks import Tree
-    from cloudsched.engine.handlers.handler import OnFailure
+    from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.sweep.sweeper import Sweep

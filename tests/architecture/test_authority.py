@@ -31,7 +31,7 @@ WITH_DEFAULT: Final = {
     "drafts/request.py:DraftRequest.owner": "what a request says, which the door resolves",
     "engine/handlers/async_context.py:wait_for.by": "whose events a handler takes: admins' and its own code's",
     "engine/handlers/context.py:wait_for.by": "the same",
-    "engine/handlers/handler.py:Handler.access": "the default is that users may not name it",
+    "engine/handlers/registry.py:Handler.access": "the default is that users may not name it",
     "engine/handlers/typed_calls.py:__call__.owner": "called by the app's own code, which is trusted",
     "engine/handlers/typed_calls.py:create.owner": "the same",
     "engine/handlers/typed_calls.py:run_now.owner": "the same",

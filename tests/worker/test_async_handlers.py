@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.worker.harness import BRIEF, WorkerHarness
@@ -35,6 +35,19 @@ def test_async_handlers_run_side_by_side(harness: WorkerHarness, app: App) -> No
     harness.work(concurrency=MANY)
     assert [each.status for each in harness.summaries] == ["succeeded"] * MANY, harness.summaries
     assert len(threads) == 1
+
+
+def test_an_iterator_is_read_beside_the_loop(harness: WorkerHarness, app: App) -> None:
+    """An async handler may return an iterator that blocks: a thread reads its items, and the loop goes on."""
+
+    @app.handler("read")
+    async def read() -> Iterator[bool]:
+        loop = threading.get_ident()
+        return (threading.get_ident() != loop for _ in range(2))
+
+    task = harness.offer("read")
+    harness.work()
+    assert harness.record(task).content == [True, True]
 
 
 def test_a_blocked_loop_does_not_lose_the_lease(

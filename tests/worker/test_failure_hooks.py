@@ -14,7 +14,7 @@ from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.worker.api_source import ApiSource
 
 if TYPE_CHECKING:
-    from cloudsched.engine.handlers.handler import OnFailure
+    from cloudsched.engine.handlers.registry import OnFailure
 
 ONCE_MORE = RetryPolicy(max_retries=1, first_delay=SECOND, jitter=0)
 Told = list[tuple[str, "Task", "Execution"]]

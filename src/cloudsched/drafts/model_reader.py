@@ -41,7 +41,7 @@ from cloudsched.language.result import UNREAD
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler
 
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""

@@ -21,7 +21,7 @@ from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
 
 if TYPE_CHECKING:
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler
 
 _NAMES: Final = {each: each.traits.words for each in USERS_CHANNELS if each.traits.words is not None}
 _NAME: Final = "|".join(_NAMES.values())

@@ -18,7 +18,7 @@ from cloudsched.domain.transitions.validation_errors import to_invalid_input
 if TYPE_CHECKING:
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.result import Problem, Reading
 
 MAX_TEXT: Final = 4_000

@@ -25,8 +25,7 @@ from cloudsched.language.result import Problem, Reading
 
 if TYPE_CHECKING:
     from cloudsched.drafts.request import DraftRequest
-    from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.store import Store
 
 

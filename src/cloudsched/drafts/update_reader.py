@@ -29,7 +29,7 @@ from cloudsched.language.result import UNREAD, Reading
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler
     from cloudsched.language.changes import Order
 
 _TEXTS: Final = {

@@ -25,7 +25,7 @@ from cloudsched.domain.documents.system_tasks import (
     Reached,
 )
 from cloudsched.domain.transitions.outcome import Snooze
-from cloudsched.engine.handlers.handler import builtin_handler
+from cloudsched.engine.handlers.registry import builtin_handler
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:

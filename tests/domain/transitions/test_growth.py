@@ -22,9 +22,9 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, MAX_REQUESTS, Event, RecentRequest, Task
-from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
+from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
 from cloudsched.domain.transitions.suspend import on_event
-from cloudsched.engine.execution.invoke import truncate_error
+from cloudsched.engine.execution.attempt import truncate_error
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_progress
 from cloudsched.errors import NotAllowed
 

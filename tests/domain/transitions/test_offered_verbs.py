@@ -16,8 +16,8 @@ from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions import retry_execution
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.manual_verbs import find_execution_verbs
+from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.errors import InvalidInput, NotAllowed
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)

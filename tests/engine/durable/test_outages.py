@@ -13,7 +13,7 @@ from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.execution import executor as running
-from cloudsched.engine.execution import invoke as handlers
+from cloudsched.engine.execution.attempt import call_handler
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 from cloudsched.testing.simulation import SimulatedQueue
@@ -38,7 +38,7 @@ class Outage:
         for port, names in ports.items():
             for name in names:
                 patch.setattr(port, name, self._wrap(getattr(port, name)))
-        patch.setattr(running, "call_handler", self._arm_during(handlers.call_handler))
+        patch.setattr(running, "call_handler", self._arm_during(call_handler))
 
     def _wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def call_or_fail(port: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own

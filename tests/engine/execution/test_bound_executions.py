@@ -15,7 +15,7 @@ from cloudsched import App, Context, EventSender, Schedule, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
-from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.testing import START, Simulation

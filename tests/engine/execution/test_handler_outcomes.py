@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -89,6 +89,25 @@ def _return_always(answer: object) -> Callable[[Context], object]:
 def test_a_result_is_stored_as_json(answer: object, content: object) -> None:
     """The return value is the result, with or without Done, converted to JSON."""
     execution = run_handler(_return_always(answer))
+    assert (execution.status, execution.content) == ("SUCCEEDED", content)
+
+
+async def _find() -> str:
+    return "found"
+
+
+async def _list() -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(("function", "content"), [(_find, "found"), (_list, [1])])
+def test_the_result_of_a_plain_handler_is_awaited(function: Callable[[], object], content: object) -> None:
+    """A decorator may hide that a function is ``async def``, or yields asynchronously."""
+
+    def handler(ctx: Context) -> object:
+        return function()
+
+    execution = run_handler(handler)
     assert (execution.status, execution.content) == ("SUCCEEDED", content)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudsched.engine.handlers.handler import builtin_handler
-from cloudsched.engine.handlers.registry import Registry
+from cloudsched.engine.handlers.registry import Registry, builtin_handler
 from cloudsched.errors import UnknownHandler
 
 BUILT_IN = builtin_handler("cloudsched.echo", lambda payload: payload, takes_context=False)

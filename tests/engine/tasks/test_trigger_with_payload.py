@@ -12,9 +12,9 @@ from tests.authorities import as_user
 from cloudsched import App, Context, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_PAYLOAD, document_size, stored_size
 from cloudsched.domain.documents.task import MAX_REQUESTS
-from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.manual_verbs import find_triggered
+from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
 from cloudsched.testing import Simulation

@@ -10,7 +10,7 @@ from tests.web.callers import ApiWorld
 
 from cloudsched import App, Context, Fail, Schedule, Settings
 from cloudsched.domain.documents.json_limits import stored_size
-from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
+from cloudsched.domain.transitions.run_records import MAX_HISTORY_BYTES
 from cloudsched.testing import START
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))

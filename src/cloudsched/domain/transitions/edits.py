@@ -18,7 +18,6 @@ from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import bind_open_runs
-from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import (
     complete_if_idle,
     drop_unstarted,
@@ -28,7 +27,7 @@ from cloudsched.domain.transitions.lifecycle import (
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog
 from cloudsched.domain.transitions.planning import begin_plan, find_budget_pause, find_past_start, occurrence_after
-from cloudsched.domain.transitions.run_records import execution_record
+from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:

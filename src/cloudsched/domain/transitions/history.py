@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.domain.documents.task import FieldChange, HistoryEntry, Task, TaskSpec
 from cloudsched.domain.documents.verbs import Action
-from cloudsched.domain.transitions.growth import MAX_HISTORY_BYTES
+from cloudsched.domain.transitions.run_records import MAX_HISTORY_BYTES
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.authority import EventSender

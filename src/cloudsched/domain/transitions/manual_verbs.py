@@ -14,7 +14,6 @@ from cloudsched.domain.documents.execution import Run, Trigger
 from cloudsched.domain.documents.task import Backfill, Event, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.idempotency import RequestMark, choose_instant
 from cloudsched.domain.transitions.lifecycle import (
     require_cancellable,
@@ -28,6 +27,7 @@ from cloudsched.domain.transitions.lifecycle import (
 from cloudsched.domain.transitions.overlap_and_catch_up import resume_plan
 from cloudsched.domain.transitions.planning import find_budget_pause, requested_id
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES, require_retryable
+from cloudsched.domain.transitions.run_records import require_payload_room
 from cloudsched.domain.transitions.suspend import find_addressee, list_awaited
 from cloudsched.errors import InvalidInput, NotAllowed
 

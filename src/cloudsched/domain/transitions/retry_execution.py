@@ -13,9 +13,8 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import restore_definition
-from cloudsched.domain.transitions.growth import require_payload_room
 from cloudsched.domain.transitions.lifecycle import may_have_children, require_free_run, require_status, with_changes
-from cloudsched.domain.transitions.run_records import execution_record
+from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
 from cloudsched.domain.documents.task import Event, EventName, RecentRequest, Task
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
+from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from cloudsched.engine.assistant.brief import (
 )
 from cloudsched.engine.durable.calls import start_call, wait_for_results
 from cloudsched.engine.durable.steps import pin_value
-from cloudsched.engine.handlers.handler import Handler
+from cloudsched.engine.handlers.registry import Handler
 from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import CallFailed, InvalidInput, Misconfigured, UnusableAnswer

@@ -13,8 +13,7 @@ from cloudsched.domain.documents.json_limits import truncate
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import TaskSpec
-    from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
 
 _MAX_SCHEMA: Final = 20_000
 """The largest schema of a tool's arguments, in characters. Of a larger one only the names of the fields are shown."""

@@ -16,11 +16,12 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from cloudsched.engine.ports.procedure import LongCall, Procedure
+
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from cloudsched.engine.durable.event_loop import Blocking
-    from cloudsched.engine.ports.procedure import Procedure
 
 T = TypeVar("T")
 
@@ -42,23 +43,22 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 def call_function(function: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
     """Call a function, on the event loop if it is asynchronous, and return its final result."""
-    if is_async(function):
-        from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
+    if not is_async(function):
+        result = function()
+        if not needs_await(result):
+            return result
+        function = make_coroutine_function(result)
+    from cloudsched.engine.durable.event_loop import run_coroutine  # noqa: PLC0415 - imports asyncio
 
-        return run_coroutine(function)
-    return await_result(function())
-
-
-def await_result(result: Any) -> Any:  # noqa: ANN401 - whatever a function returned
-    """Return the final result of a function that turned out to be asynchronous only when it was called."""
-    if type(result) in PLAIN_TYPES:
-        return result
-    if inspect.isawaitable(result) or isinstance(result, AsyncIterator):
-        return call_function(make_coroutine_function(result))
-    return result
+    return run_coroutine(function)
 
 
-async def _await(result: Any) -> Any:  # noqa: ANN401 - the same
+def needs_await(result: object) -> bool:
+    """Return whether the function that returned this turned out to be asynchronous only when it was called."""
+    return type(result) not in PLAIN_TYPES and (inspect.isawaitable(result) or isinstance(result, AsyncIterator))
+
+
+async def _await(result: Any) -> Any:  # noqa: ANN401 - whatever a function returned
     return result
 
 
@@ -75,7 +75,7 @@ async def call_on_loop(
 
     if not is_async(function):
         result = await blocking.call(partial(context.run, function))
-        if not inspect.isawaitable(result) and not isinstance(result, AsyncIterator):
+        if not needs_await(result):
             return result
         function = make_coroutine_function(result)
     return await run_in_task(function, context.copy(), timeout)
@@ -96,36 +96,30 @@ class UserCall:
         return await call_on_loop(self.function, blocking, context)
 
 
-@dataclass(frozen=True, slots=True)
-class SyncCall(UserCall):
-    """A call of a function that is known not to be defined as asynchronous, so that nobody looks at its definition."""
-
-    def make(self) -> Any:  # noqa: ANN401 - the same
-        """Call the function in this thread, and await its result if need be."""
-        result = self.function()
-        return result if type(result) in PLAIN_TYPES else await_result(result)
-
-
 async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
     """Run a procedure, and return its result. All of it shares a copy of the caller's context variables."""
     from cloudsched.engine.durable.event_loop import set_blocking  # noqa: PLC0415 - imports asyncio
 
     context = contextvars.copy_context()
     context.run(set_blocking, blocking)
-    advance: Callable[[], UserCall] = partial(next, procedure)
+    advance: Callable[[], LongCall | UserCall] = partial(next, procedure)
     while True:
         is_finished, value = await blocking.request(partial(context.run, _advance, advance))
         if is_finished:
             result: T = value
             return result
-        call: UserCall = value
+        call: LongCall | UserCall = value
         try:
-            advance = partial(procedure.send, await call.make_on_loop(blocking, context))
+            if isinstance(call, LongCall):
+                made = blocking.call(partial(context.run, call.make))
+            else:
+                made = call.make_on_loop(blocking, context)
+            advance = partial(procedure.send, await made)
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
             advance = partial(procedure.throw, error)
 
 
-def _advance(advance: Callable[[], UserCall]) -> tuple[bool, Any]:
+def _advance(advance: Callable[[], LongCall | UserCall]) -> tuple[bool, Any]:
     try:
         return False, advance()
     except StopIteration as stop:

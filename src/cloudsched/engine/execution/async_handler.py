@@ -15,7 +15,7 @@ from cloudsched.engine.handlers.async_context import AsyncContext
 
 if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler
 
 log = logging.getLogger(__name__)
 

@@ -1,33 +1,80 @@
-"""Change a run under its lease: renew it, append to its journal, finish or release it, and free its lock."""
+"""Take a claimed run through one attempt: call its handler once, and change the run under its lease.
+
+A change renews the lease, appends to the journal, finishes or releases the run, or frees its lock.
+
+Whatever a handler returns or raises becomes an outcome. A handler that raises has failed, and is retried according to
+its task's policy, as is one that this process does not have: another version of the code may. An invalid payload or
+result is not retried, since it would be just as invalid again. `is_handler_failure` says which exceptions are not
+caught.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from cloudsched.domain.documents.execution import ExecutionError
+from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
+from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.finish import on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
-from cloudsched.engine.handlers.context import Context, LeaseRenewal
-from cloudsched.engine.ports.procedure import Procedure, run_procedure
-from cloudsched.errors import QueueUnavailable
+from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.engine.durable.arguments import deadline, parse_wait
+from cloudsched.engine.durable.durable_run import CallHandle
+from cloudsched.engine.durable.suspension import Suspended, is_handler_failure
+from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
+from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
+from cloudsched.engine.handlers.signature import Dependencies
+from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
+from cloudsched.errors import InvalidInput, QueueUnavailable, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Event, Task
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.state.attempt_log import AttemptLog
 
     Decide = Callable[[Task, VersionedTask], Commit | None]
     """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
+
+log = logging.getLogger(__name__)
+
+_CALLING_MODULES = frozenset(
+    {
+        __name__,
+        "cloudsched.engine.execution.async_handler",
+        "cloudsched.engine.durable.event_loop",
+        "cloudsched.engine.durable.user_calls",
+        "cloudsched.engine.ports.procedure",
+        "cloudsched.engine.handlers.registry",
+        "cloudsched.engine.handlers.signature",
+    }
+)
+"""Whose frames are between this module and a handler."""
+
+MAX_MESSAGE = 2_000
+"""The most bytes of a message or reason that are stored."""
+MAX_TRACEBACK = 4_000
+"""The most bytes of an error's traceback that are stored."""
+MAX_FOLLOW_UPS = 20
+"""The most tasks that follow one success."""
+MAX_FOLLOW_UP_BYTES = 1024 * 1024
+"""Their size together, as JSON, since a commit has a limit of its own."""
 
 
 class Attempt:
@@ -167,3 +214,175 @@ class Attempt:
         if stored is not None:
             self._stored, self.task = stored, stored.task
         return stored
+
+
+def call_handler(
+    registry: Registry, handler: Handler | None, context: Context, handler_of_today: str | None = None
+) -> Procedure[AttemptReport]:
+    """Call the handler of the context's task, and return a report of how the attempt ended.
+
+    An error for a handler that is gone names `handler_of_today`, too: which one the task runs since it was edited.
+    """
+    task = context.task
+    try:
+        handler = handler or _refuse_missing(registry, task.handler, handler_of_today)
+        payload = handler.parse_payload(task.payload)
+        context.event_types = handler.events
+    except UnknownHandler as error:
+        return _report(context, Retry(_error_text(error)), error)
+    except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
+        return _report(context, Fail(_error_text(error)), error)
+    context.durable_run.bind_thread()
+    try:
+        call = partial(_call_function, handler, context, payload)
+        if handler.dependencies:
+            overrides = registry.registrations.dependency_overrides
+            result = yield from Dependencies(handler.name, handler.dependencies, context, overrides).provide(call)
+        else:
+            result = yield from call({})
+        refused: Exception | None = None
+        try:
+            outcome = to_outcome(result, context.durable_run.clock_now)
+        except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
+            outcome, refused = Fail(_error_text(error)), error
+        if refused is None:
+            context.durable_run.check_complete()
+    except Suspended as suspended:
+        return _report_suspended(context, suspended)
+    except WorkflowError as error:  # every replay would raise it again
+        return _report_failure(context, Fail(str(error)), error)
+    except BaseException as error:  # whatever a handler raises is a failure of the handler
+        if not is_handler_failure(error):
+            raise
+        reason = _error_text(error)
+        may_help = handler.is_retryable(error) and not _is_mistake(error)
+        return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
+    return _report(context, outcome) if refused is None else _report_failure(context, outcome, refused)
+
+
+def _is_mistake(error: BaseException) -> bool:
+    """Return whether the handler's code has asked for what cannot be, such as ``ctx.sleep(60)``: it would again."""
+    return isinstance(error, InvalidInput) and not isinstance(error, UnknownHandler)
+
+
+def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str | None) -> NoReturn:
+    if handler_of_today in {None, began_with}:
+        registry.get(began_with)
+    problem = f"there is no handler named {began_with!r} here, with which this execution began"
+    hint = f"Its task runs {handler_of_today!r} since it was edited: trigger it to run that."
+    raise UnknownHandler("handler", problem, hint)
+
+
+def _call_function(handler: Handler, context: Context, payload: object, values: dict[str, Any]) -> Procedure[object]:
+    if handler.is_async:
+        from cloudsched.engine.execution.async_handler import prepare_async_handler  # noqa: PLC0415 - imports asyncio
+
+        result = yield UserCall(prepare_async_handler(handler, context, payload, values))
+    else:
+        result = yield LongCall(partial(handler.function, *handler.build_arguments(context, payload), **values))
+        if type(result) not in PLAIN_TYPES and needs_await(result):  # most need no call to tell
+            result = yield UserCall(make_coroutine_function(result))
+    if isinstance(result, CallHandle):
+        result = result.result()
+    return (yield LongCall(partial(list, result))) if isinstance(result, Iterator) else result
+
+
+def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
+    """Return the outcome for what a handler returned, or a Done with it, ready to be stored. Raises InvalidInput."""
+    match result:
+        case Retry(reason, after):
+            if after is None:
+                return Retry(truncate_text(reason))
+            since = now()
+            return Retry(truncate_text(reason), deadline(parse_wait("after", after), since) - since)
+        case Snooze(until, reason):
+            return Snooze(deadline(parse_wait("until", until), now()), truncate_text(reason))
+        case Fail(reason):
+            return Fail(truncate_text(reason))
+        case Cancel(reason):
+            return Cancel(truncate_text(reason))
+        case Done(inner, then):
+            content, follow_ups = inner, then
+        case _:
+            content, follow_ups = result, ()
+    stored = to_json_value("content", content)
+    require_content("content", stored)
+    return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups))
+
+
+def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
+    """Return the follow-ups that a handler gave. Raises InvalidInput."""
+    hint = 'Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).'
+    if isinstance(then, TaskDraft | str | bytes | dict) or not hasattr(then, "__iter__"):
+        raise InvalidInput("then", f"is a {type(then).__name__}", hint)
+    drafts = tuple(then)
+    for number, draft in enumerate(drafts):
+        if not isinstance(draft, TaskDraft):
+            raise InvalidInput(f"then.{number}", f"is a {type(draft).__name__}", hint)
+        if number == MAX_FOLLOW_UPS:
+            more = "Create a task whose handler creates the rest, or run them as children."
+            raise InvalidInput("then", f"has more than {MAX_FOLLOW_UPS} tasks", more)
+    size = sum(len(draft.model_dump_json().encode()) for draft in drafts)
+    if size > MAX_FOLLOW_UP_BYTES:
+        more = f"At most {MAX_FOLLOW_UP_BYTES} are allowed; store large data elsewhere and pass a reference."
+        raise InvalidInput("then", f"has {size} bytes", more)
+    return drafts
+
+
+def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:
+    if suspended.error is None:
+        return _report(context, suspended.outcome)
+    return _report_failure(context, suspended.outcome, suspended.error)
+
+
+def _report_failure(context: Context, outcome: Outcome, error: BaseException) -> AttemptReport:
+    """Report a failure, after creating the calls that the handler started before it: the record names them."""
+    try:
+        context.durable_run.make_calls()
+    except Suspended as suspended:
+        if isinstance(suspended.outcome, Suspend):  # they could not be created; a replay will fail here again
+            return _report(context, suspended.outcome)
+    except Exception:
+        log.exception("The calls were not created", extra={"action": "calls_not_created", "taskId": context.task.id})
+    return _report(context, outcome, error)
+
+
+def _report(context: Context, outcome: Outcome, error: BaseException | None = None) -> AttemptReport:
+    has_failed = isinstance(outcome, Fail | Retry | Cancel)
+    return context.report(
+        outcome,
+        None if error is None else _to_execution_error(error, context.task),
+        context.durable_run.find_failure_cause(error) if has_failed else None,
+    )
+
+
+def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
+    """Return an exception as it is stored, with a traceback that begins at the handler.
+
+    A script's error has no traceback, because it would show our own code and file paths to an untrusted author.
+    """
+    if task.handler == SCRIPTS:
+        return truncate_error(type(error).__qualname__, _error_text(error), None)
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__") in _CALLING_MODULES:
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    return truncate_error(type(error).__qualname__, _error_text(error), text)
+
+
+def truncate_error(type_: str, message: str, trace: str | None) -> ExecutionError:
+    """Return an error as it is stored, truncated. A traceback keeps its end, which is nearest to the cause."""
+    return ExecutionError(
+        type=truncate(type_, MAX_TEXT),
+        message=truncate_text(message),
+        traceback=None if trace is None else truncate(trace, MAX_TRACEBACK, keeps_end=True),
+    )
+
+
+def _error_text(error: BaseException) -> str:
+    return truncate_text(exception_text(error))
+
+
+def truncate_text(reason: object) -> str:
+    """Return a reason as it is stored, truncated to `MAX_MESSAGE` bytes."""
+    return truncate(str(reason), MAX_MESSAGE)

@@ -40,8 +40,7 @@ from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
-from cloudsched.engine.execution.attempt import Attempt
-from cloudsched.engine.execution.invoke import call_handler, truncate_text
+from cloudsched.engine.execution.attempt import Attempt, call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure

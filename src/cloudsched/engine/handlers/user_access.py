@@ -18,8 +18,7 @@ from cloudsched.errors import Forbidden, InvalidInput
 if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task, TaskSpec
-    from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
 
 
 def require_user_access(draft: TaskSpec, registry: Registry) -> None:

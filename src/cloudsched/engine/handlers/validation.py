@@ -16,7 +16,7 @@ from cloudsched.domain.documents.json_limits import (
     stored_size,
 )
 from cloudsched.domain.documents.policy import LockScope
-from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
+from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
@@ -24,8 +24,7 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.transitions.task_draft import TaskDraft
-    from cloudsched.engine.handlers.handler import Handler
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
 
 
 def validate_draft(

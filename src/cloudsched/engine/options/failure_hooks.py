@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.handlers.handler import OnFailure
-    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.handlers.registry import OnFailure, Registry
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
-from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import with_changes
+from cloudsched.domain.transitions.run_records import fit_runs
 from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, run_procedure
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.options import Options

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.queue_admin import QueueAdmin
     from cloudsched.config.settings import Prices
     from cloudsched.domain.transitions.locks import Holder, Waiter
-    from cloudsched.engine.handlers.handler import Handler
+    from cloudsched.engine.handlers.registry import Handler
     from cloudsched.engine.sweep.shard_sweeps import SweepNote
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from tests.harness import WAIT_SECONDS, in_steps, wait_until
@@ -269,7 +270,7 @@ class Committing:
         return [self.refuses(each) or -each for each in numbers]
 
     def deliver(self, body: bytes, _token: str) -> Procedure[None]:
-        self.answers[body] = yield StoreCommit(None, int(body))  # type: ignore[arg-type]  # a store of numbers
+        self.answers[body] = yield StoreCommit(Mock(), int(body))  # type: ignore[arg-type]  # a store of numbers
 
 
 def test_deliveries_that_are_due_together_commit_together() -> None:
@@ -338,7 +339,7 @@ def test_a_commit_does_not_wait_for_all_that_is_due() -> None:
 
     def deliver(body: bytes, _token: str) -> Procedure[None]:
         if body == b"commits":
-            yield StoreCommit(None, 1)  # type: ignore[arg-type]  # a store of numbers
+            yield StoreCommit(Mock(), 1)  # type: ignore[arg-type]  # a store of numbers
             passed_before.append(len(passed))
         passed.append(body)
 
@@ -362,7 +363,7 @@ def test_slow_handlers_are_called_before_all_are_committed() -> None:
         return list(numbers)
 
     def deliver(body: bytes, _token: str) -> Procedure[None]:
-        yield StoreCommit(None, int(body))  # type: ignore[arg-type]  # a store of numbers
+        yield StoreCommit(Mock(), int(body))  # type: ignore[arg-type]  # a store of numbers
         events.append("call")
         yield LongCall(lambda: None, "slow")
 
@@ -437,7 +438,7 @@ def test_the_leader_calls_nothing_itself_while_nobody_could_relieve_it() -> None
         if body in {b"first hook", b"second hook"}:
             yield LongCall(wait_in_hook)
         elif body == b"commits":
-            store.answers[body] = yield StoreCommit(None, 1)  # type: ignore[arg-type]  # a store of numbers
+            store.answers[body] = yield StoreCommit(Mock(), 1)  # type: ignore[arg-type]  # a store of numbers
 
     with InProcessDispatcher(SystemClock(), deliver, workers=2, commit=store.commit) as dispatcher:
         dispatcher.create(envelope("first hook"))

@@ -116,7 +116,7 @@ def _find_end(statement: ast.stmt) -> int:
 
 UNCLAIMED = (
     "is_claim = whole.effects.run and not whole.executions; committed = Committed("
-    "VersionedTask(whole.task, commit.base.version) if is_claim else (yield StoreCommit(self._store, whole)), whole)"
+    "VersionedTask(whole.task, commit.base.version) if is_claim else (yield write), whole)"
 )
 """The end of a run alone is stored, if its task still is as it was read before the handler was called."""
 CONTROLS = (

@@ -121,23 +121,17 @@ class GroupCommit:
             while writer.unfinished:
                 self._commit_group()
         finally:
-            self._leave(writer)
+            if writer.leads or writer.unfinished:
+                with self._queue_lock:
+                    if writer.unfinished:  # it was interrupted: nobody waits for its work
+                        self._waiting = deque(unit for unit in self._waiting if unit.writer is not writer)
+                    if writer.leads:
+                        self._has_leader = bool(self._waiting)
+                        if self._waiting:
+                            following = self._waiting[0].writer
+                            following.leads = True
+                            following.turn.release()
         return units
-
-    def _leave(self, writer: _Writer) -> None:
-        """Let the next writer commit if this one did, also after an interrupt, when nobody waits for its work."""
-        if not writer.leads and not writer.unfinished:
-            return
-        with self._queue_lock:
-            if writer.unfinished:
-                self._waiting = deque(unit for unit in self._waiting if unit.writer is not writer)
-            if not writer.leads:
-                return
-            self._has_leader = bool(self._waiting)
-            if self._waiting:
-                following = self._waiting[0].writer
-                following.leads = True
-                following.turn.release()
 
     def _commit_group(self) -> None:
         group: list[WriteUnit[Any]] = []

@@ -280,7 +280,7 @@ def _claim_occurrence(
         is_counted=True,
         lease=_make_lease(task, now, claimant, start if is_after_lock else None) if is_claimed else None,
         started_at=now if is_claimed else None,
-        lock_key=task.scoped_lock_key if is_claimed else None,
+        lock_key=task.scoped_lock_key if is_claimed and task.lock_key is not None else None,
         note=task.schedule.calendar_note(chosen) if task.schedule.calendars else None,
     )
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
@@ -291,7 +291,10 @@ def _claim_occurrence(
 
 def _is_alone(task: Task, start: datetime, following: datetime | None, now: datetime) -> bool:
     """Return whether a due occurrence is the only one, and in time. Nearly all are."""
-    if task.backlog or (following is not None and jittered_start(task, following) <= now):
+    if task.backlog:
+        return False
+    # Jitter only delays a start. A change of zone may have made it earlier.
+    if following is not None and (following <= now or task.zone_change) and jittered_start(task, following) <= now:
         return False
     tolerance = find_tolerance(task)
     return now - start <= (tolerance if task.expiration is None else min(tolerance, task.expiration))

@@ -30,7 +30,7 @@ from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
-from cloudsched.domain.transitions.run_records import derive_message_id, find_chat
+from cloudsched.domain.transitions.run_records import derive_message_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict
 def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
     """Return the ids that a result belongs to, with the task's chat and the message's id there."""
     ids = {"taskId": task.id, "executionId": execution_id}
-    chat = find_chat(task)
+    chat = None if task.source is None else task.source.chat_id
     return ids if chat is None else {**ids, "chatId": chat, "messageId": derive_message_id(task.id, execution_id)}
 
 

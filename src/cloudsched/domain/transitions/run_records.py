@@ -115,7 +115,7 @@ def execution_record(
     found_by: dict[str, Any] = {} if task.delivery else {name: getattr(task, name) for name in _FOUND_BY}
     if task.parent is not None and found_by:
         found_by["called_by"] = CalledBy(task_id=task.parent.task_id, execution_id=task.parent.execution_id)
-    usage, payload, chat = run.usage, run.payload, find_chat(task)
+    usage, payload, chat = run.usage, run.payload, None if task.source is None else task.source.chat_id
     ran = task if run.definition is None else task.as_begun(run)
     if run.definition is not None:
         found_by = {**found_by, "handler": ran.handler} if found_by else found_by
@@ -159,11 +159,6 @@ def _payload_fields(payload: dict[str, Any], content: object) -> dict[str, Any]:
 def derive_message_id(task_id: str, execution_id: str, number: int = 1) -> str:
     """Return the id of a message that an execution makes, the same in every attempt."""
     return f"{task_id}-{execution_id}-{number}"
-
-
-def find_chat(task: Task) -> str | None:
-    """Return the chat that a task comes from, if it comes from one."""
-    return task.source.chat_id if task.source is not None else None
 
 
 def fit_runs(task: Task) -> Task:

@@ -305,7 +305,7 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
             content, follow_ups = inner, then
         case _:
             content, follow_ups = result, ()
-    stored = to_json_value("content", content)
+    stored = content if type(content) is str else to_json_value("content", content)
     require_content("content", stored)
     return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups))
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
 from functools import cache
 from operator import is_
 from typing import Any, Final, get_args, get_origin
@@ -29,21 +28,8 @@ _MUTABLE: Final = (dict, list, set)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
-def copy_changeable(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return copies of the changeable ones among these values, by their names."""
-    copies = dict[str, Any]()
-    for name in names:
-        value = values[name]
-        if value:
-            copied = _copy(value)
-            if copied is not value:
-                copies[name] = copied
-        elif type(value) is dict or type(value) is list:
-            copies[name] = type(value)()
-    return copies
-
-
 def _copy(value: Any) -> Any:  # noqa: ANN401 - any value of a field
+    """Return a copy of what can be changed, and anything else as it is."""
     if isinstance(value, dict):
         return {key: item if type(item) in _SCALARS else _copy(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -52,7 +38,12 @@ def _copy(value: Any) -> Any:  # noqa: ANN401 - any value of a field
         copies = tuple([item if type(item) in _SCALARS else _copy(item) for item in value])
         return value if all(map(is_, copies, value)) else copies
     if isinstance(value, BaseModel):
-        changes = copy_changeable(value.__dict__, list_changeable(type(value)))
+        fields = value.__dict__
+        changes = {
+            name: copied
+            for name in list_changeable(type(value))
+            if ((item := fields[name]) or type(item) in _MUTABLE) and (copied := _copy(item)) is not item
+        }
         return value.model_copy(update=changes) if changes else value
     return value
 
@@ -127,7 +118,12 @@ class KnownTasks:
         """
         if task.schema_version != SCHEMA_VERSION:
             return
-        values = copy_changeable(task.__dict__, list_changeable(Task))
+        fields = task.__dict__
+        values = {
+            name: copied
+            for name in list_changeable(Task)
+            if ((value := fields[name]) or type(value) in _MUTABLE) and (copied := _copy(value)) is not value
+        }
         with self._lock:
             earlier = self._kept.pop(task.id, None)
             if earlier is not None:

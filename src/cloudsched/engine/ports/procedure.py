@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
-    from cloudsched.engine.ports.store import Store
 
 T = TypeVar("T")
 
@@ -32,12 +31,8 @@ class Call(Protocol):
 class StoreCommit:
     """A commit of the store."""
 
-    store: Store
+    make: Callable[[], VersionedTask]
     commit: Commit
-
-    def make(self) -> VersionedTask:
-        """Commit it."""
-        return self.store.commit(self.commit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
@@ -120,7 +121,7 @@ class Committer:
         new task exists.
         """
         if commit.base is None:
-            created: VersionedTask = yield StoreCommit(self._store, commit)
+            created: VersionedTask = yield StoreCommit(partial(self._store.commit, commit), commit)
             self._log(commit, None)
             return created
         before, whole = commit.base.task, commit
@@ -132,7 +133,8 @@ class Committer:
                 yield LongCall(call)
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)
-        committed = Committed((yield StoreCommit(self._store, whole)), whole)  # guard: stored claim
+        write = StoreCommit(partial(self._store.commit, whole), whole)
+        committed = Committed((yield write), whole)  # guard: stored claim
         self._log(whole, before)
         for other in whole.others:
             self._log(other, None if other.base is None else other.base.task)

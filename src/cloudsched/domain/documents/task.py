@@ -555,10 +555,6 @@ class Task(PublicTask):
         others = tuple(other for other in self.runs if other.execution_id != run.execution_id)
         return (*others, run)
 
-    def runs_without(self, execution_id: str) -> tuple[Run, ...]:
-        """Return the open runs without this one."""
-        return tuple(run for run in self.runs if run.execution_id != execution_id)
-
     def requests_with(self, *requests: RecentRequest) -> tuple[RecentRequest, ...]:
         """Return the requests that it remembers, with these as the latest. The earliest fall off, but no creation."""
         keys = {each.key for each in requests}

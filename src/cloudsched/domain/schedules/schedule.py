@@ -67,6 +67,7 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence
 
+_SECOND: Final = timedelta(seconds=1)
 OWNER_ZONE: Final = "owner"
 """The value of `timezone` that stands for the zone of the task's owner."""
 _NAMED_FROM: Final = "1971"
@@ -560,7 +561,7 @@ class Schedule(BaseModel):
         if self.at is not None:
             return self.at if self.at > instant else None
         recurrence = self._on_calendars(self._base) if self.calendars else self._base
-        seconds = recurrence.first_from(utc_seconds(instant) + 1)
+        seconds = recurrence.first_from((instant - UTC_EPOCH) // _SECOND + 1)
         return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     @property

@@ -218,7 +218,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
         return drop(
             "the occurrence is done" if dispatch.scheduled_for < occurrence else f"the next occurrence is {name}"
         )
-    start = jittered_start(task, occurrence)
+    start = jittered_start(task, occurrence) if task.jitter or task.zone_change else occurrence
     if start > now:  # guard: early occurrence
         return Hop(start, "it is too early")
     if task.runs and waits_for_open_run(task):  # guard: open run

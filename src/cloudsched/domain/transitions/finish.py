@@ -335,7 +335,7 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
     rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
         update={
-            "runs": task.runs_without(run.execution_id),  # guard: ended run
+            "runs": tuple([each for each in task.runs if each.execution_id != run.execution_id]),  # guard: ended run
             **last_run_fields(task, run, status, now),
         }
     )

@@ -62,7 +62,7 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
     """
     is_again = run.execution_id == task.last_execution_id
     recent = drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes
-    last: dict[str, Any] = {"recent_outcomes": keep_recent(recent, status)}
+    last: dict[str, Any] = {"recent_outcomes": (*recent, status)[-MAX_RECENT:]}
     is_latest = _is_latest(task, run)
     if is_latest or task.last_execution_id is None:
         last["last_execution_id"] = run.execution_id

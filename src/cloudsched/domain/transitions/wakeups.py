@@ -38,7 +38,7 @@ def executor_wakeups(task: Task) -> tuple[Dispatch, ...]:
 
     A run that waits for a worker wakes the executor only when its expiration ends.
     """
-    if not task.is_active:
+    if task.status is not TaskStatus.ACTIVE or task.deleted_at is not None:
         return ()
     wakeups = [
         dispatch_run(task, run, at)

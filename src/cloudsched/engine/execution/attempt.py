@@ -71,6 +71,8 @@ MAX_MESSAGE = 2_000
 """The most bytes of a message or reason that are stored."""
 MAX_TRACEBACK = 4_000
 """The most bytes of an error's traceback that are stored."""
+_SHORT = 1000
+"""The most ASCII characters of a result that is not measured: it can be stored, whatever they are."""
 MAX_FOLLOW_UPS = 20
 """The most tasks that follow one success."""
 MAX_FOLLOW_UP_BYTES = 1024 * 1024
@@ -100,6 +102,8 @@ class Attempt:
         """The run as it was claimed."""
         self.lease_token = lease_token
         """A worker's proof that it holds the claim. Only its hash is stored."""
+        self.lease = run.lease
+        """The lease as it was claimed."""
         self._token_hash = run.lease.token_hash
         self.sent_wakeups: tuple[Dispatch, ...] = ()
         """The wake-ups that were dispatched when it began, and need not be dispatched again."""
@@ -305,8 +309,10 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
             content, follow_ups = inner, then
         case _:
             content, follow_ups = result, ()
-    stored = content if type(content) is str else to_json_value("content", content)
-    require_content("content", stored)
+    is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
+    stored = content if is_short else to_json_value("content", content)
+    if not is_short:
+        require_content("content", stored)
     return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups))
 
 

@@ -242,12 +242,15 @@ class Executor:
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
         # guard: late start
-        if run.wake_at <= now:  # this process stood still for too long: the next delivery records the expired lease
-            self._engine.sender.send(task, [dispatch_run(task, run, run.wake_at)], now)
+        if (
+            attempt.lease.until <= now
+        ):  # this process stood still for too long: the next delivery records the expired lease
+            self._engine.sender.send(task, [dispatch_run(task, run, attempt.lease.until)], now)
             return False
         clock, level = self._engine.clock, self._engine.logs.level
         handler = attempt.handler = self._engine.registry.find(task.handler)
-        if handler is None or handler.may_be_durable or run.steps:  # it gets the context, or has begun a journal before
+        # Its code, or a dependency's, gets the context, which alone writes a journal, or has begun one before.
+        if handler is None or handler.takes_context or handler.dependencies or run.steps:
             durable_run: DurableRun = Replay(task.id, run, clock, lambda: self._durable.surround(attempt))
         else:
             durable_run = DurableRun(task.id, run.execution_id, clock)

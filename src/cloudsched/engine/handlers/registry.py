@@ -106,11 +106,6 @@ class Handler:
     """Returns the fields of a task that say what one execution will cost, for a task that does not say it."""
 
     @property
-    def may_be_durable(self) -> bool:
-        """Return whether its code, or a dependency's, can get the context, which alone writes a journal."""
-        return self.takes_context or bool(self.dependencies)
-
-    @property
     def is_for_users(self) -> bool:
         """Return whether users may name it. A built-in one runs other handlers, which are checked separately."""
         return self.is_built_in or self.access is Requesters.USERS

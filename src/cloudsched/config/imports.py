@@ -9,9 +9,9 @@ from typing import Final
 
 from cloudsched.errors import MissingExtra
 
-RARE_COLLECTION = 10_000
-"""The number of new objects after which our own programs look for garbage in cycles: what a group of runs makes. With
-Python's 700, a fifth of a run's time went into searches of what is still in use."""
+RARE_COLLECTION = 100_000
+"""The number of new objects after which our own programs look for garbage in cycles, of which runs make none. A group
+of runs makes 10,000, and a tenth of the time would go into searches of what is still in use."""
 
 
 @contextmanager

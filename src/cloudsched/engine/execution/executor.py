@@ -170,15 +170,18 @@ class Executor:
 
         def decide(loaded: Loaded) -> Commit | Attempt | DeliveryResult | Hop:
             nonlocal stored
-            stored, now = loaded
-            if stored is None:
-                return drop("there is no such task")
-            with limit_search(DISPATCH_STEPS):
-                for concerns, option in self._options.before_decision:
-                    if concerns(stored):
-                        stored = option.before_decision(stored)
-                decision = self._decide(stored, dispatch, now, token_hash)
-            return decision if isinstance(decision, Commit) or loaded is not recalled else decide(read())
+            while True:
+                stored, now = loaded
+                if stored is None:
+                    return drop("there is no such task")
+                with limit_search(DISPATCH_STEPS):
+                    for concerns, option in self._options.before_decision:
+                        if concerns(stored):
+                            stored = option.before_decision(stored)
+                    decision = self._decide(stored, dispatch, now, token_hash)
+                if isinstance(decision, Commit) or loaded is not recalled:
+                    return decision
+                loaded = read()  # only the store knows that there is nothing to claim
 
         what, read = f"task {dispatch.task_id}", partial(self._tasks.load, dispatch.task_id)
         recalled = self._tasks.recall(dispatch.task_id)
@@ -242,9 +245,7 @@ class Executor:
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
         # guard: late start
-        if (
-            attempt.lease.until <= now
-        ):  # this process stood still for too long: the next delivery records the expired lease
+        if attempt.lease.until <= now:  # this process stood still: the next delivery records that the lease has ended
             self._engine.sender.send(task, [dispatch_run(task, run, attempt.lease.until)], now)
             return False
         clock, level = self._engine.clock, self._engine.logs.level

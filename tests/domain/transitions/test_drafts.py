@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
+from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.transitions.edits import JUST_NOW, NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.lifecycle import pause
 from cloudsched.domain.transitions.task_draft import _OTHER_NAMES, apply_merge_patch, to_editable_fields
@@ -66,10 +67,12 @@ def test_the_minimum_lead_is_enforced() -> None:
         ({"schedule": START + HOUR, "until": START + HOUR / 2}, "until"),
         ({"schedule": Schedule(rrule="FREQ=HOURLY;COUNT=3", dtstart="2026-12-01T00:00:00")}, "schedule"),
         ({"schedule": Schedule(rrule="FREQ=DAILY;UNTIL=20261231T000000Z")}, "schedule.rrule"),
+        ({"schedule": LAST_INSTANT - HOUR, "jitter": 2 * HOUR}, "jitter"),
+        ({"schedule": LAST_INSTANT - HOUR, "jitter": HOUR / 2, "expiration": HOUR}, "expiration"),
     ],
 )
 def test_a_task_that_would_never_run_is_refused(more: dict[str, Any], field: str) -> None:
-    """Its end is before the first run, its count is used up, or its rule has ended."""
+    """Its end is before the first run, its count is used up, its rule has ended, or the calendar ends before."""
     with pytest.raises(InvalidInput) as caught:
         make_task(**more)
     assert caught.value.field == field

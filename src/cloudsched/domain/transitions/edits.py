@@ -83,7 +83,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
     """Return the new task that a draft describes, with further fields of its state. Its first run is `lead` away."""
     asked_at = _find_request_time(draft, now)
     schedule = anchor_schedule(draft.schedule, asked_at, lead)
-    spec = _spec_fields(draft)
+    spec, first = _spec_fields(draft), schedule.first()
     task = Task.build(
         id=draft.id or str(uuid.uuid4()),
         owner=draft.owner,
@@ -93,13 +93,16 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
         created_at=now,
         updated_at=now,
         status_changed_at=now,
-        first_at=find_past_start(schedule, now),
+        first_at=first if first is not None and first <= now and not schedule.is_one_time else None,
         message="Created.",
         usage=add_usage((), spec["handler"], now, {"writes": 1}),
         **spec,
         **state,
     )
-    first = _first_occurrence(task, now, asked_at, lead)
+    if first is None or first < asked_at + lead or (task.until is not None and first > task.until):
+        first = _first_occurrence(task, now, asked_at, lead)
+    else:
+        _require_room_after(task, first)
     return with_changes(task, now, next_execution_time=first, **begin_plan(task, now, first))
 
 
@@ -186,7 +189,8 @@ _SAID_OF_SPEC: Final = frozenset({"Created.", "Rescheduled."})
 
 
 def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
-    return {name: getattr(draft, name) for name in TaskSpec.model_fields}
+    values = vars(draft)
+    return {name: values[name] for name in TaskSpec.model_fields}
 
 
 def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = NO_LEAD) -> Schedule:

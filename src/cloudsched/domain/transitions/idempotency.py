@@ -91,9 +91,8 @@ class RequestMark:
 
     def fields(self, task: Task | None, now: datetime) -> dict[str, Any]:
         """Return the fields in which a task remembers this request once it has created or changed it."""
-        request = RecentRequest(key=self.key, content=self.content)
-        if not request.is_creation:
-            request = request.model_copy(update={"at": choose_instant(task, now)})
+        at = None if self.key in {_BY_ID, _BY_KEY} else choose_instant(task, now)
+        request = RecentRequest(key=self.key, content=self.content, at=at)
         return {"recent_requests": (request,) if task is None else task.requests_with(request)}
 
 

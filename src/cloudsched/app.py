@@ -461,7 +461,8 @@ class App:
         """Return the id of the task that a creation would create or edit. The schedule is ignored."""
         timeless = {name: value for name, value in content.items() if name not in {"schedule", "timezone"}}
         with suppress(InvalidInput):
-            return self._scheduler.find_id(TaskDraft.from_wire(timeless), self._authority)
+            draft = TaskDraft.from_wire(timeless)
+            return draft.id or self.check(draft).id
         return None
 
     def get(self, task_id: str) -> Task:

@@ -41,8 +41,6 @@ class EngineSettings(Protocol):
     def time_limit(self) -> timedelta: ...  # noqa: D102
     @property
     def replays_each_step(self) -> bool: ...  # noqa: D102
-    @property
-    def reads_preferences(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +48,8 @@ class EngineContext:
     """The store, the queue and the clock, and the objects that are built directly on them."""
 
     settings: EngineSettings
+    reads_preferences: bool
+    """True if owners' preferences give new tasks their channels."""
     registry: Registry
     """The handlers, with the built-in ones."""
     clock: Clock

@@ -227,6 +227,7 @@ class Container:
         """Holds what the engine's parts below work with."""
         engine = EngineContext(
             settings=self.settings,
+            reads_preferences=self.settings.reads_preferences,
             registry=self.handlers,
             clock=self.clock,
             random=self._chance,

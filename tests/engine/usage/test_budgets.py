@@ -10,7 +10,7 @@ import pytest
 from tests.authorities import as_user
 from tests.engine.usage.harness import create_hourly
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -94,6 +94,17 @@ def test_a_warning_at_80_percent_then_a_pause_with_the_reason(
     assert sim.app.get(other).status is TaskStatus.ACTIVE
     assert statuses(sim, mine) == {"SUCCEEDED": 10}
     assert len([each for each in caplog.records if getattr(each, "action", "") == "budget_nearly_used"]) == 1
+
+
+@pytest.mark.usefixtures("without_looks")
+def test_a_task_that_was_asked_for_before_its_owners_budget_knows_of_it(sim: Simulation) -> None:
+    """An outbox hands over late what was written while nobody had one, and another process has set it meanwhile."""
+    draft, written_at = TaskDraft.of(owner="ada", handler="spend"), sim.now
+    assert not sim.app.create(owner="bob", handler="spend").has_budget
+    sim.advance(HOUR)
+    budget = Budget(id="ada", owner="ada", created_at=sim.now, updated_at=sim.now, max_queries_per_month=10)
+    sim.app.container.store.records.write(budget, None)
+    assert sim.app.put(draft, as_of=written_at)[0].has_budget
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,13 @@ class Scheduler:
     ) -> tuple[Task, bool]:
         quota: QuotaCheck | None = None
         try:
-            now = as_of or self._engine.clock.now()
-            history = (HistoryEntry.build(at=now, action=Action.CREATED, by=by.actor),)
-            known = {} if mark is None else mark.fields(None, now)
-            task = new_task(draft, now, lead, history=history, defined_by=by.author, **known)
+            now = self._engine.clock.now()
+            at = as_of or now
+            history = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
+            known = {} if mark is None else mark.fields(None, at)
+            task = new_task(draft, at, lead, history=history, defined_by=by.author, **known)
             if by.has_quotas:
-                self._engine.quotas().require_interval(task.schedule, now)
+                self._engine.quotas().require_interval(task.schedule, at)
                 quota = self._engine.quotas().check(draft.owner) if refusal is None else None
             if full := refusal if quota is None else quota.refusal:
                 raise full
@@ -127,7 +128,9 @@ class Scheduler:
             if repeated is None:
                 raise
             return repeated, False
-        task = self._engine.budgets().tell(task)
+        unused_from, unused_until = self._engine.budgets().unused
+        if not unused_from <= now < unused_until:
+            task = self._engine.budgets().tell(task)
         try:
             lock = None if quota is None else quota.lock_for(task)
             created = self._engine.committer.commit(Commit(task, lock=lock))
@@ -163,10 +166,6 @@ class Scheduler:
             return None
         by.authorize(existing.task)
         return self._dispatch_or_defer(existing)
-
-    def find_id(self, draft: TaskDraft, by: Authority) -> str | None:
-        """Return the id that a draft's task would have, None if the scheduler would choose it."""
-        return draft.id or self._validate(draft, by).id
 
     def _repeat_creation(self, task_id: str, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task | None:
         """Return the existing task of a draft's id, edited if this is no repetition, None if there is none."""
@@ -233,8 +232,6 @@ class Scheduler:
             validated = self._validate(draft, by, patch.keys())
             if "schedule" in patch:
                 validated = self._resolve(validated, task.schedule)
-            else:
-                validated = validated.model_copy(update={"schedule": task.schedule})
             transition = edit_or_restart(task, validated, now, lead, defined_by=by.author or task.defined_by)
             self._limit_rate(task, transition.task, now, by)
             return transition
@@ -430,7 +427,7 @@ def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraf
     channels. If neither mail nor pushes are set up, nothing is read, unless the settings ask for it.
     """
     is_asked = "delivery_channels" not in draft.model_fields_set and draft.owner != SYSTEM_OWNER
-    if not is_asked or not engine.settings.reads_preferences:
+    if not is_asked or not engine.reads_preferences:
         return draft
     stored = engine.store.records.load(Person, draft.owner)
     chosen = default_channels(None if stored is None else stored.record, draft.category)

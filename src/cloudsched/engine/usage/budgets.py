@@ -24,6 +24,7 @@ from cloudsched.domain.documents.owner_usage import WARNING_SHARE, Budget, Usage
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import month_of
+from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
@@ -50,6 +51,7 @@ MAX_UNSUMMED: Final = 20
 MAX_UNAWARE: Final = timedelta(minutes=1)
 """The time for which a process goes on as if nobody had a budget after it found none. Tasks of the owner who gets the
 first one, created in that time, learn of it at the next look."""
+_NEVER: Final = (LAST_INSTANT, LAST_INSTANT)
 _PAGE: Final = 100
 _LIST: Final = "budgets"
 _NEVER_PAUSED: Final = frozenset({BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER})
@@ -73,7 +75,8 @@ class Budgets:
         self._summation = summation
         self._change = change
         self._looked_at: datetime | None = None
-        self._is_unused = False
+        self.unused = _NEVER
+        """From when until when this process goes on as if nobody had a budget."""
 
     @property
     def current_month(self) -> str:
@@ -112,7 +115,7 @@ class Budgets:
             return known.model_copy(update={**changes, "warned_month": None, "is_ending": False})
 
         change_record(self._store.records, Budget, owner, write)
-        self._is_unused = False
+        self.unused = _NEVER
         self.enforce(owner)
         return self.get(owner), is_new
 
@@ -192,8 +195,9 @@ class Budgets:
         """Return whether no owner has a budget, as far as this process has seen within `MAX_UNAWARE`."""
         now = self._clock.now()
         if self._looked_at is None or not self._looked_at <= now < self._looked_at + MAX_UNAWARE:
-            self._is_unused, self._looked_at = not self._store.records.list_all(Budget, limit=1), now
-        return self._is_unused
+            self.unused = _NEVER if self._store.records.list_all(Budget, limit=1) else (now, now + MAX_UNAWARE)
+            self._looked_at = now
+        return self.unused is not _NEVER
 
     def find_refusal(self, owner: str, running: int = 0) -> str | None:
         """Return why an owner may use no more now, None if they may. It is the one check before something is spent.

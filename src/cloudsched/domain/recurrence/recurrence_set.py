@@ -39,6 +39,7 @@ from cloudsched.domain.recurrence.expand import (
 )
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import Frequency, Rule, parse_rule
+from cloudsched.domain.recurrence.time_zones import find_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock, clock_of
 from cloudsched.errors import InvalidSchedule
 
@@ -190,10 +191,10 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     """
     spend_steps(len(rdates) + len(exdates))
     rules = list_rules(rrule)
-    clock = clock_of(_find(data, timezone), gap, fold)
+    clock = clock_of(find_zone(timezone, data), gap, fold)
     start, begin = parse_moment(dtstart, "dtstart").wall, None
     if start_zone is not None:
-        begin = first_instant(clock_of(_find(data, start_zone), gap, fold), start)
+        begin = first_instant(clock_of(find_zone(start_zone, data), gap, fold), start)
         start = begin + clock.zone.offset_at(begin)
     streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily, begin) for rule in rules]
     dates: dict[int, set[int]] = {} if rules else {each: {start} for each in clock.instants(start)}
@@ -219,10 +220,6 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
         else:
             excluded.update(list_instants(moment, clock, 0))
     return Recurrence(tuple(streams), frozenset(excluded), frozenset(excluded_days), clock)
-
-
-def _find(data: ZoneData, name: str) -> Zone:
-    return data.zone(name) if data.knows(name) else data.stand_in(name)
 
 
 def list_instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[int, ...]:

@@ -104,6 +104,7 @@ _UNTIL = re.compile(r"([0-9]{8})(?:T([0-9]{6})(Z?))?\Z")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- seconds "as a clock shows them" have no zone
 
 
+@lru_cache(maxsize=500)
 def normalize_rule(text: str) -> str:
     """Return a rule's text in upper case, without spaces and without the prefix ``RRULE:``."""
     return "".join(text.split()).upper().removeprefix("RRULE:").rstrip(";")

@@ -122,7 +122,6 @@ def _parse_seconds(text: str) -> int:
     return -total if text.startswith("-") else total
 
 
-_LONGEST_ABBREVIATION = 4
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
 LAST_TABLE_YEAR = 9999
 _TABLE_YEARS = 100  # the least number of years that one extension of a table covers
@@ -353,9 +352,10 @@ def load_zone(name: str) -> Zone:
     return in_use.zone(name)
 
 
-def find_zone(name: str) -> Zone:
+def find_zone(name: str, data: ZoneData | None = None) -> Zone:
     """Return the table of the zone of a stored object, or a clock at UTC if the data no longer know it."""
-    return in_use.zone(name) if in_use.knows(name) else in_use.stand_in(name)
+    data = data or in_use
+    return data.zone(name) if data.knows(name) else data.stand_in(name)
 
 
 def is_fixed(name: str) -> bool:
@@ -366,8 +366,6 @@ def is_fixed(name: str) -> bool:
 def require_zone(name: str) -> None:
     """Check the name of a zone that somebody gives. A stored one may be any that the data know."""
     in_use.zone(name)
-    if not name.isupper() or len(name) > _LONGEST_ABBREVIATION or name == "UTC":
-        return
     require_single(name)
 
 

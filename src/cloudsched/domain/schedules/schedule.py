@@ -59,7 +59,7 @@ from cloudsched.domain.recurrence.iso8601 import (
 )
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, SubDaily, compile_recurrence, list_rules
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, Frequency, normalize_rule, parse_rule
-from cloudsched.domain.recurrence.time_zones import is_fixed, load_tzinfo, require_zone
+from cloudsched.domain.recurrence.time_zones import find_zone, is_fixed, load_tzinfo, require_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap, clock_of, wall_clock
 from cloudsched.domain.schedules.calendar_days import CALENDAR_ID, MAX_CALENDARS, CalendarRule, to_date
 from cloudsched.errors import InvalidSchedule, SearchLimitReached
@@ -300,7 +300,8 @@ class Schedule(BaseModel):
         """Refuse a schedule that contradicts itself or never fires. One from the store was validated when created."""
         if info.context and info.context.get("stored"):
             return self
-        require_zone(self.timezone)
+        if self.timezone != "UTC":  # which all data know
+            require_zone(self.timezone)
         if self.follows_owner or self.start_zone is not None:
             self._check_following()
         if self.local is not None:
@@ -719,9 +720,7 @@ class Schedule(BaseModel):
 
         Of two, it is the one with an offset, or else the one nearer to an instant.
         """
-        data = time_zones.in_use
-        zone = data.zone(self.timezone) if data.knows(self.timezone) else data.stand_in(self.timezone)
-        seconds = clock_of(zone, "shift", self.fold).find(wall, offset, utc_seconds(near))
+        seconds = clock_of(find_zone(self.timezone), "shift", self.fold).find(wall, offset, utc_seconds(near))
         return UTC_EPOCH + timedelta(seconds=seconds)
 
     @property

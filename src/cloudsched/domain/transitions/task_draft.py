@@ -153,8 +153,10 @@ class TaskDraft(TaskSpec):
         """
         try:
             return cls.model_validate(data, by_alias=True, by_name=False, context=WIRE)
-        except InvalidInput as error:
-            raise _place(error) from None
+        except InvalidSchedule as error:
+            if error.field.split(".")[0] == "schedule":
+                raise
+            raise error.at(f"schedule.{error.field}") from None
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
@@ -174,22 +176,16 @@ class TaskDraft(TaskSpec):
             raise
 
 
-def _place(error: InvalidInput) -> InvalidInput:
-    if not isinstance(error, InvalidSchedule) or error.field.split(".")[0] == "schedule":
-        return error
-    return error.at(f"schedule.{error.field}")
-
-
 def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the input of `TaskDraft.from_wire` for fields with Python names. See `TaskDraft.of`."""
     given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
     schedule = given.pop("schedule", None)
-    if schedule is None:
-        return to_wire_fields(given)
+    content = to_wire_fields(given)
     if isinstance(schedule, str | dict):
-        return to_wire_fields({**given, "schedule": schedule})
-    made = schedule if type(schedule) is Schedule else _to_python_schedule(schedule)
-    return {**to_wire_fields(given), "schedule": made}
+        content["schedule"] = to_json_value("schedule", schedule)
+    elif schedule is not None:
+        content["schedule"] = schedule if type(schedule) is Schedule else _to_python_schedule(schedule)
+    return content
 
 
 def has_schedule_text(fields: dict[str, Any]) -> bool:

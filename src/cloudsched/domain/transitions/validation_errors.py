@@ -64,10 +64,8 @@ def unknown_field(
 ) -> InvalidInput:
     """Return the error of a field that a model does not have. Its hint is the field that is meant, or all, if few."""
     names = [] if model is None else [field.alias or name for name, field in model.model_fields.items()]
-    known, plain = (
-        {_simplify(each): each for each in (*names, *getattr(model, "beside", ()))},
-        _simplify(str(place[-1])),
-    )
+    known = {_simplify(each): each for each in (*names, *getattr(model, "beside", ()))}
+    plain = _simplify(str(place[-1]))
     other = str(getattr(model, "other_names", {}).get(plain, ""))
     near = [other] if other else difflib.get_close_matches(plain, list(known), n=1, cutoff=_CLOSE)
     meant = known.get(near[0]) if near else None

@@ -79,9 +79,9 @@ def validate_draft(
 
 
 def _check_pull(draft: TaskDraft) -> None:
-    if draft.pull is not None and draft.children:
+    if draft.children:
         raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
-    if draft.pull is not None and draft.script:
+    if draft.script:
         raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.conftest import NOW, MakeTask
 
-from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched import RetryPolicy, Schedule, TaskDraft
+from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.execution import (
     FIRST_ATTEMPTS,
     LAST_ATTEMPTS,
@@ -26,7 +27,9 @@ from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, 
 from cloudsched.domain.transitions.suspend import on_event
 from cloudsched.engine.execution.attempt import truncate_error
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_progress
-from cloudsched.errors import NotAllowed
+from cloudsched.engine.handlers.registry import Registry
+from cloudsched.engine.handlers.validation import SHORT_FIELDS, validate_draft
+from cloudsched.errors import InvalidInput, NotAllowed
 
 TEXTS = pytest.mark.parametrize("character", ["x", "ü", "中", "🕰", "\ud800"], ids=ascii)
 
@@ -155,3 +158,31 @@ def test_events_are_limited_in_bytes(make_task: MakeTask) -> None:
     with pytest.raises(NotAllowed, match="bytes of events"):
         send(5)
     assert stored_size(task.to_stored()["events"]) < MAX_AWAITED_EVENTS_BYTES
+
+
+RULE = f"FREQ=DAILY;BYHOUR=9{',9' * 4080}"
+
+
+def validate(**more: Any) -> TaskDraft:
+    """Validate a draft with its short fields at their longest, beside the payload of which Firestore counts most."""
+    texts = {"id": "x" * 128, "owner": "🕰" * 128, "title": "🕰" * 500, "handler": "🕰" * 200}
+    given: dict[str, Any] = {**texts, "payload": {"n": [1] * 65_530}, "pull": {"queue": "q" * 64, "skill": "s" * 64}}
+    given |= {"schedule": Schedule(rrule=RULE, dtstart="2027-01-01T09:00:00"), "retry": RetryPolicy(jitter=0.123456789)}
+    given |= {"retention": 9_999.999_999, "expected_duration": 3_599.999_999}
+    return validate_draft(TaskDraft.of(**given | more), Registry(), None, Requesters.SERVERS)
+
+
+def test_short_fields_fit_beside_the_largest_payload() -> None:
+    """A draft that has no others is not measured."""
+    draft = validate()
+    assert draft.model_fields_set == SHORT_FIELDS
+    assert stored_size(draft.model_dump(by_alias=True, exclude_none=True)) <= MAX_SPEC_BYTES
+
+
+@pytest.mark.parametrize(
+    "more", [{"schedule": Schedule(rrule=[f"{RULE},{hour}" for hour in range(10)])}, {"description": "🕰" * 10_000}]
+)
+def test_other_fields_are_measured(more: dict[str, Any]) -> None:
+    """A draft that is too large with them is refused by its largest part."""
+    with pytest.raises(InvalidInput, match=r"^payload.*as Firestore counts"):
+        validate(**more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.json_limits import (
@@ -53,9 +53,10 @@ def validate_draft(
             task_id = draft.id or handler.derive_id(payload, draft.owner)
             if handler.check is not None:
                 handler.check(draft, requesters)
-    if draft.pull is not None:
-        with faults:
-            _check_pull(draft)
+    if draft.pull is not None and (draft.children or draft.script):
+        other, parts = ("children", "children") if draft.children else ("a script", "tools")
+        hint = f"Set it on the {parts} that workers should run."
+        faults.append(InvalidInput("pull", f"is given together with {other}", hint))
     if draft.children:
         with faults:
             _check_children(draft, registry, is_payload_new=is_payload_new)
@@ -78,13 +79,6 @@ def validate_draft(
     return completed
 
 
-def _check_pull(draft: TaskDraft) -> None:
-    if draft.children:
-        raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
-    if draft.script:
-        raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
-
-
 def _check_sizes(draft: TaskDraft) -> None:
     """Check that its values can be stored, and that open runs and events will find room beside what the owner sets."""
     require_storable("payload", draft.payload, MAX_PAYLOAD)
@@ -103,8 +97,18 @@ def _check_sizes(draft: TaskDraft) -> None:
         raise InvalidInput(field, f"has {part} of the task's {size} bytes as Firestore counts them", hint)
 
 
+SHORT_FIELDS: Final = frozenset(
+    {"id", "owner", "title", "handler", "payload", "schedule", "pull", "retry", "retention", "expected_duration"}
+)
+"""Fields that are within the limit together, even with the largest payload, if the schedule has no lists."""
+
+
 def _is_surely_small(draft: TaskDraft) -> bool:
-    """Return whether a draft is within the limit by a bound that costs a tenth of counting what Firestore counts."""
+    """Return whether a draft is within the limit by its fields, or by a bound that is a tenth of counting exactly."""
+    when = draft.schedule
+    has_lists = when is not None and (when.rdates or when.exdates or when.calendars or isinstance(when.rrule, tuple))
+    if not has_lists and draft.model_fields_set <= SHORT_FIELDS:
+        return True
     try:
         body = draft.model_dump_json(by_alias=True, exclude_none=True)
     except ValueError:  # a lone surrogate: storing it is refused later, with a better message

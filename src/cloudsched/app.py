@@ -427,9 +427,10 @@ class App:
 
         Without a mark, a repetition is an edit.
         """
-        from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
+        if self.container.engine.reads_preferences:
+            from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
 
-        draft = with_preferred_channels(draft, self.container.engine)
+            draft = with_preferred_channels(draft, self.container.engine)
         by = self._authority
         return self._scheduler.create(draft, by=by, mark=mark, refusal=refusal, lead=lead, as_of=as_of)
 

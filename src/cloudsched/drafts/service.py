@@ -238,8 +238,9 @@ class Drafts:
         """Return the channels that the owner prefers. The inbox if they prefer none."""
         unsaid = {name: value for name, value in content.items() if name != "deliveryChannels"}
         draft = TaskDraft.from_wire({**unsaid, "owner": access.requester.owner})
-        preferred = with_preferred_channels(draft, self._engine).delivery_channels
-        return [channel.value for channel in preferred or (DeliveryChannel.WEB,)]
+        if self._engine.reads_preferences:
+            draft = with_preferred_channels(draft, self._engine)
+        return [channel.value for channel in draft.delivery_channels or (DeliveryChannel.WEB,)]
 
     def _try(self, proposal: Proposal, content: dict[str, Any], access: Access) -> Task:
         try:

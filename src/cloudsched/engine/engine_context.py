@@ -49,7 +49,7 @@ class EngineContext:
 
     settings: EngineSettings
     reads_preferences: bool
-    """True if owners' preferences give new tasks their channels."""
+    """True if owners' preferences give new tasks their channels: mail or pushes are set up, or settings say so."""
     registry: Registry
     """The handlers, with the built-in ones."""
     clock: Clock

@@ -424,10 +424,9 @@ def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraf
     """Return a draft with the delivery channels that its owner prefers for its category, if its caller names none.
 
     An empty list names them, too. OPERATOR is left out: a person's preferences must not send to the operator's own
-    channels. If neither mail nor pushes are set up, nothing is read, unless the settings ask for it.
+    channels.
     """
-    is_asked = "delivery_channels" not in draft.model_fields_set and draft.owner != SYSTEM_OWNER
-    if not is_asked or not engine.reads_preferences:
+    if "delivery_channels" in draft.model_fields_set or draft.owner == SYSTEM_OWNER:
         return draft
     stored = engine.store.records.load(Person, draft.owner)
     chosen = default_channels(None if stored is None else stored.record, draft.category)

@@ -86,11 +86,6 @@ class RecentRequest(WireModel):
     """The time of the request. It is unique among the task's requests, since the ids of the runs that they ask for are
     derived from it. None for the one that created the task, and for events."""
 
-    @property
-    def is_creation(self) -> bool:
-        """Return whether it created the task: it is remembered as long as the task exists."""
-        return self.key in {"id", "key"}  # no other key is so short
-
 
 class BudgetPause(WireModel):
     """The latest pause of a task because of its owner's budget."""
@@ -128,6 +123,8 @@ class HistoryEntry(WireModel):
 
 MAX_RETENTION = timedelta(days=36_525)
 """The longest retention, expiration and the like: a hundred years."""
+CREATION_KEYS = frozenset({"id", "key"})
+"""The keys of the request that created a task, which it remembers as long as it exists. No other key is so short."""
 MAX_REQUESTS = 50
 """The number of its latest requests that a task remembers: about 5 KB."""
 MAX_OPEN_RUNS = 20
@@ -560,7 +557,7 @@ class Task(PublicTask):
         keys = {each.key for each in requests}
         known = [*(each for each in self.recent_requests if each.key not in keys), *requests]
         while len(known) > MAX_REQUESTS:
-            known.remove(next(each for each in known if not each.is_creation))
+            known.remove(next(each for each in known if each.key not in CREATION_KEYS))
         return tuple(known)
 
 

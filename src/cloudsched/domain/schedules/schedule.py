@@ -49,6 +49,7 @@ from cloudsched.domain.in_words import describe_error, list_errors, list_given
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.iso8601 import (
+    EPOCH,
     FIRST_YEAR,
     LAST_YEAR,
     UTC_EPOCH,
@@ -77,11 +78,9 @@ MAX_RULES = 20
 MAX_DATES = 1000
 _DATE_STEPS: Final = 3
 """The steps of a search that it takes to read one of the dates that a request gives."""
-_ABSENT = (None, ())
 _PATTERNS: Final = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
 _TIMES: Final = frozenset({"at", "delay", "local", "dtstart", "rdates"})
 """The fields that say when it happens. An empty rule without any of these is once, now."""
-_SINGLE = {"at": "instant", "delay": "delay"}
 
 
 def _read_instant(at: datetime) -> datetime:
@@ -135,7 +134,7 @@ def _read_dtstart(value: object) -> object:
             raise InvalidSchedule(
                 "dtstart", "is a local time and takes no offset", "leave the offset out; timezone says where"
             )
-        return moment._replace(is_date=False).isoformat()
+        return (EPOCH + timedelta(seconds=moment.wall)).isoformat()
     return value
 
 
@@ -322,8 +321,8 @@ class Schedule(BaseModel):
     def _check_once(self) -> None:
         single = "at" if self.at is not None else "delay"
         for field in ("delay", "rrule", "dtstart", "rdates", "exdates", "calendars"):
-            if field != single and getattr(self, field) not in _ABSENT:
-                hint = f"give one {_SINGLE[single]}, or a recurrence"
+            if field != single and getattr(self, field) not in (None, ()):
+                hint = f"give one {'instant' if single == 'at' else 'delay'}, or a recurrence"
                 raise InvalidSchedule(field, f"cannot stand beside `{single}`", hint)
         if self.delay is not None and self.delay < timedelta(0):
             raise InvalidSchedule("delay", f"is {self.delay}, in the past", "give 0 for now, or more")

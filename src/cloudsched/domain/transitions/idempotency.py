@@ -27,13 +27,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cloudsched.domain.documents.task import RecentRequest, Task
+from cloudsched.domain.documents.task import CREATION_KEYS, RecentRequest, Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import KeyReused
 
 _BY_ID: Final = "id"
 _BY_KEY: Final = "key"
 _WRITE_MODEL: Final = operator.methodcaller("model_dump", mode="json", by_alias=True, exclude_defaults=True)
+_to_text: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_WRITE_MODEL).encode
 _BYTES: Final = 9
 """The length of a hash, which is 12 characters as text."""
 
@@ -91,7 +92,7 @@ class RequestMark:
 
     def fields(self, task: Task | None, now: datetime) -> dict[str, Any]:
         """Return the fields in which a task remembers this request once it has created or changed it."""
-        at = None if self.key in {_BY_ID, _BY_KEY} else choose_instant(task, now)
+        at = None if self.key in CREATION_KEYS else choose_instant(task, now)
         request = RecentRequest(key=self.key, content=self.content, at=at)
         return {"recent_requests": (request,) if task is None else task.requests_with(request)}
 
@@ -125,5 +126,4 @@ def once(mark: RequestMark | None, decide: Callable[[Task, datetime], Commit]) -
 
 
 def _hash(content: object) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_WRITE_MODEL)
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()[:_BYTES]).decode()
+    return base64.urlsafe_b64encode(hashlib.sha256(_to_text(content).encode()).digest()[:_BYTES]).decode()

@@ -263,7 +263,7 @@ class App:
         from cloudsched.engine.tasks.declared_tasks import DeclaredTasks  # noqa: PLC0415 - dispatches need none
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
-            zone = partial(self._find_zone, content.get("owner"))
+            zone = partial(self._ask_person, content.get("owner"), "zone")
             return TaskDraft.from_wire(self._read_schedule(content, now, find_owner_zone=zone))
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
@@ -508,15 +508,11 @@ class App:
             return task
         return self._scheduler.update(task_id, self._with_schedule(patch, now, task), self._authority, mark, now)
 
-    def _find_zone(self, owner: object) -> str | None:
-        from cloudsched.engine.tasks.owner_schedules import find_owner_zone  # noqa: PLC0415 - few schedules ask for it
+    def _ask_person(self, owner: object, field: str) -> str | None:
+        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - few schedules ask for one
 
-        return find_owner_zone(self.container.store.records, owner) if isinstance(owner, str) else None
-
-    def _find_locale(self, owner: object) -> str | None:
-        from cloudsched.engine.tasks.owner_schedules import find_owner_locale  # noqa: PLC0415 - few schedules ask for it
-
-        return find_owner_locale(self.container.store.records, owner) if isinstance(owner, str) else None
+        stored = self.container.store.records.load(Person, owner) if isinstance(owner, str) else None
+        return None if stored is None else {"zone": stored.record.timezone, "locale": stored.record.locale}[field]
 
     def _with_schedule(self, content: dict[str, Any], now: datetime, task: Task | None = None) -> dict[str, Any]:
         owner = content.get("owner") if task is None else task.owner
@@ -524,8 +520,8 @@ class App:
             content,
             now,
             current=None if task is None else task.schedule,
-            find_owner_zone=partial(self._find_zone, owner),
-            find_owner_locale=partial(self._find_locale, owner),
+            find_owner_zone=partial(self._ask_person, owner, "zone"),
+            find_owner_locale=partial(self._ask_person, owner, "locale"),
         )
 
     def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> dict[str, Any]:

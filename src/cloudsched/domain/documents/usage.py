@@ -73,6 +73,12 @@ MAX_HANDLERS: Final = 20
 OTHER_HANDLERS: Final = "(others)"
 
 
+@lru_cache(maxsize=100)
+def begin_usage(handler: str, month: str) -> tuple[TaskUsage, ...]:
+    """Return the usage of a new task: it was written once."""
+    return (TaskUsage.build(month=month, handler=handler, counts=UsageCounts.build(writes=1)),)
+
+
 def add_usage(
     usage: tuple[TaskUsage, ...], handler: str, now: datetime, used: Mapping[str, float]
 ) -> tuple[TaskUsage, ...]:

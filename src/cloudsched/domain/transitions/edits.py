@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
-from cloudsched.domain.documents.usage import add_usage
+from cloudsched.domain.documents.usage import begin_usage, month_of
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
@@ -95,7 +95,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state
         status_changed_at=now,
         first_at=first if first is not None and first <= now and not schedule.is_one_time else None,
         message="Created.",
-        usage=add_usage((), spec["handler"], now, {"writes": 1}),
+        usage=begin_usage(spec["handler"], month_of(now)),
         **spec,
         **state,
     )

@@ -515,14 +515,10 @@ class App:
         return None if stored is None else {"zone": stored.record.timezone, "locale": stored.record.locale}[field]
 
     def _with_schedule(self, content: dict[str, Any], now: datetime, task: Task | None = None) -> dict[str, Any]:
-        owner = content.get("owner") if task is None else task.owner
-        return self._read_schedule(
-            content,
-            now,
-            current=None if task is None else task.schedule,
-            find_owner_zone=partial(self._ask_person, owner, "zone"),
-            find_owner_locale=partial(self._ask_person, owner, "locale"),
-        )
+        ask = partial(self._ask_person, content.get("owner") if task is None else task.owner)
+        current = None if task is None else task.schedule
+        zone, locale = partial(ask, "zone"), partial(ask, "locale")
+        return self._read_schedule(content, now, current=current, find_owner_zone=zone, find_owner_locale=locale)
 
     def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> dict[str, Any]:
         """Return fields whose schedule in words has been read. The owner's zone and locale need functions in `more`."""

@@ -54,11 +54,6 @@ def test_an_unknown_zone_is_refused_with_a_hint(name: str) -> None:
             ask(name)
 
 
-def test_a_similar_zone_name_is_suggested() -> None:
-    with pytest.raises(InvalidSchedule, match="Europe/Paris"):
-        time_zones.load_zone("Europe/Pariss")
-
-
 @pytest.mark.parametrize(
     ("footer", "changes"),
     [

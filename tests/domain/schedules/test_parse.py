@@ -145,9 +145,7 @@ def test_instants_and_durations(text: str, expected: str) -> None:
     assert list_next(text) == [expected]
 
 
-def test_a_duration_requires_now() -> None:
-    with pytest.raises(InvalidSchedule, match="now"):
-        Schedule.parse("PT5M")
+def test_a_duration_ends_within_the_calendar() -> None:
     with pytest.raises(InvalidSchedule, match="calendar"):
         Schedule.parse("P9000Y", now=NOW)
 
@@ -269,21 +267,16 @@ def test_second_60_is_second_59() -> None:
     assert schedule.first() == datetime(2027, 1, 1, 9, 0, 59, tzinfo=UTC)
 
 
-def test_a_week_has_each_weekday_once() -> None:
-    """A numbered weekday beside BYWEEKNO is refused, as RFC 5545 says."""
-    with pytest.raises(InvalidSchedule, match="BYWEEKNO"):
-        Schedule(rrule="FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO", dtstart="2027-01-01T09:00:00")
-
-
-@pytest.mark.parametrize("part", ["INTERVAL=0", "COUNT=0", "INTERVAL=00", "COUNT=-1"])
-def test_a_rule_counts_from_one(part: str) -> None:
-    """An interval or a count below one is refused, and the error says what is allowed."""
-    with pytest.raises(InvalidSchedule, match=r"1 or more|whole number"):
-        Schedule(rrule=f"FREQ=DAILY;{part}", dtstart="2027-01-01T09:00:00", timezone="UTC")
-
-
-@pytest.mark.parametrize("part", ["BYHOUR", "=9", "BYHOUR=", ""])
-def test_a_part_of_a_rule_that_is_no_pair_is_told_as_such(part: str) -> None:
-    """What is missing is said, with an example, whichever half it is."""
-    with pytest.raises(InvalidSchedule, match=r"is not NAME=VALUE.*FREQ=WEEKLY;BYDAY=MO,WE"):
-        Schedule(rrule=f"FREQ=DAILY;{part};BYMINUTE=0", dtstart="2027-01-01T09:00:00", timezone="UTC")
+@try_each(
+    "rule, problem",
+    [
+        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO", "BYWEEKNO"),  # a week has each weekday once
+        *((f"FREQ=DAILY;{part}", "1 or more|whole number") for part in ("INTERVAL=0", "COUNT=0", "COUNT=-1")),
+        *((f"FREQ=DAILY;{part};BYHOUR=9", "is not NAME=VALUE.*BYDAY=MO,WE") for part in ("COUNT", "=9", "COUNT=", "")),
+        ("FREQ=DAILY;BYSETPOS=1", "there is none"),
+    ],
+)
+def test_an_invalid_rule_is_refused_with_what_is_allowed(rule: str, problem: str) -> None:
+    """As RFC 5545 says. What is no pair is told as such, whichever half is missing."""
+    with pytest.raises(InvalidSchedule, match=problem):
+        Schedule(rrule=rule, dtstart="2027-01-01T09:00:00")

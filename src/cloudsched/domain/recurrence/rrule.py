@@ -221,17 +221,8 @@ def _check(rule: Rule) -> None:
             )
         if rule.week_numbers:
             _refuse("BYDAY takes no number together with BYWEEKNO", "a week has each weekday once")
-    selects = (
-        rule.seconds,
-        rule.minutes,
-        rule.hours,
-        rule.weekdays,
-        rule.month_days,
-        rule.year_days,
-        rule.week_numbers,
-        rule.months,
-    )
-    if rule.positions and not any(selects):
+    names = ["weekdays", *(each.field for each in _LISTS.values() if each.field != "positions")]
+    if rule.positions and not any(getattr(rule, name) for name in names):
         _refuse("BYSETPOS picks from what another BY part names, and there is none", "add BYDAY, for example")
 
 

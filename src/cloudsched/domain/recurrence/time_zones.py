@@ -65,8 +65,7 @@ class ChangeDay:
             while day >= following:
                 day -= 7
         elif self.form == "J":
-            number = self.numbers[0]
-            day = date(2001, 1, 1).toordinal() + number - 1
+            day = date(2001, 1, 1).toordinal() + self.numbers[0] - 1
             day = date.fromordinal(day).replace(year=year).toordinal()
         else:
             day = date(year, 1, 1).toordinal() + self.numbers[0]
@@ -86,12 +85,9 @@ class Footer:
         """Return the year's clock changes as (UTC seconds, offset from then on), in order."""
         if self.summer is None or self.starts is None or self.ends is None:
             return []
-        return sorted(
-            [
-                (self.starts.local_seconds(year) - self.standard, self.summer),
-                (self.ends.local_seconds(year) - self.summer, self.standard),
-            ]
-        )
+        starts = self.starts.local_seconds(year) - self.standard, self.summer
+        ends = self.ends.local_seconds(year) - self.summer, self.standard
+        return sorted((starts, ends))
 
 
 def parse_footer(text: str) -> Footer:
@@ -103,9 +99,8 @@ def parse_footer(text: str) -> Footer:
     east = -_parse_seconds(standard)
     if starts is None:
         return Footer(east)
-    return Footer(
-        east, -_parse_seconds(summer) if summer else east + 3600, _parse_change_day(starts), _parse_change_day(ends)
-    )
+    offset = -_parse_seconds(summer) if summer else east + 3600
+    return Footer(east, offset, _parse_change_day(starts), _parse_change_day(ends))
 
 
 def _parse_change_day(text: str) -> ChangeDay:
@@ -215,11 +210,10 @@ class Zone:
                 if at > self.repeats_from and offset != offsets[-1]:
                     changes.append(at)
                     offsets.append(offset)
-        end = (datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH).total_seconds()
+        last = datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo)
+        end = (last - EPOCH).total_seconds() if to_year < LAST_TABLE_YEAR else float("inf")
         # One assignment, so that threads see the old table or the new one.
-        self._table = Offsets(
-            tuple(changes), tuple(offsets), end if to_year < LAST_TABLE_YEAR else float("inf"), to_year
-        )
+        self._table = Offsets(tuple(changes), tuple(offsets), end, to_year)
 
 
 class ZoneData:
@@ -372,14 +366,13 @@ def require_zone(name: str) -> None:
 def _parse_tzif(name: str, data: bytes) -> Zone:
     """Read a TZif file of version 2 or later (RFC 8536, section 3)."""
     start = 44 + _block_length(data, 0, width=4)
-    _, standard, leaps, times, types, characters = struct.unpack_from(">6l", data, start + 20)
+    _, _, _, times, types, _ = struct.unpack_from(">6l", data, start + 20)
     at = start + 44
     changes = list(struct.unpack_from(f">{times}q", data, at))
     kinds = struct.unpack_from(f">{times}B", data, at + 8 * times)
     base = at + 9 * times
     offset_of = [struct.unpack_from(">l", data, base + 6 * number)[0] for number in range(types)]
     end = start + 44 + _block_length(data, start, width=8)
-    del standard, leaps, characters
     footer = data[end:].strip(b"\n").decode("ascii")
     offsets = [offset_of[0]]
     kept: list[int] = []

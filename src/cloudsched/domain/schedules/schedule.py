@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from itertools import islice, pairwise, takewhile
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import (
@@ -78,6 +79,9 @@ MAX_RULES = 20
 MAX_DATES = 1000
 _DATE_STEPS: Final = 3
 """The steps of a search that it takes to read one of the dates that a request gives."""
+_get_parts: Final = attrgetter(
+    *("rrule", "dtstart", "timezone", "rdates", "exdates", "gap", "fold", "sub_daily", "start_zone")
+)
 _PATTERNS: Final = {CALENDAR_ID: "must be 1 to 100 letters, digits, hyphens and underscores"}
 _TIMES: Final = frozenset({"at", "delay", "local", "dtstart", "rdates"})
 """The fields that say when it happens. An empty rule without any of these is once, now."""
@@ -131,9 +135,8 @@ def _read_dtstart(value: object) -> object:
     if isinstance(value, str):
         moment = parse_moment(value, "dtstart")
         if moment.offset is not None:
-            raise InvalidSchedule(
-                "dtstart", "is a local time and takes no offset", "leave the offset out; timezone says where"
-            )
+            hint = "leave the offset out; timezone says where"
+            raise InvalidSchedule("dtstart", "is a local time and takes no offset", hint)
         return (EPOCH + timedelta(seconds=moment.wall)).isoformat()
     return value
 
@@ -531,9 +534,8 @@ class Schedule(BaseModel):
             try:
                 return type(self).once(start + self.delay, self.timezone)
             except OverflowError:
-                raise InvalidSchedule(
-                    "delay", f"of {self.delay} ends beyond the calendar", "give a shorter one"
-                ) from None
+                problem = f"of {self.delay} ends beyond the calendar"
+                raise InvalidSchedule("delay", problem, "give a shorter one") from None
         there = start.astimezone(load_tzinfo(self.timezone))
         local, rules = there.replace(tzinfo=None), [parse_rule(rule) for rule in self.rules]
         if there.fold and any(rule.count for rule in rules):
@@ -672,18 +674,7 @@ class Schedule(BaseModel):
             raise InvalidSchedule("delay", "counts from a time that is not known yet", "anchor it")
         if self.dtstart is None:
             raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
-        return compile_recurrence(
-            time_zones.in_use,
-            self.rrule,
-            self.dtstart,
-            self.timezone,
-            self.rdates,
-            self.exdates,
-            self.gap,
-            self.fold,
-            self.sub_daily,
-            self.start_zone,
-        )
+        return compile_recurrence(time_zones.in_use, *_get_parts(self))
 
     @property
     def follows_zone(self) -> bool:

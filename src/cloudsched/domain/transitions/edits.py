@@ -247,9 +247,8 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
         return first
     unbounded = task.schedule.next_after(before if task.planned_to is None else max(before, task.planned_to))
     if unbounded is not None:
-        raise InvalidInput(
-            "until", f"ends the task before its first run at {_format_instant(unbounded)}", "Give a later end."
-        )
+        problem = f"ends the task before its first run at {_format_instant(unbounded)}"
+        raise InvalidInput("until", problem, "Give a later end.")
     if task.schedule.is_one_time:
         late = f"is in the past: it is {_format_instant(now)} now"
         near = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
@@ -257,9 +256,8 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
         at = task.schedule.next_after(asked_at - timedelta(microseconds=1))
         problem = late if at is None else near if at < earliest else gone
         raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run now.")
-    raise InvalidSchedule(
-        "schedule", f"has no occurrence from {_format_instant(earliest)} on", "Give a later end or count."
-    )
+    problem = f"has no occurrence from {_format_instant(earliest)} on"
+    raise InvalidSchedule("schedule", problem, "Give a later end or count.")
 
 
 def _require_room_after(task: Task, occurrence: datetime) -> None:

@@ -88,6 +88,9 @@ class FaultyStore:
     def search(self) -> SearchStore:
         return self._world.real_store.search
 
+    def make_id(self, at: datetime) -> str | None:
+        return self._world.real_store.make_id(at)
+
     def load(self, task_id: str) -> VersionedTask | None:
         def effect() -> VersionedTask | None:
             stored = self._world.real_store.load(task_id)

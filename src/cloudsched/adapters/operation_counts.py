@@ -95,6 +95,7 @@ STORE: Final[Mapping[str, Cost]] = {
     "load_journal": _read_each,
     "load_lock": _ONE_READ,
     "load_many": lambda _, task_ids: {"reads": len(task_ids)},
+    "make_id": _FREE,
     "next_wakeup": _FREE,
     "purge": _FREE,
     "recall": _FREE,

@@ -153,6 +153,7 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
         ),
         "count_shards": store.count_shards,
         "list_offers": list_offers,
+        "make_id": lambda: store.make_id(NOW),
         "recall": lambda: store.recall("t1"),
         "load_many": lambda: store.load_many(["t1", "t2"]),
         "next_wakeup": store.next_wakeup,

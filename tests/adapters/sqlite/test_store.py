@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import pytest
 from tests.cases import try_each
 from tests.conftest import MakeTask
 from tests.contract.conftest import load
+from tests.engine.harness import RecordingQueue
 
+from cloudsched import App, Schedule, Settings
+from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite import store as sqlite_store
 from cloudsched.adapters.sqlite.search import Listing, build_offer_statement, build_task_listing
@@ -335,3 +339,16 @@ def test_a_commit_on_a_known_version_reads_nothing(
     stored = load(file_store, task.id)
     assert stored == third, "what is known beside the number makes no version another one"
     assert file_store.list_tasks(TaskQuery("ada", TaskStatus.PAUSED), limit=9).items == []
+
+
+def test_new_ids_in_a_file_follow_each_other(file_store: SqliteStore) -> None:
+    """They are random beside, and UUIDs: tasks that were created together lie together in the file."""
+    clock, ids = ManualClock(NOW), list[str]()
+    app = App(Settings(secret="s" * 32), store=file_store, dispatcher=RecordingQueue(), clock=clock)
+    app.handler("work")(lambda: None)
+    for _ in range(20):
+        ids.append(app.create(handler="work", schedule=Schedule.once(NOW + timedelta(days=1))).id)
+        clock.move_to(clock.now() + timedelta(microseconds=1))
+    assert ids == sorted(ids)
+    assert {(UUID(each).version, UUID(each).variant) for each in ids} == {(7, RFC_4122)}
+    assert len({each[-12:] for each in ids}) == 20

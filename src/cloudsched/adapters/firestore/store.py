@@ -133,6 +133,12 @@ class FirestoreStore:
         vars(other).update(_rpc=wrap(self._rpc), _known=KnownTasks())
         return other
 
+    def make_id(self, at: datetime) -> None:
+        """Return None: random ids spread the load, and ids that follow each other would not.
+
+        See cloud.google.com/firestore/native/docs/best-practices.
+        """
+
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
         name = self._document_name("tasks", task_id)

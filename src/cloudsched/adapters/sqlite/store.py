@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from cloudsched.adapters.sqlite.database import Database, Row
 from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, mark_delivered, write_lock
@@ -104,6 +106,15 @@ class SqliteStore:
     def database(self) -> Database:
         """The database underneath, for inspection."""
         return self._database
+
+    def make_id(self, at: datetime) -> str:
+        """Return a UUID that is greater than those of earlier instants (version 7: RFC 9562, section 5.7).
+
+        Rows that were created together then lie together in the file, and their runs write half as many pages.
+        """
+        milliseconds, rest = divmod(to_microseconds(at), 1000)
+        fraction = (rest << 12) // 1000
+        return str(UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62)))
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None."""

@@ -79,13 +79,18 @@ def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple
     return drop_unstarted(task, *runs), records
 
 
-def new_task(draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, **state: Any) -> Task:
-    """Return the new task that a draft describes, with further fields of its state. Its first run is `lead` away."""
+def new_task(
+    draft: TaskDraft, now: datetime, lead: timedelta = NO_LEAD, *, new_id: str | None = None, **state: Any
+) -> Task:
+    """Return the new task that a draft describes, with further fields of its state. Its first run is `lead` away.
+
+    If the draft has no id, it gets the new one, or one that is drawn.
+    """
     asked_at = _find_request_time(draft, now)
     schedule = anchor_schedule(draft.schedule, asked_at, lead)
     spec, first = _spec_fields(draft), schedule.first()
     task = Task.build(
-        id=draft.id or str(uuid.uuid4()),
+        id=draft.id or new_id or str(uuid.uuid4()),
         owner=draft.owner,
         schedule=schedule,
         is_one_time=schedule.is_one_time,

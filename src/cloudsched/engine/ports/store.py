@@ -85,6 +85,10 @@ class Store(Protocol):
         """Lists of finished and running executions across tasks."""
         ...
 
+    def make_id(self, at: datetime) -> str | None:
+        """Return an id for a task that is created at an instant, or None if any random one will do."""
+        ...
+
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
         ...

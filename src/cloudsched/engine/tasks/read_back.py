@@ -122,6 +122,7 @@ class _DryStore:
     def __init__(self, store: Store) -> None:
         self.load = store.load
         self.load_lock = store.load_lock
+        self.make_id = store.make_id
         self.records = _DryRecords(store.records)
 
 

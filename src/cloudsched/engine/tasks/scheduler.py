@@ -117,7 +117,8 @@ class Scheduler:
             at = as_of or now
             history = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
             known = {} if mark is None else mark.fields(None, at)
-            task = new_task(draft, at, lead, history=history, defined_by=by.author, **known)
+            new_id = None if draft.id is not None else self._engine.store.make_id(at)
+            task = new_task(draft, at, lead, new_id=new_id, history=history, defined_by=by.author, **known)
             if by.has_quotas:
                 self._engine.quotas().require_interval(task.schedule, at)
                 quota = self._engine.quotas().check(draft.owner) if refusal is None else None

@@ -124,18 +124,22 @@ def test_text_that_is_not_json_is_given_back(server: ModelServer, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "content"),
+    ("model", "kind", "content"),
     [
-        ("refused", {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}),
-        ("refused", gemini_reply("", finishReason="SAFETY")),
-        ("truncated", gemini_reply('{"a"', finishReason="MAX_TOKENS")),
-        ("refused", {}),
-        ("not-json", {"candidates": [{"finishReason": "STOP"}]}),
+        ("gemini", "refused", {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}),
+        ("gemini", "refused", gemini_reply("", finishReason="SAFETY")),
+        ("gemini", "truncated", gemini_reply('{"a"', finishReason="MAX_TOKENS")),
+        ("gemini", "refused", {}),
+        ("gemini", "not-json", {"candidates": [{"finishReason": "STOP"}]}),
+        ("chat", "refused", chat_reply(None, refusal="I cannot")),
+        ("chat", "refused", chat_reply("", "content_filter")),
+        ("chat", "truncated", chat_reply('{"a"', "length")),
+        ("chat", "garbage", {}),
     ],
 )
-def test_what_gemini_says_besides_an_answer(kind: str, content: dict[str, Any]) -> None:
-    """Blocked, ended early, cut off, or without an answer."""
-    with ModelServer("gemini") as server:
+def test_what_a_model_says_besides_an_answer(model: str, kind: str, content: dict[str, Any]) -> None:
+    """Blocked or refused, ended early, cut off, or without an answer."""
+    with ModelServer(model) as server:
         server.answer(content)
         with pytest.raises(UnusableAnswer) as error:
             ask(server)
@@ -149,24 +153,6 @@ def test_what_gemini_thinks_is_no_answer() -> None:
     with ModelServer("gemini") as server:
         server.answer(thought)
         assert ask(server) == {"a": 3}
-
-
-@pytest.mark.parametrize(
-    ("kind", "content"),
-    [
-        ("refused", chat_reply(None, refusal="I cannot")),
-        ("refused", chat_reply("", "content_filter")),
-        ("truncated", chat_reply('{"a"', "length")),
-        ("garbage", {}),
-    ],
-)
-def test_what_a_chat_says_besides_an_answer(kind: str, content: dict[str, Any]) -> None:
-    """Refused, filtered, cut off, or without an answer."""
-    with ModelServer("chat") as server:
-        server.answer(content)
-        with pytest.raises(UnusableAnswer) as error:
-            ask(server)
-    assert error.value.kind == kind
 
 
 @pytest.mark.parametrize("url", ["http://example.com/v1", "ftp://example.com", "example.com", "http://10.0.0.1/v1"])

@@ -92,14 +92,6 @@ posix.write(1, b"done")
 """
 
 
-@linux
-def test_the_sandbox_holds_even_for_machine_code() -> None:
-    """Python itself in the sandbox cannot open, connect, fork or kill anything."""
-    command = [sys.executable, "-I", "-c", SANDBOXED, str(Path(__file__).parents[3] / "src")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    assert run.stdout == "begun done", run.stderr
-
-
 UNFILTERED = """
 import sys
 sys.path[:0] = sys.argv[1:]
@@ -127,11 +119,12 @@ posix.write(1, b"done")
 
 
 @linux
-def test_no_descriptor_can_be_opened_even_without_the_filter() -> None:
-    """Closing a descriptor does not allow another one: no file, socket, pipe or duplicate."""
-    command = [sys.executable, "-I", "-c", UNFILTERED, str(Path(__file__).parents[3] / "src")]
+@pytest.mark.parametrize(("code", "said"), [(SANDBOXED, "begun done"), (UNFILTERED, "done")], ids=["all", "unfiltered"])
+def test_the_sandbox_holds_even_for_machine_code(code: str, said: str) -> None:
+    """Python itself in it cannot open, connect, fork or kill anything; without the filter, it still opens nothing."""
+    command = [sys.executable, "-I", "-c", code, str(Path(__file__).parents[3] / "src")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    assert run.stdout == "done", run.stderr
+    assert run.stdout == said, run.stderr
 
 
 def test_without_the_filter_no_script_runs_unless_accepted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -18,19 +19,26 @@ HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
 MINUTE = timedelta(minutes=1)
 
 
-def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was_lost(
-    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The retried commit conflicts with itself; the executor takes its lease for lost, and no sweep is needed."""
-    commit = SqliteStore.commit
+def lose_answers(monkeypatch: pytest.MonkeyPatch, is_lost: Callable[[Commit], bool]) -> list[str]:
+    """Let some commits take effect and report a conflict; return the list of their tasks."""
+    commit, lost = SqliteStore.commit, list[str]()
 
     def commit_and_conflict(store: SqliteStore, change: Commit) -> VersionedTask:
-        result, task = commit(store, change), change.task
-        if task.last_execution_id is not None:
+        result = commit(store, change)
+        if is_lost(change):
+            lost.append(change.task.id)
             raise VersionConflict("the task")
         return result
 
     monkeypatch.setattr(SqliteStore, "commit", commit_and_conflict)
+    return lost
+
+
+def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was_lost(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The retried commit conflicts with itself; the executor takes its lease for lost, and no sweep is needed."""
+    lose_answers(monkeypatch, lambda change: change.task.last_execution_id is not None)
     app.handler("work")(lambda: "done")
     app.create(id="t", owner="ada", title="T", handler="work", schedule=HOURLY)
     (first,) = sim.pending()
@@ -44,22 +52,13 @@ def test_the_latest_of_a_backlog_runs_although_the_answer_to_its_claim_was_lost(
     app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The dispatch names the first missed occurrence, the claim is the latest's: the executor knows it for its own."""
-    commit, claims = SqliteStore.commit, list[str]()
-
-    def commit_and_conflict(store: SqliteStore, change: Commit) -> VersionedTask:
-        result = commit(store, change)
-        if any(run.lease for run in change.task.runs) and not claims:
-            claims.append(change.task.id)
-            raise VersionConflict("the task")
-        return result
-
-    monkeypatch.setattr(SqliteStore, "commit", commit_and_conflict)
+    lost: list[str] = lose_answers(monkeypatch, lambda change: any(run.lease for run in change.task.runs) and not lost)
     app.handler("work")(lambda: "done")
     app.create(id="t", owner="ada", title="T", handler="work", schedule=HOURLY)
     (first,) = sim.pending()
     sim.clock.move_to(first.at + timedelta(hours=1))
     sim.queue.deliver_due()
-    assert claims == ["t"]
+    assert lost == ["t"]
     assert [(each.status, len(each.attempts)) for each in sim.executions("t")] == [("SKIPPED", 0), ("SUCCEEDED", 1)]
 
 
@@ -67,15 +66,7 @@ def test_a_parent_gets_a_result_although_the_answer_to_its_commit_was_lost(
     app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The executor of the call takes its lease for lost, and tells the parent all the same; no sweep is needed."""
-    commit = SqliteStore.commit
-
-    def commit_and_conflict(store: SqliteStore, change: Commit) -> VersionedTask:
-        result, task = commit(store, change), change.task
-        if task.parent is not None and task.has_ended:
-            raise VersionConflict("the task")
-        return result
-
-    monkeypatch.setattr(SqliteStore, "commit", commit_and_conflict)
+    lose_answers(monkeypatch, lambda change: change.task.parent is not None and change.task.has_ended)
     app.handler("work")(lambda: "done")
 
     @app.handler("parent")

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.options import json_option
+from cloudsched.cli.options import handlers_option, json_option
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ def _show(changes: Iterable[Change], titles: Mapping[str, str], *, as_json: bool
 
 
 @click.command()
-@click.option(
-    "--handlers",
-    metavar="FILE|MODULE[:APP]",
-    help="The app whose schedules are applied. [default: functions/handlers.py or handlers.py]",
-)
+@handlers_option("The app whose schedules are applied.")
 @click.option("--prune", is_flag=True, help="Delete tasks that are gone from the code, instead of pausing them.")
 @click.option("--dry-run", is_flag=True, help="Show the changes and make none.")
 @click.option("--check", is_flag=True, help="Show the changes, make none, and exit with 1 if there are any.")
@@ -86,11 +82,7 @@ def apply(
 
 _OPTIONS = (
     click.argument("file", type=click.File("rb")),
-    click.option(
-        "--handlers",
-        metavar="FILE|MODULE[:APP]",
-        help="The app whose handlers run the tasks. [default: functions/handlers.py or handlers.py]",
-    ),
+    handlers_option("The app whose handlers run the tasks."),
     click.option("--handler", help="The handler of every job that nothing else names one for. It gets the whole job."),
     click.option(
         "--map",

@@ -98,6 +98,13 @@ def connection_options(function: F) -> F:
     return function
 
 
+def handlers_option(what: str) -> Callable[[F], F]:
+    """Return the option that names the app with the handlers."""
+    return click.option(
+        "--handlers", metavar="FILE|MODULE[:APP]", help=f"{what} [default: functions/handlers.py or handlers.py]"
+    )
+
+
 def silence(context: click.Context, _param: click.Parameter, is_quiet: bool) -> None:  # noqa: FBT001 - click's signature
     """Let a command print nothing on standard output."""
     if is_quiet:

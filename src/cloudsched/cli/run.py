@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.options import handlers_option
 from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.imports import pause_collection
 from cloudsched.local.untrusted_text import to_json_line, to_printable
@@ -32,11 +33,7 @@ POLL_SECONDS = 0.1
 @click.argument("handler")
 @click.option("--payload", metavar="JSON|@FILE|-", help="The payload: JSON, a file that has it, or standard input.")
 @click.option("--owner", default="system", show_default=True, help="The owner that the handler sees.")
-@click.option(
-    "--handlers",
-    metavar="FILE|MODULE[:APP]",
-    help="The app with the handler. [default: functions/handlers.py or handlers.py]",
-)
+@handlers_option("The app with the handler.")
 @click.option(
     "--durable",
     is_flag=True,

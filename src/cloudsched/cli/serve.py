@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from cloudsched.cli.options import connection_options
+from cloudsched.cli.options import connection_options, handlers_option
 from cloudsched.cli.signals import Stopped, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
 
@@ -35,11 +35,7 @@ DASHBOARD_PORT = 8090
     show_default=True,
     help="The most handlers that run at the same time.",
 )
-@click.option(
-    "--handlers",
-    metavar="FILE|MODULE[:APP]",
-    help="The app whose handlers run. [default: functions/handlers.py or handlers.py]",
-)
+@handlers_option("The app whose handlers run.")
 def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | None) -> None:
     """Serve the API and run tasks, in one process over one file: for a laptop or one small server.
 

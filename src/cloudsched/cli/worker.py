@@ -19,7 +19,7 @@ import click
 
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.main import NO_CREDENTIALS, ExitCode, find_exit_code
-from cloudsched.cli.options import find_missing_stack
+from cloudsched.cli.options import find_missing_stack, handlers_option
 from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.config.imports import pause_collection
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
@@ -53,11 +53,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
 @click.command()
 @click.option("--queue", required=True, help="The queue to claim work from: the one that tasks name in `pull`.")
 @click.option("--skill", "skills", multiple=True, help="A skill of this machine, such as cuda. Repeatable.")
-@click.option(
-    "--handlers",
-    metavar="FILE|MODULE[:APP]",
-    help="The app with the handlers that can run. [default: functions/handlers.py or handlers.py]",
-)
+@handlers_option("The app with the handlers that can run.")
 @click.option(
     "--concurrency", type=click.IntRange(1, 100), default=1, show_default=True, help="How many attempts run at once."
 )

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Self
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -65,9 +64,7 @@ class SweepTimer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._clock.unwatch(self._clock_moved.set)
         self._thread.stop()
         self._clock_moved.set()

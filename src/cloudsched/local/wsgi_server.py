@@ -12,7 +12,6 @@ import sys
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self
 from wsgiref.types import WSGIApplication
 
@@ -188,9 +187,7 @@ class WebServer:
         self._port = self._server.bind_addr[1]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def serve(self) -> None:

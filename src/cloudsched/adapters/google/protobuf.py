@@ -55,7 +55,9 @@ def build_messages(package: str, table: str) -> dict[str, Message]:
         name = rest[0] if first == "enum" else first
         outer, _, inner = name.rpartition(".")
         if first == "enum":
-            _describe_enum(declared[outer].enum_type.add(name=inner), rest[1:])
+            enum = declared[outer].enum_type.add(name=inner)
+            for number, value in enumerate(rest[1:]):
+                enum.value.add(name=value, number=number)
         else:
             kinds = declared[outer].nested_type if outer else file.message_type
             declared[name] = kinds.add(name=inner)
@@ -71,11 +73,6 @@ def build_messages(package: str, table: str) -> dict[str, Message]:
         kind.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{kind.name}"))
         for kind in file.message_type
     }
-
-
-def _describe_enum(enum: Message, values: list[str]) -> None:
-    for number, value in enumerate(values):
-        enum.value.add(name=value, number=number)
 
 
 def _describe_field(message: Message, prefix: str, path: str, enums: set[str], text: str) -> None:

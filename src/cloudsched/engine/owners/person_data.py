@@ -165,7 +165,7 @@ class PersonData:
         for name, remove in (
             ("tasks", self._remove_tasks),
             ("deliveries", self._remove_deliveries),
-            ("messages", self._remove_messages),
+            ("messages", lambda owner, _own_id: self._store.inbox.remove_some(owner)),
         ):
             while count := remove(owner, ctx.task.id):
                 ctx.progress(f"{count} {name} deleted")
@@ -201,9 +201,6 @@ class PersonData:
             with suppress(NotFound):
                 self._scheduler().delete(task.id, OWN_CODE)
         return len(page.items)
-
-    def _remove_messages(self, owner: str, _own_id: str) -> int:
-        return self._store.inbox.remove_some(owner)
 
     def export(self, ctx: Context) -> Outcome:
         """Write everything down, as lines of JSON: ``{"kind": …, "data": …}``."""

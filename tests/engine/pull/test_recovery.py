@@ -27,7 +27,7 @@ from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-from cloudsched.errors import LeaseLost, NotFound
+from cloudsched.errors import LeaseLost, NotFound, VersionConflict
 from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
@@ -226,3 +226,22 @@ def test_a_queue_blocked_by_other_work_is_logged(
     assert len(found) == (9 if is_known else 0)
     assert sim.counts.since(before).reads == (18 if is_known else 9)  # a task is read only to claim it
     assert ("a separate queue" in caplog.text) is not is_known
+
+
+def test_an_attempt_that_is_claimed_after_a_lost_answer_has_a_token_of_its_own(
+    sim: Simulation, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease of the claim whose answer was lost has ended meanwhile: a late result of it is not this attempt's."""
+    offer(sim, "t", pull="gpu")
+    sim.advance(MINUTE)
+    store, commit = app.container.store, app.container.store.commit
+
+    def lose_answer(change: Commit) -> None:
+        commit(change)
+        monkeypatch.setattr(store, "commit", commit)
+        sim.advance(7 * MINUTE)
+        raise VersionConflict("t")
+
+    monkeypatch.setattr(store, "commit", lose_answer)
+    found = require_claim(sim)
+    assert [each.claim == found.lease.token_hash for each in found.run.attempts] == [False]

@@ -257,8 +257,7 @@ class WorkQueue:
         self.competitors = min(self.competitors + 2, _MAX_COMPETITORS)
 
     def _claim_with_retries(self, stored: VersionedTask, claim_attempt: _ClaimAttempt) -> Attempt | None:
-        lease_token = secrets.token_hex(16)
-        token_hash = lease_fingerprint(lease_token)
+        tokens: dict[str, str] = {}  # by their hashes, one for each try: no two attempts share one
 
         def reload() -> VersionedTask | None:
             self._record_loss()
@@ -268,11 +267,12 @@ class WorkQueue:
         def decide(current: VersionedTask | None) -> Commit | Attempt | None:
             if current is None:
                 return None
-            claimed_run = next(
-                (run for run in current.task.runs if run.lease and run.lease.token_hash == token_hash), None
-            )
-            if claimed_run is not None:  # the commit took effect, although its answer was lost
-                return Attempt(self._engine, current, claimed_run, lease_token)
+            for run in current.task.runs:
+                if run.lease and run.lease.token_hash in tokens:  # the commit took effect, although its answer was lost
+                    return Attempt(self._engine, current, run, tokens[run.lease.token_hash])
+            lease_token = secrets.token_hex(16)
+            token_hash = lease_fingerprint(lease_token)
+            tokens[token_hash] = lease_token
             return self._decide_claim(current, token_hash, claim_attempt)
 
         try:
@@ -282,9 +282,9 @@ class WorkQueue:
         if not isinstance(found, Committed):
             return found
         run, grants = found.commit.effects.run, found.commit.effects.grants
-        if run is not None:
+        if run is not None and run.lease is not None:
             self.competitors = max(0, self.competitors - 1)
-            return Attempt(self._engine, found.stored, run, lease_token)
+            return Attempt(self._engine, found.stored, run, tokens[run.lease.token_hash])
         if not grants.key:
             return None  # its task was paused
         claim_attempt.blocked_locks[grants.key] = []

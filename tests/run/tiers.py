@@ -70,7 +70,7 @@ ALL = {
     "web/api/test_openapi_tools.py::test_a_generated": "generated clients at work",
     "web/api/test_openapi_tools.py::test_typescript_generators": "TypeScript that others' tools generate",
     "web/api/test_openapi_tools.py::test_the_linter_finds_nothing": "a linter's opinion of the API's description",
-    "web/test_mount.py::test_asgi_frameworks[Litestar]": "mounted in Litestar",
+    "web/test_mount.py::test_it_works_below_a_path_of_a_frameworks_application[Litestar]": "mounted in Litestar",
 }
 KEPT = (
     "deployables/test_resources.py::test_the_scripts_grant_what_the_table_says",

@@ -107,21 +107,14 @@ def use_it(url: str, queue: CloudTasksEmulator) -> None:
     assert request(url, "GET", "/own").body == {"own": "page"}, "the service's own pages are served as before"
 
 
-@pytest.mark.parametrize("name", ASGI_FRAMEWORKS)
-def test_asgi_frameworks(name: str, app: App, queue: CloudTasksEmulator, tmp_path: Path) -> None:
-    """Create, deliver and sweep below a path of the framework's application, which serves its own pages beside it."""
+@pytest.mark.parametrize("name", [*ASGI_FRAMEWORKS, *WSGI_FRAMEWORKS])
+def test_it_works_below_a_path_of_a_frameworks_application(
+    name: str, app: App, queue: CloudTasksEmulator, tmp_path: Path
+) -> None:
+    """Create, deliver and sweep there; the application serves its own pages beside it."""
+    serve: Any = serve_asgi if name in ASGI_FRAMEWORKS else serve_wsgi
     with (
-        serve_asgi(make_service(name, app, tmp_path)) as url,
-        open_app(app, queue, f"{url}/scheduler", tmp_path, Access(open=True)),
-    ):
-        use_it(url, queue)
-
-
-@pytest.mark.parametrize("name", WSGI_FRAMEWORKS)
-def test_wsgi_frameworks(name: str, app: App, queue: CloudTasksEmulator, tmp_path: Path) -> None:
-    """The same for frameworks that are served by WSGI."""
-    with (
-        serve_wsgi(make_service(name, app, tmp_path)) as url,
+        serve(make_service(name, app, tmp_path)) as url,
         open_app(app, queue, f"{url}/scheduler", tmp_path, Access(open=True)),
     ):
         use_it(url, queue)

@@ -112,7 +112,7 @@ class SqliteStore:
 
         Rows that were created together then lie together in the file, and their runs write half as many pages.
         """
-        milliseconds, rest = divmod(to_microseconds(at), 1000)
+        milliseconds, rest = divmod(max(0, to_microseconds(at)), 1000)
         fraction = (rest << 12) // 1000
         return str(UUID(int=milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | secrets.randbits(62)))
 

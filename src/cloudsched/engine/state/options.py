@@ -57,7 +57,7 @@ class Option:
         raise NotImplementedError
 
     def calls_before_commit(self, commit: Commit, before: Task, /) -> Sequence[Callable[[], None]]:
-        """Return calls that may take long, and are made before the commit. They get it as it was decided."""
+        """Return calls that may take long, and are made before a commit with records. They get it as it was decided."""
         raise NotImplementedError
 
     def after_commit(self, committed: Committed, /) -> None:

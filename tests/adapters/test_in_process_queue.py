@@ -16,7 +16,7 @@ from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports import service_threads
-from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit
+from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 
@@ -485,3 +485,30 @@ def test_a_call_that_begins_while_the_watching_thread_falls_asleep_is_watched(mo
         dispatcher.create(envelope("quick"))
         wait_until(lambda: dispatcher.pending == 0, "both are accepted")
     assert outcomes == [True]
+
+
+def test_a_pause_holds_up_nobody_and_closing_waits_for_it() -> None:
+    ended: list[bytes] = []
+
+    def deliver(body: bytes, _token: str) -> Procedure[None]:
+        if body == b"first":
+            yield Pause(0.05)
+        ended.append(body)
+
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=2)
+    dispatcher.create(envelope("first"))
+    dispatcher.create(envelope("second"))
+    dispatcher.start()
+    wait_until(lambda: bool(ended), "the second has its turn meanwhile")
+    dispatcher.close()
+    assert ended == [b"second", b"first"]
+
+
+def test_a_head_start_is_all_that_comes_early() -> None:
+    clock, moment = ManualClock(NOW), timedelta(milliseconds=1)
+    received, done, deliver = collector(1)
+    with InProcessDispatcher(clock, in_steps(deliver), head_start=2 * moment) as dispatcher:
+        dispatcher.create(envelope("later", NOW + 3 * moment))
+        dispatcher.create(envelope("soon", NOW + 2 * moment))
+        assert done.wait(WAIT_SECONDS)
+    assert [body for _, body in received] == [b"soon"]

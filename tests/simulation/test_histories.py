@@ -13,17 +13,22 @@ import logging
 import re
 import traceback
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from tests.simulation.faults import ALL_PROFILES, FaultProfile
 from tests.simulation.world import SECRET, World
 
+from cloudsched.engine.execution import executor
+from cloudsched.engine.ports.procedure import Pause
 from cloudsched.engine.sweep import shard_sweeps
 
 
 def limit_records(patch: pytest.MonkeyPatch) -> None:
-    """Let the sweep of a shard have several parts."""
+    """Let the sweep of a shard have several parts, and runs be claimed a second early, as clocks differ by so much."""
     patch.setattr(shard_sweeps, "PART_SIZE", 1)
+    patch.setattr(executor, "HEAD_START", timedelta(seconds=1))
+    patch.setattr(Pause, "make", lambda _pause: None)
 
 
 @pytest.fixture(autouse=True)

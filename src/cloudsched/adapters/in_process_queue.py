@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit
+from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit
 from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import QueueUnavailable
 
@@ -103,10 +103,13 @@ class InProcessDispatcher:
         *,
         workers: int = DEFAULT_WORKERS,
         commit: Callable[[Sequence[Commit]], Sequence[VersionedTask | Exception]] | None = None,
+        head_start: timedelta = timedelta(0),
     ) -> None:
+        """Take what it works with. Dispatches are delivered by `head_start` before their time."""
         self._clock = clock
         self._deliver = deliver
         self._commit = commit
+        self._head_start = head_start
         self._limit = workers
         self._group_size = max(MIN_GROUP_SIZE, workers // 4)
         self._lock = threading.Lock()
@@ -139,6 +142,8 @@ class InProcessDispatcher:
         """The name of that call. Empty if it has none."""
         self._steps: deque[tuple[_Delivery, _Advance]] = deque()
         """The steps that the leader takes next."""
+        self._pauses: list[tuple[float, int, _Delivery]] = []
+        """Deliveries that pause, in a heap: until when on the monotonic clock, and a number that breaks ties."""
         self._commits: list[tuple[_Delivery, StoreCommit]] = []
         """The commits that it makes when nothing else is to be done."""
         self._has_filled_up = False
@@ -205,7 +210,7 @@ class InProcessDispatcher:
             self._has_work.notify()
 
     def _find_due(self) -> None:
-        now = self._clock.now()
+        now = self._clock.now() + self._head_start
         while self._heap and self._heap[0].at <= now:
             pending = self._heap[0]
             due = pending.message.priority.rank, pending.at, pending.number, pending
@@ -331,6 +336,10 @@ class InProcessDispatcher:
         """
         with self._lock:
             while not self._steps:
+                while self._pauses and self._pauses[0][0] <= time.monotonic():
+                    delivery = self._pauses[0][-1]
+                    self._steps.append((delivery, partial(delivery.steps.send, None)))
+                    heapq.heappop(self._pauses)
                 room = self._limit - len(self._to_call)
                 if room > 0 and not self._is_closed and not (self._commits and self._has_filled_up):
                     self._has_filled_up = bool(self._commits)
@@ -346,10 +355,12 @@ class InProcessDispatcher:
 
     def _seconds_to_next(self, room: int) -> float:
         """Return how long nothing can be due, or until the clock is to be read again."""
-        if not self._heap or room <= 0:
-            return CLOCK_CHECK_SECONDS
-        wait = (self._heap[0].at - self._clock.now()).total_seconds()
-        return max(0.0, min(wait, CLOCK_CHECK_SECONDS))
+        wait = CLOCK_CHECK_SECONDS
+        if self._heap and room > 0:
+            wait = min(wait, (self._heap[0].at - self._clock.now() - self._head_start).total_seconds())
+        if self._pauses:
+            wait = min(wait, self._pauses[0][0] - time.monotonic())
+        return max(0.0, wait)
 
     def _begin(self, pending: _PendingMessage) -> None:
         delivery = _Delivery(pending)
@@ -382,6 +393,8 @@ class InProcessDispatcher:
         else:
             if isinstance(call, StoreCommit) and self._commit is not None:
                 self._commits.append((delivery, call))
+            elif isinstance(call, Pause):
+                heapq.heappush(self._pauses, (time.monotonic() + call.seconds, next(self._numbers), delivery))
             elif isinstance(call, StoreCommit) or self._is_for_leader(call):
                 self._call_here(me, delivery, call)
             else:

@@ -25,6 +25,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
@@ -127,7 +128,7 @@ def make_queue(app: App, clock: Clock, *, threads: int) -> InProcessDispatcher:
     def deliver(body: bytes, token: str) -> Procedure[DeliveryResult]:
         return app.container.plan_delivery(body, token)
 
-    return InProcessDispatcher(clock, deliver, workers=threads, commit=commit)
+    return InProcessDispatcher(clock, deliver, workers=threads, commit=commit, head_start=HEAD_START)
 
 
 class FolderRunner:

@@ -1,9 +1,10 @@
-"""A delivery that comes too early by the executor's clock: it runs nothing, and the next one comes when it is due."""
+"""A delivery that comes too early by the executor's clock: the handler is called in time, now or by the next one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.engine.harness import RecordingQueue
@@ -13,10 +14,12 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.claim import DeliveryAction
 from cloudsched.engine.ports.clock import MAX_SKEW
+from cloudsched.engine.ports.procedure import LongCall, Pause, StoreCommit
+from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.testing import START
 
 SECRET = "the secret of this test"  # noqa: S105
-SECOND = timedelta(seconds=1)
+MICROSECOND, SECOND = timedelta(microseconds=1), timedelta(seconds=1)
 DUE = START + timedelta(hours=1)
 
 
@@ -28,12 +31,29 @@ class Deployment:
         settings = Settings(secret=SECRET, executor_url="http://executor")
         self.app = App(settings, store=store, dispatcher=self.queue, clock=self.clock)
         self.app.handler("tick")(lambda: self.calls.append("ran"))
-        self.app.create(id="t", owner="ada", title="T", handler="tick", schedule=Schedule.once(DUE))
+
+    def create(self, **fields: Any) -> None:
+        """Create the task."""
+        task: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick", "schedule": Schedule.once(DUE)}
+        self.app.create(id="t", **task | fields)
 
     def deliver_last(self) -> DeliveryAction:
         """Deliver the latest message, whatever time it is."""
         message = self.queue.sent[-1]
         return self.app.deliver(message.body, message.token).action
+
+    def take_steps(self) -> Iterator[tuple[object, Any]]:
+        """Take the steps of the latest message one by one. Yield each call, and what it returned."""
+        message = self.queue.sent[-1]
+        steps = self.app.container.plan_delivery(message.body, message.token)
+        call = next(steps)
+        while True:
+            yield call, (result := call.make())
+            try:
+                call = steps.send(result)
+            except StopIteration as stop:
+                yield None, stop.value
+                return
 
 
 @pytest.fixture
@@ -43,9 +63,10 @@ def deployment() -> Iterator[Deployment]:
     store.close()
 
 
-@pytest.mark.parametrize("lag", [timedelta(microseconds=1), SECOND, MAX_SKEW, 2 * MAX_SKEW])
+@pytest.mark.parametrize("lag", [HEAD_START + MICROSECOND, SECOND, MAX_SKEW, 2 * MAX_SKEW])
 def test_a_clock_that_is_behind_costs_one_hop(deployment: Deployment, lag: timedelta) -> None:
     """The next delivery comes as much later as the clock is behind, and not again and again until it has caught up."""
+    deployment.create()
     (first,) = deployment.queue.sent
     assert first.at == DUE
     deployment.clock.move_to(DUE - lag)  # the queue's clock says that it is due
@@ -59,6 +80,59 @@ def test_a_clock_that_is_behind_costs_one_hop(deployment: Deployment, lag: timed
 
 def test_a_dispatch_that_an_operator_delivers_early_still_runs_on_its_instant(deployment: Deployment) -> None:
     """No clock is half an hour behind: so it was delivered by hand, and what follows is not put off."""
+    deployment.create()
     deployment.clock.move_to(DUE - timedelta(minutes=30))
     assert deployment.deliver_last() is DeliveryAction.HOPPED
     assert deployment.queue.sent[-1].at == DUE
+
+
+def test_what_is_due_in_a_moment_is_claimed_now_and_called_in_time(deployment: Deployment) -> None:
+    """The claim takes as long as it takes, also if the clock is set back meanwhile. Nobody sees a run before its time."""
+    deployment.create()
+    deployment.clock.move_to(DUE - HEAD_START)
+    steps = deployment.take_steps()
+    claim, _ = next(steps)
+    assert isinstance(claim, StoreCommit)
+    (run,) = deployment.app.get("t").runs
+    assert (run.started_at, run.lease is not None) == (DUE, True)
+    deployment.clock.move_to(DUE - HEAD_START / 2)
+    pause, _ = next(steps)
+    assert pause == Pause((HEAD_START / 2).total_seconds())
+    assert deployment.calls == []
+    deployment.clock.move_to(DUE)
+    assert isinstance(next(steps)[0], LongCall)
+    assert deployment.calls == ["ran"]
+
+
+def test_a_clock_that_is_set_back_holds_up_no_run_that_is_claimed(deployment: Deployment) -> None:
+    deployment.create()
+    deployment.clock.move_to(DUE - MICROSECOND)
+    steps = deployment.take_steps()
+    next(steps)
+    deployment.clock.at = DUE - timedelta(hours=1)
+    assert next(steps)[0] == Pause(HEAD_START.total_seconds())
+    assert isinstance(next(steps)[0], LongCall)
+
+
+def test_what_is_decided_by_an_end_is_decided_only_then(deployment: Deployment) -> None:
+    """Its lease is another executor's to the last moment: a dispatch for the end of one waits for it."""
+    deployment.create(expectedDuration=timedelta(minutes=1))
+    deployment.clock.move_to(DUE)
+    next(deployment.take_steps())  # this executor claims, and dies
+    lease = deployment.app.get("t").runs[0].lease
+    assert lease is not None
+    assert deployment.deliver_last() is DeliveryAction.HOPPED
+    deployment.clock.move_to(lease.until - MICROSECOND)
+    steps = deployment.take_steps()
+    assert isinstance(next(steps)[0], Pause)
+    assert deployment.app.get("t").runs[0].lease == lease
+    deployment.clock.move_to(lease.until)
+    assert isinstance(next(steps)[0], StoreCommit)
+    assert deployment.app.get("t").runs[0].attempt == 2
+
+
+def test_a_clock_that_stands_still_ends_every_delivery(deployment: Deployment) -> None:
+    """What cannot be claimed early is looked at twice, and then comes again."""
+    deployment.create(lockKey="printer")
+    deployment.clock.move_to(DUE - MICROSECOND)
+    assert deployment.deliver_last() is DeliveryAction.HOPPED

@@ -31,6 +31,7 @@ from cloudsched.domain.transitions.claim import (
     DeliveryResult,
     Hop,
     drop,
+    may_claim_early,
     on_dispatch,
     on_orphaned_lease,
 )
@@ -43,7 +44,8 @@ from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt, call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
+from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
+from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
 from cloudsched.engine.state.commits import UNREAD
 from cloudsched.errors import (
@@ -164,21 +166,29 @@ class Executor:
             hint = "Only cloudsched creates dispatches."
             raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
 
-    def _claim(self, dispatch: Dispatch) -> Procedure[Attempt | DeliveryResult]:
+    def _claim(self, dispatch: Dispatch, *, may_be_early: bool = True) -> Procedure[Attempt | DeliveryResult]:
+        """Claim what is due, or will be in a moment, and wait for that. Any other decision is made when it is due."""
         token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody sends the token back  # guard: lease token
         stored: VersionedTask | None = None
+        is_early = False
 
-        def decide(loaded: Loaded) -> Commit | Attempt | DeliveryResult | Hop:
-            nonlocal stored
+        def decide(loaded: Loaded) -> Commit | Attempt | DeliveryResult | Hop | None:
+            nonlocal stored, is_early
             while True:
                 stored, now = loaded
                 if stored is None:
                     return drop("there is no such task")
+                is_early = may_be_early and now < dispatch.due_at <= now + HEAD_START
+                if is_early and not may_claim_early(stored.task, dispatch):
+                    return None
+                at = dispatch.due_at if is_early else now
                 with limit_search(DISPATCH_STEPS):
                     for concerns, option in self._options.before_decision:
                         if concerns(stored):
                             stored = option.before_decision(stored)
-                    decision = self._decide(stored, dispatch, now, token_hash)
+                    decision = self._decide(stored, dispatch, at, token_hash)
+                if is_early and not isinstance(decision, Attempt):
+                    return decision if isinstance(decision, Commit) and decision.effects.run else None
                 if isinstance(decision, Commit) or loaded is not recalled:
                     return decision
                 loaded = read()  # only the store knows that there is nothing to claim
@@ -186,9 +196,14 @@ class Executor:
         what, read = f"task {dispatch.task_id}", partial(self._tasks.load, dispatch.task_id)
         recalled = self._tasks.recall(dispatch.task_id)
         first = UNREAD if recalled is None else recalled
-        claim: Procedure[Committed | Attempt | DeliveryResult | Hop]
+        claim: Procedure[Committed | Attempt | DeliveryResult | Hop | None]
         claim = self._engine.committer.plan(what, read, decide, first)
         found = yield from claim
+        if is_early:
+            wait = min(dispatch.due_at - self._engine.clock.now(), HEAD_START)
+            yield Pause(max(0.0, wait.total_seconds()))
+        if found is None:
+            return (yield from self._claim(dispatch, may_be_early=False))
         if isinstance(found, Attempt):
             return found
         if not isinstance(found, Committed):

@@ -8,6 +8,7 @@ other threads make the calls that take long.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +43,17 @@ class LongCall:
     make: Callable[[], Any]
     name: str = ""
     """The name of the code. Calls of one name take about the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A wait of a moment, for the time at which a handler may be called."""
+
+    seconds: float
+
+    def make(self) -> None:
+        """Wait in this thread."""
+        time.sleep(self.seconds)
 
 
 Procedure: TypeAlias = Generator[Any, Any, T]

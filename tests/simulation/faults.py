@@ -7,6 +7,9 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+HEAD_START = timedelta(seconds=1)
+"""How early a run may be claimed in a history, as its clocks differ by so much."""
+
 
 @dataclass(frozen=True)
 class FaultProfile:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
+from tests.simulation.faults import HEAD_START
 from tests.simulation.invariants_bindings import BindingInvariants
 from tests.simulation.schedules import covers, is_same_plan
 from tests.simulation.task_rules import find_broken_change, find_broken_future
@@ -20,7 +21,6 @@ from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id
-from cloudsched.engine.execution import executor
 from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class RunInvariants:
             if process.wanted is None and process.revision != before.revision:
                 fail(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
             due_at = old.wake_at if old else jittered_start(before, run.scheduled_for)
-            if process.wanted is None and due_at > now + executor.HEAD_START:
+            if process.wanted is None and due_at > now + HEAD_START:
                 fail(f"{run.execution_id} was claimed before it was due, at {due_at}")
             if process.wanted is None:
                 since = max(due_at, before.updated_at, self._world.pulls.lock_free_since(before.lock_key))

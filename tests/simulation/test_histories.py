@@ -13,10 +13,9 @@ import logging
 import re
 import traceback
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
-from tests.simulation.faults import ALL_PROFILES, FaultProfile
+from tests.simulation.faults import ALL_PROFILES, HEAD_START, FaultProfile
 from tests.simulation.world import SECRET, World
 
 from cloudsched.engine.execution import executor
@@ -25,9 +24,9 @@ from cloudsched.engine.sweep import shard_sweeps
 
 
 def limit_records(patch: pytest.MonkeyPatch) -> None:
-    """Let the sweep of a shard have several parts, and runs be claimed a second early, as clocks differ by so much."""
+    """Let the sweep of a shard have several parts, and runs be claimed earlier than usual."""
     patch.setattr(shard_sweeps, "PART_SIZE", 1)
-    patch.setattr(executor, "HEAD_START", timedelta(seconds=1))
+    patch.setattr(executor, "HEAD_START", HEAD_START)
     patch.setattr(Pause, "make", lambda _pause: None)
 
 

@@ -87,7 +87,7 @@ def test_a_dispatch_that_an_operator_delivers_early_still_runs_on_its_instant(de
 
 
 def test_what_is_due_in_a_moment_is_claimed_now_and_called_in_time(deployment: Deployment) -> None:
-    """The claim takes as long as it takes, also if the clock is set back meanwhile. Nobody sees a run before its time."""
+    """Whatever the claim takes is over by then, and whoever looks at the run sees that it began in time."""
     deployment.create()
     deployment.clock.move_to(DUE - HEAD_START)
     steps = deployment.take_steps()

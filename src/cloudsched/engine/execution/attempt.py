@@ -14,7 +14,7 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -88,6 +88,8 @@ class Attempt:
     """The handler, or None if this process does not have it."""
     log: AttemptLog | None = None
     """The log of its handler."""
+    early: timedelta
+    """How long it began before its time: the handler is called that much later."""
 
     def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run, lease_token: str = "") -> None:
         if run.lease is None:

@@ -133,7 +133,10 @@ class Executor:
             self._in_progress.begin(dispatch)
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-                claimed = yield from self._claim(dispatch)
+                is_due = False
+                while (claimed := (yield from self._claim(dispatch, is_due=is_due))) is None:
+                    yield Pause(HEAD_START.total_seconds())
+                    is_due = True
                 result = (yield from self._run(claimed)) if isinstance(claimed, Attempt) else claimed
                 level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has it
                 if log.isEnabledFor(level):
@@ -146,6 +149,8 @@ class Executor:
     def _run(self, attempt: Attempt) -> Procedure[DeliveryResult]:
         if not self.start(attempt):
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
+        if attempt.early > timedelta(0):
+            yield Pause(min(attempt.early, HEAD_START).total_seconds())
         report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
         committed = yield from self.commit(attempt, report)
         self.dispatch(attempt, committed)
@@ -166,30 +171,25 @@ class Executor:
             hint = "Only cloudsched creates dispatches."
             raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
 
-    def _claim(self, dispatch: Dispatch, *, may_be_early: bool = True) -> Procedure[Attempt | DeliveryResult]:
-        """Claim what is due, or will be in a moment, and wait for that. Any other decision is made when it is due."""
+    def _claim(self, dispatch: Dispatch, *, is_due: bool) -> Procedure[Attempt | DeliveryResult | None]:
+        """Claim what is due, or will be in a moment. Return None if all else is to be decided only then."""
         token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody sends the token back  # guard: lease token
         stored: VersionedTask | None = None
-        is_early = False
 
         def decide(loaded: Loaded) -> Commit | Attempt | DeliveryResult | Hop | None:
-            nonlocal stored, is_early
+            nonlocal stored
             while True:
                 stored, now = loaded
                 if stored is None:
                     return drop("there is no such task")
-                is_early = may_be_early and now < dispatch.due_at <= now + HEAD_START
-                if is_early and not may_claim_early(stored.task, dispatch):
-                    return None
-                at = dispatch.due_at if is_early else now
+                is_early = not is_due and now < dispatch.due_at <= now + HEAD_START
                 with limit_search(DISPATCH_STEPS):
                     for concerns, option in self._options.before_decision:
                         if concerns(stored):
                             stored = option.before_decision(stored)
-                    decision = self._decide(stored, dispatch, at, token_hash)
-                if is_early and not isinstance(decision, Attempt):
-                    return decision if isinstance(decision, Commit) and decision.effects.run else None
-                if isinstance(decision, Commit) or loaded is not recalled:
+                    judge = self._decide_early if is_early else self._decide
+                    decision = judge(stored, dispatch, now, token_hash)
+                if is_early or isinstance(decision, Commit) or loaded is not recalled:
                     return decision
                 loaded = read()  # only the store knows that there is nothing to claim
 
@@ -199,18 +199,24 @@ class Executor:
         claim: Procedure[Committed | Attempt | DeliveryResult | Hop | None]
         claim = self._engine.committer.plan(what, read, decide, first)
         found = yield from claim
-        if is_early:
-            wait = min(dispatch.due_at - self._engine.clock.now(), HEAD_START)
-            yield Pause(max(0.0, wait.total_seconds()))
-        if found is None:
-            return (yield from self._claim(dispatch, may_be_early=False))
-        if isinstance(found, Attempt):
+        if found is None or isinstance(found, Attempt):
             return found
         if not isinstance(found, Committed):
             return self._pass_over(dispatch, None if stored is None else stored.task, found)
         if found.commit.effects.run is not None:
             return Attempt(self._engine, found.stored, found.commit.effects.run)
         return self._complete_record(dispatch, found)
+
+    def _decide_early(
+        self, stored: VersionedTask, dispatch: Dispatch, _now: datetime, token_hash: str
+    ) -> Commit | Attempt | None:
+        """Return the claim of a run that is due in a moment, decided as then, or None if none is."""
+        if not may_claim_early(stored.task, dispatch):
+            return None
+        decision = self._decide(stored, dispatch, dispatch.due_at, token_hash)
+        if isinstance(decision, Commit) and decision.effects.run is None:
+            return None
+        return decision if isinstance(decision, Commit | Attempt) else None
 
     def _decide(
         self, stored: VersionedTask, dispatch: Dispatch, now: datetime, token_hash: str
@@ -260,6 +266,7 @@ class Executor:
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
         # guard: late start
+        attempt.early = attempt.lease.started_at - now
         if attempt.lease.until <= now:  # this process stood still: the next delivery records that the lease has ended
             self._engine.sender.send(task, [dispatch_run(task, run, attempt.lease.until)], now)
             return False

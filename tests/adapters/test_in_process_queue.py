@@ -492,7 +492,7 @@ def test_a_pause_holds_up_nobody_and_closing_waits_for_it() -> None:
 
     def deliver(body: bytes, _token: str) -> Procedure[None]:
         if body == b"first":
-            yield Pause(0.05)
+            yield Pause(Mock(), 0.05)
         ended.append(body)
 
     dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=2)

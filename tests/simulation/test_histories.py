@@ -19,7 +19,6 @@ from tests.simulation.faults import ALL_PROFILES, HEAD_START, FaultProfile
 from tests.simulation.world import SECRET, World
 
 from cloudsched.engine.execution import executor
-from cloudsched.engine.ports.procedure import Pause
 from cloudsched.engine.sweep import shard_sweeps
 
 
@@ -27,7 +26,6 @@ def limit_records(patch: pytest.MonkeyPatch) -> None:
     """Let the sweep of a shard have several parts, and runs be claimed earlier than usual."""
     patch.setattr(shard_sweeps, "PART_SIZE", 1)
     patch.setattr(executor, "HEAD_START", HEAD_START)
-    patch.setattr(Pause, "make", lambda _pause: None)
 
 
 @pytest.fixture(autouse=True)

@@ -167,6 +167,7 @@ class World:
         store, clock = app.container.store, app.container.clock
         tasks = TaskReader(store, clock, checks_clock=True, seconds=self._tell_seconds, is_alone=False)
         app.container.executor._tasks = tasks  # noqa: SLF001 - as by the system's clock
+        app.container.executor._sleep = lambda _: None  # noqa: SLF001 - the same
         register_handlers(app, self)
         register_durable_handlers(app, self)
         register_asked_handlers(app, self)

@@ -409,12 +409,12 @@ class Container:
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
         seconds = self._monotonic or (None if isinstance(self.clock, ManualClock) else time.monotonic)
         in_progress = None if self._holder is None else WorkInProgress(self._holder, seconds)
+        sleep = time.sleep if checks_clock else None
         return Executor(
-            self.engine,
-            self._keys,
-            self.tracer,
+            *(self.engine, self._keys, self.tracer),
             checks_clock=checks_clock,
             seconds=seconds,
+            sleep=sleep,
             in_progress=in_progress,
         )
 

@@ -91,16 +91,6 @@ class Hop:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claimant:
-    """The claimant of a run: an executor, or a worker."""
-
-    token_hash: str
-    claimed_by: str | None
-    worker: str | None = None
-    holder: str | None = None
-
-
 def may_claim_early(task: Task, dispatch: Dispatch) -> bool:
     """Return whether a run may be claimed a moment before it is due: no lease, nor a hold on a lock, ends then."""
     run = task.find_run(dispatch.execution_id) if task.runs else None
@@ -134,23 +124,23 @@ def on_dispatch(
 
     `holder` is the name of this process, if no other executes the store's tasks while it lives.
     """
-    claimant = Claimant(token_hash, None, holder=holder)
     if task.deleted_at is not None:  # guard: deleted task
         return drop("the task is being deleted")
     run = task.find_run(dispatch.execution_id) if task.runs else None
     if run and run.lease and run.lease.until <= now:  # guard: ended lease
-        return _on_expired_lease(task, run, dispatch, now, claimant)
+        return _on_expired_lease(task, run, dispatch, now, _make_lease(task, now, token_hash, holder=holder))
     if dispatch.revision != task.revision:  # guard: older revision
         return drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
     if task.status is not TaskStatus.ACTIVE:  # guard: inactive task
         return drop(f"the task is {task.status}")
+    lease = _make_lease(task, now, token_hash, holder=holder)
     if run:
-        return _on_open_run(task, run, dispatch, now, claimant)
-    return _on_occurrence(task, dispatch, now, claimant)
+        return _on_open_run(task, run, dispatch, now, lease)
+    return _on_occurrence(task, dispatch, now, lease)
 
 
 def _on_open_run(
-    task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant
+    task: Task, run: Run, dispatch: Dispatch, now: datetime, lease: Lease
 ) -> DeliveryResult | Hop | Commit:
     if dispatch.suspension_count < run.suspension_count:
         return drop("it has been suspended since")
@@ -162,7 +152,7 @@ def _on_open_run(
         return _on_offered(task, run, dispatch, now)
     if run.due_at > now:  # guard: early retry
         return Hop(run.due_at, "it is too early")
-    return _claim_or_offer(task, run, dispatch, now, claimant)
+    return _claim_or_offer(task, run, dispatch, now, lease)
 
 
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
@@ -196,14 +186,14 @@ def _on_live_lease(lease: Lease) -> DeliveryResult | Hop:
     return Hop(lease.until, "another executor is running it")
 
 
-def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Commit:
+def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease: Lease) -> Commit:
     """Claim an attempt that is due, or offer it if it is for workers."""
     if task.pull is not None:
         granted = _with_grant(run, dispatch, now + GRANT_TIMEOUT if dispatch.lock_key else None)
         offered = granted.model_copy(update={"waiting_for": None})
         step = Commit(with_changes(task, now, runs=task.runs_with(offered)))
         return step.because(f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
-    claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(dispatch.lock_key))
+    claimed = _with_lease(task, run, lease, is_after_lock=bool(dispatch.lock_key))
     return Commit(
         with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed, f"attempt {run.attempt}")
     )
@@ -214,7 +204,7 @@ def _with_grant(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
     return run.model_copy(update={"lock_grant": max(run.lock_grant, dispatch.lock_grant), "lock_grant_until": until})
 
 
-def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Claimant) -> DeliveryResult | Hop | Commit:
+def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease: Lease) -> DeliveryResult | Hop | Commit:
     occurrence = task.next_execution_time
     if occurrence is None:
         return drop("the occurrence is done")
@@ -231,7 +221,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, claimant: Clai
         return drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
-    return _claim_occurrence(task, name, start, now, claimant, is_after_lock=bool(dispatch.lock_key))
+    return _claim_occurrence(task, name, start, now, lease, is_after_lock=bool(dispatch.lock_key))
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
@@ -243,7 +233,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
 
 
 def _claim_occurrence(
-    task: Task, name: str, start: datetime, now: datetime, claimant: Claimant, *, is_after_lock: bool
+    task: Task, name: str, start: datetime, now: datetime, lease: Lease, *, is_after_lock: bool
 ) -> Commit:
     """Claim the task's next occurrence, which has this name and start, or what its policies run instead of it."""
     at = task.next_execution_time
@@ -284,7 +274,7 @@ def _claim_occurrence(
         scheduled_for=chosen,
         due_at=start,
         is_counted=True,
-        lease=_make_lease(task, now, claimant, start if is_after_lock else None) if is_claimed else None,
+        lease=(_after_lock(lease, start) if is_after_lock else lease) if is_claimed else None,
         started_at=now if is_claimed else None,
         lock_key=task.scoped_lock_key if is_claimed and task.lock_key is not None else None,
         note=task.schedule.calendar_note(chosen) if task.schedule.calendars else None,
@@ -338,8 +328,8 @@ def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, cla
     run = next((each for each in list_offered_runs(task) if not _has_expired(task, each, now)), None)
     if run is None:
         return None
-    claimant = Claimant(token_hash, claimed_by, worker)
-    claimed = _with_lease(task, run, now, claimant, is_after_lock=bool(run.lock_grant))
+    lease = _make_lease(task, now, token_hash, worker=worker, claimed_by=claimed_by)
+    claimed = _with_lease(task, run, lease, is_after_lock=bool(run.lock_grant))
     return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
 
 
@@ -368,11 +358,11 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     return expired.because("no worker took it in time")
 
 
-def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_after_lock: bool = False) -> Run:
+def _with_lease(task: Task, run: Run, lease: Lease, *, is_after_lock: bool = False) -> Run:
     return run.model_copy(
         update={
-            "lease": _make_lease(task, now, claimant, run.due_at if is_after_lock else None),
-            "started_at": run.started_at or now,
+            "lease": _after_lock(lease, run.due_at) if is_after_lock else lease,
+            "started_at": run.started_at or lease.started_at,
             "lock_key": task.scoped_lock_key,
             "waiting_for": None,
             "lock_grant_until": None,
@@ -385,20 +375,26 @@ def _with_lease(task: Task, run: Run, now: datetime, claimant: Claimant, *, is_a
     )
 
 
-def _make_lease(task: Task, now: datetime, claimant: Claimant, lock_waited_since: datetime | None) -> Lease:
+def _after_lock(lease: Lease, since: datetime) -> Lease:
+    """Return the lease of a run that waited for its lock since then."""
+    return lease.model_copy(update={"lock_waited_since": since})
+
+
+def _make_lease(
+    task: Task, now: datetime, token_hash: str, *, worker: str | None = None, **claimant: str | None
+) -> Lease:
+    """Return a lease that begins now. `claimant` is what else is known of whoever holds it."""
     return Lease.build(
-        token_hash=claimant.token_hash,
+        token_hash=token_hash,
         started_at=now,
         until=now + task.expected_duration,
-        worker=claimant.worker,
-        queue=task.pull.queue if claimant.worker is not None and task.pull is not None else None,
-        claimed_by=claimant.claimed_by,
-        holder=claimant.holder,
-        lock_waited_since=lock_waited_since,
+        worker=worker,
+        queue=task.pull.queue if worker is not None and task.pull is not None else None,
+        **claimant,
     )
 
 
-def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, claimant: Claimant) -> Commit:
+def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease: Lease) -> Commit:
     """Close the attempt whose lease has ended, and start the next one if the retry policy allows one.
 
     A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch of its own.
@@ -411,6 +407,6 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, c
         return lapsed.because("its lease had ended; the next attempt waits for a worker")
     if dispatch.revision != task.revision:  # guard: revision of retry
         return lapsed.because("its lease had ended; the next attempt is the task's newer revision's")
-    claimed = _with_lease(task, waiting, now, claimant)
+    claimed = _with_lease(task, waiting, lease)
     step = Commit(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), executions=lapsed.executions)
     return step.because(f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended", claimed)

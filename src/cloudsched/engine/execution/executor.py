@@ -48,13 +48,7 @@ from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_pr
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
 from cloudsched.engine.state.commits import UNREAD
-from cloudsched.errors import (
-    BlobsUnavailable,
-    ClockSkewed,
-    InvalidInput,
-    QueueUnavailable,
-    StoreUnavailable,
-)
+from cloudsched.errors import BlobsUnavailable, ClockSkewed, InvalidInput, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Lease, Run
@@ -83,13 +77,15 @@ class Executor:
         *,
         checks_clock: bool = False,
         seconds: Callable[[], float] | None = None,
+        sleep: Callable[[float], object] | None = None,
         in_progress: WorkInProgress | None = None,
     ) -> None:
-        """Take what it works with. `seconds` is a clock that nobody sets."""
+        """Take what it works with. `seconds` is a clock that nobody sets. Without `sleep` nothing is claimed early."""
         self._engine = engine
         self._options = engine.committer.options
         self._keys = keys
         self._tracer = tracer
+        self._sleep = sleep
         self._in_progress = in_progress
         self._holder = None if in_progress is None else in_progress.holder
         self._tasks = TaskReader(
@@ -133,10 +129,10 @@ class Executor:
             self._in_progress.begin(dispatch)
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-                is_due = False
-                while (claimed := (yield from self._claim(dispatch, is_due=is_due))) is None:
-                    yield Pause(HEAD_START.total_seconds())
-                    is_due = True
+                sleep = self._sleep
+                while (claimed := (yield from self._claim(dispatch, is_due=sleep is None))) is None:
+                    yield self._pause(HEAD_START)
+                    sleep = None
                 result = (yield from self._run(claimed)) if isinstance(claimed, Attempt) else claimed
                 level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has it
                 if log.isEnabledFor(level):
@@ -150,7 +146,7 @@ class Executor:
         if not self.start(attempt):
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
         if attempt.early > timedelta(0):
-            yield Pause(min(attempt.early, HEAD_START).total_seconds())
+            yield self._pause(attempt.early)
         report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
         committed = yield from self.commit(attempt, report)
         self.dispatch(attempt, committed)
@@ -160,6 +156,10 @@ class Executor:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
         return DeliveryResult(DeliveryAction.RAN, f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}")
+
+    def _pause(self, length: timedelta) -> Pause:
+        seconds = min(length, HEAD_START).total_seconds()
+        return Pause(partial(self._sleep or (lambda _: None), seconds), seconds)
 
     # ── Authenticate, load, decide, claim ────────────────────────────────────────────────────────────────────────────
 
@@ -329,13 +329,7 @@ class Executor:
         if isinstance(report.outcome, Suspend):
             calls = self._find_calls_in_progress(task, run.execution_id, report.outcome)
         commit = on_outcome(
-            task,
-            run.execution_id,
-            run.lease.token_hash,
-            report,
-            now,
-            self._engine.random,
-            calls_in_progress=calls,
+            task, run.execution_id, run.lease.token_hash, report, now, self._engine.random, calls_in_progress=calls
         )
         if commit is None:
             return None

@@ -8,7 +8,6 @@ other threads make the calls that take long.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -47,13 +46,10 @@ class LongCall:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A wait of a moment, for the time at which a handler may be called."""
+    """A wait of a moment, for the time at which a handler may be called. A queue may do something else meanwhile."""
 
+    make: Callable[[], object]
     seconds: float
-
-    def make(self) -> None:
-        """Wait in this thread."""
-        time.sleep(self.seconds)
 
 
 Procedure: TypeAlias = Generator[Any, Any, T]

@@ -185,9 +185,6 @@ Row = tuple[Any, ...]
 BUSY_TIMEOUT_SECONDS = 5.0
 """The seconds to wait for another process that is writing."""
 
-_CHECKPOINT_PAGES = 4_000
-"""The number of pages after which SQLite copies its write-ahead log into the file: four times the default, 16 MB. An
-index page that many transactions change is then copied once for more of them."""
 _MAX_LOG_BYTES = 64_000_000
 """The largest size of the log once it is copied. While somebody reads for long, it grows beyond that."""
 
@@ -312,7 +309,6 @@ class Database:
         self._writer.execute("COMMIT")
         self._enable_wal()
         self._writer.execute("PRAGMA synchronous = FULL")
-        self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}").fetchall()
         self._writer.execute("BEGIN IMMEDIATE")
         if self._is_new(layout_version):

@@ -17,7 +17,7 @@ own = Path(cloudsched.__file__).parent
 if (Path(__file__).parents[1] / "src") in own.parents:
     sys.exit(f"{own} is the checkout, not the installed wheel")
 left_out = {"cloudsched.__main__", "cloudsched.adapters.quickjs.child"}
-left_out |= {"cloudsched.testing.pytest_plugin", "cloudsched.emulator.pytest_plugin"}  # pytest imports them
+left_out |= {"cloudsched.testing.pytest_plugin"}  # pytest imports them
 if "telemetry" not in extras:
     left_out |= {"cloudsched.adapters.opentelemetry"}
 if "sqlalchemy" not in extras:

@@ -16,8 +16,8 @@ LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "quickjs-ng", "rich", "yarl"}
 """What no deployed function imports."""
 GOOGLE_CLIENTS = {"firebase-admin", "google-auth", "google-cloud-firestore", "grpcio", "protobuf"}
 """What only a deployment imports."""
-PYTEST_PLUGINS = {"emulator/pytest_plugin", "testing/pytest_plugin"}
-"""Only pytest imports them."""
+PYTEST_PLUGINS = {"testing/pytest_plugin"}
+"""Only pytest imports it."""
 FOR_WORKERS = re.compile(
     r"client|worker|config/imports$|(__main__|cli/(__init__|apply|job_files|log_output|main|operators|options|outbox)"
     r"|cli/(signals|worker)"

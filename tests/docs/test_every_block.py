@@ -27,7 +27,7 @@ READERS = {
 """The test that reads the blocks of a language, all of them, on all pages."""
 OUTPUTS = {
     "workers.md": "stories/test_workers_guide.py",
-    "benchmarks.md": "architecture/test_benchmarks_page.py",
+    "benchmarks.md": "architecture/test_pages.py",
 }
 """Pages with an output that no command directly above it prints, and the test that compares it."""
 

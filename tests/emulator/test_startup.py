@@ -107,7 +107,7 @@ def test_the_fixture_gives_each_test_an_emulator_of_its_own(pytester: pytest.Pyt
 
 def test_the_emulator_starts_without_heavy_libraries() -> None:
     """They are imported once it serves. `architecture/test_imports.py` says that it imports nothing of the rest."""
-    modules = "cloudsched.emulator, cloudsched.emulator.pytest_plugin, cloudsched.emulator.cli"
+    modules = "cloudsched.emulator, cloudsched.testing.pytest_plugin, cloudsched.emulator.cli"
     script = f"import sys, {modules}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout  # noqa: S603
     assert not {"grpc", "aiohttp", "google.protobuf", "cryptography", "yaml", "asyncio"} & set(loaded.split())

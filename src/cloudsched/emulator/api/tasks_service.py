@@ -18,9 +18,15 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 
+from cloudsched.emulator.api.codec import (
+    apply_update_mask,
+    check_backoff,
+    read_config,
+    read_task,
+    write_queue,
+    write_task,
+)
 from cloudsched.emulator.api.protos import MESSAGES, Proto
-from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, write_queue
-from cloudsched.emulator.api.task_codec import check_backoff, read_task, write_task
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, not_found
 from cloudsched.emulator.model.queue import Dispatch, QueueConfig

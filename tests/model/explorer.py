@@ -51,7 +51,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tests.model import rules
+from tests.model import replay, rules
 from tests.model.broken import Broken
 from tests.model.effects import Effects
 from tests.model.quiet import Quiet
@@ -257,7 +257,7 @@ class Model:
         """Return the first state: its requests have been made, one after the other, without a fault."""
         begins_at = self.world.instants[0] if self.world.begins_at is None else 0
         state = State(begins_at, self.values.keep_snapshot({}), 0, 0, ())
-        self.values.token(4 * MOST_TOKENS)
+        self.values.token(replay.MOST_DRAWS * MOST_TOKENS)
         for name, work in self.world.setup.items():
             entry = Entry(name, "client", lambda work=work: work(self.processes.app))  # type: ignore[misc]
             snapshot, created = self.quiet.run_entry(entry, state.time, state.snapshot)

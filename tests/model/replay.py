@@ -45,6 +45,8 @@ LEASE_TOKEN: Final = 16
 """How many bytes of chance a lease token has."""
 MOST_TOKENS: Final = 8
 """How many processes may hold leases at once; each may draw more tokens, numbered in steps of this."""
+MOST_DRAWS: Final = 16
+"""How many each may draw: a worker draws one for each try."""
 NO_CLOCK: Final = -1
 """The time of a process that has not looked at the clock since its last answer."""
 

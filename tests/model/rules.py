@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from tests.model.replay import MOST_TOKENS, SECRET, Entry
+from tests.model.replay import MOST_DRAWS, MOST_TOKENS, SECRET, Entry
 from tests.model.values import Values, Writes, to_instant
 from tests.simulation.schedules import covers
 from tests.simulation.task_rules import find_broken_change, find_broken_future
@@ -138,7 +138,7 @@ def _check_holder(commit: Committing, before: Task, after: Task) -> Iterator[str
     """Check that only who holds a live lease ends it."""
     if commit.entry.kind not in {"deliver", "worker"}:
         return
-    numbers = range(commit.entry.token, 4 * MOST_TOKENS, MOST_TOKENS)
+    numbers = range(commit.entry.token, MOST_DRAWS * MOST_TOKENS, MOST_TOKENS)
     mine = {lease_fingerprint(commit.values.token(number)) for number in numbers}
     for run in before.runs:
         now = after.find_run(run.execution_id)

@@ -34,7 +34,6 @@ class Deployment:
         self.app.handler("tick")(lambda: self.calls.append("ran"))
 
     def create(self, **fields: Any) -> None:
-        """Create the task."""
         task: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick", "schedule": Schedule.once(DUE)}
         self.app.create(id="t", **task | fields)
 
@@ -132,7 +131,6 @@ def test_what_is_decided_by_an_end_is_decided_only_then(deployment: Deployment) 
 
 
 def test_a_clock_that_stands_still_ends_every_delivery(deployment: Deployment) -> None:
-    """What cannot be claimed early is looked at twice, and then comes again."""
     deployment.create(lockKey="printer")
     deployment.clock.move_to(DUE - MICROSECOND)
     assert deployment.deliver_last() is DeliveryAction.HOPPED

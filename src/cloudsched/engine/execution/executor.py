@@ -265,8 +265,8 @@ class Executor:
             with suppress(QueueUnavailable):  # the handler need not wait for the queue: `dispatch` sends these as well
                 attempt.sent_wakeups = self.dispatch_wakeups(attempt.task)
         now = self._engine.clock.now()
-        # guard: late start
         attempt.early = attempt.lease.started_at - now
+        # guard: late start
         if attempt.lease.until <= now:  # this process stood still: the next delivery records that the lease has ended
             self._engine.sender.send(task, [dispatch_run(task, run, attempt.lease.until)], now)
             return False

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from tests.harness import wait_until
 from werkzeug.test import Client
 
 import cloudsched
-from cloudsched import App, Context, Settings, TaskStatus
+from cloudsched import App, Context, Schedule, Settings, TaskStatus
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
@@ -73,6 +73,25 @@ def test_it_runs_what_the_process_creates_and_serves_the_api(app: App, ran: list
         assert client.post("/v1/tasks/execute").status_code in {401, 404, 405}
         assert client.post("/v1/sweep").status_code in {401, 404, 405}
     assert not scheduler.is_running
+
+
+def test_a_run_is_claimed_before_its_instant_and_its_handler_never_called_early(app: App, tmp_path: Path) -> None:
+    """Three in a row begin at their very instants, which chance does not do, and a machine that stands still delays."""
+    called: list[tuple[datetime, datetime]] = []
+
+    @app.handler("tick")
+    def tick(ctx: Context) -> None:
+        called.append((ctx.scheduled_for, datetime.now(UTC)))
+
+    def began_at_its_instant() -> bool:
+        at = datetime.now(UTC) + timedelta(milliseconds=50)
+        task = app.create(handler="tick", schedule=Schedule.once(at))
+        wait_until(lambda: app.get(task.id).has_ended, "it has run")
+        return app.executions(task.id).items[0].started_at == at
+
+    with cloudsched.embedded(app, tmp_path / "data"):
+        wait_until(lambda: all(began_at_its_instant() for _ in range(3)), "three have begun at their instants")
+    assert all(at >= due for due, at in called)
 
 
 def test_it_is_started_again_after_it_was_stopped(app: App, ran: list[str], tmp_path: Path) -> None:

@@ -49,11 +49,7 @@ def test_a_script_is_given_its_payload_and_calls_tools(tools: ToolApp) -> None:
         assert task.handler == "cloudsched.script"
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
-        assert execution.content == {
-            "found": {"name": "customer 7", "owner": "grace"},
-            "title": "Mine",
-            "id": task.id,
-        }
+        assert execution.content == {"found": {"name": "customer 7", "owner": "grace"}, "title": "Mine", "id": task.id}
         (call,) = tools.app.tree(task.id).children
         assert (call.task.handler, call.task.owner, call.task.status) == ("lookup", "grace", "COMPLETED")
 

@@ -94,7 +94,7 @@ class Hop:
 def may_claim_early(task: Task, dispatch: Dispatch) -> bool:
     """Return whether a run may be claimed a moment before it is due: no lease, nor a hold on a lock, ends then."""
     run = task.find_run(dispatch.execution_id) if task.runs else None
-    return task.lock_key is None and (run is None or run.lease is None)
+    return not task.has_lock and (run is None or run.lease is None)
 
 
 def on_orphaned_lease(

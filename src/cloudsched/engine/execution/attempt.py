@@ -89,7 +89,7 @@ class Attempt:
     log: AttemptLog | None = None
     """The log of its handler."""
     early: timedelta
-    """How long it began before its time: the handler is called that much later."""
+    """The time by which it was claimed early, for which its handler waits. Negative if it was late."""
 
     def __init__(self, engine: EngineContext, claimed: VersionedTask, run: Run, lease_token: str = "") -> None:
         if run.lease is None:

@@ -129,10 +129,10 @@ class Executor:
             self._in_progress.begin(dispatch)
         try:
             with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-                sleep = self._sleep
-                while (claimed := (yield from self._claim(dispatch, is_due=sleep is None))) is None:
+                is_due = self._sleep is None
+                while (claimed := (yield from self._claim(dispatch, is_due=is_due))) is None:
                     yield self._pause(HEAD_START)
-                    sleep = None
+                    is_due = True
                 result = (yield from self._run(claimed)) if isinstance(claimed, Attempt) else claimed
                 level = logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO  # the event log has it
                 if log.isEnabledFor(level):
@@ -172,7 +172,7 @@ class Executor:
             raise InvalidInput("(body)", f"is not a dispatch: {error}", hint) from error
 
     def _claim(self, dispatch: Dispatch, *, is_due: bool) -> Procedure[Attempt | DeliveryResult | None]:
-        """Claim what is due, or will be in a moment. Return None if all else is to be decided only then."""
+        """Claim what is due, or due in a moment. Return None if nothing is to be decided before it is due."""
         token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody sends the token back  # guard: lease token
         stored: VersionedTask | None = None
 

@@ -9,8 +9,8 @@ from typing import Protocol
 from cloudsched.domain.documents.policy import Priority
 
 HEAD_START = timedelta(milliseconds=2)
-"""How long before its time a dispatch may be delivered. Its run is claimed then, and called in time: the claim is on
-disk by then. It is as if the clock were ahead by so much, but for the handler."""
+"""The time by which a dispatch may be delivered early. Its run is claimed at once, and its handler called in time: the
+claim is stored by then. It is as if the clock were ahead by so much, but for the handler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class QueueMessage:
 class Dispatcher(Protocol):
     """Delivers dispatches to the executor.
 
-    * Delivery is at least once, not before `at` but for `HEAD_START`, in no guaranteed order.
+    * Delivery is at least once, at most `HEAD_START` before `at`, in no guaranteed order.
     * A dispatch that the executor does not accept is delivered again.
     * If a dispatch of the same name exists, or existed recently, none is created, which is no error.
     """

@@ -26,6 +26,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "admin shards show": ("admin shards show --json",),
     "admin usage": ("admin usage --month 2027-01 --json",),
     "apply": ("apply --check", "apply --prune --json"),
+    "check": ("check --data data --handlers handlers.py", "check --url https://api.example --json"),
     "dashboard": ("dashboard --url https://api.example",),
     "demo": ("demo",),
     "dev": ("dev --handlers handlers.py", "dev --store sqlite -- pytest"),

@@ -49,6 +49,7 @@ _COMMANDS: Final[_Sections] = {
     },
     "Deployment": {
         "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
+        "check": ("cloudsched.cli.check:check", "Say what would fail with new code, before it is deployed."),
         "doctor": ("cloudsched.cli.doctor.command:doctor", "Say what is right and wrong with a deployment."),
         "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
     },

@@ -89,13 +89,19 @@ file does not grow with what nobody keeps."""
 class SqliteStore:
     """A `Store` in a SQLite file that several threads and processes may use, or in memory."""
 
-    def __init__(self, path: Path | None = None, *, on_removed: Callable[[str], None] = lambda _: None) -> None:
-        """Open the store, creating it if it does not exist.
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        on_removed: Callable[[str], None] = lambda _: None,
+        is_read_only: bool = False,
+    ) -> None:
+        """Open the store, creating it if it does not exist. One that is only read has to exist.
 
         `on_removed` is called with ``taskId`` or ``taskId/executionId``, to remove large results as well: in the same
         transaction, so that the id cannot be created again in between, and again if that is repeated.
         """
-        self._database = Database(path, LAYOUT, LAYOUT_VERSION)
+        self._database = Database(path, LAYOUT, LAYOUT_VERSION, is_read_only=is_read_only)
         self.records = SqliteRecords(self._database)
         self.inbox = SqliteInbox(self._database)
         self.search = SqliteSearch(self._database)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeAlias
 
-import pytest
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Schedule, Settings
@@ -154,7 +154,7 @@ def run_history(seed: int) -> str:
 
 
 def test_a_comparison_is_right_about_every_change(
-    histories: int | None, record_property: pytest.RecordProperty
+    histories: int | None, record_property: Callable[[str, str], None]
 ) -> None:
     """No run fails of which it said nothing, none goes on of which it said that it would fail; nothing runs."""
     count = histories or HISTORIES

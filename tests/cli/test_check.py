@@ -15,6 +15,7 @@ from tests.cli.conftest import CommandResult, serve_api_of
 from cloudsched import Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
+from cloudsched.config.supervisor import Supervisor
 from cloudsched.local.app_loader import load_app
 from cloudsched.local.folder_lock import STORE_FILE_NAME
 from cloudsched.testing import START, Simulation
@@ -73,6 +74,7 @@ ASKS_APP = OLD.replace(
 )
 MOVED = OLD.replace('pull="gpu"', 'pull="cpu"')
 DAILY = Schedule.every(timedelta(days=1), start=START + timedelta(days=1))
+UNDECLARED = OLD.replace('@app.handler("render", pull="gpu")\n', "")
 CLOSED = OLD.replace(', access="users"', "")
 
 
@@ -184,6 +186,25 @@ def test_code_between_two_steps_does_nothing(code: str, check: Comparison) -> No
     assert done.code == 0
     assert not summary["isComplete"]
     assert check.look() == before
+
+
+def test_what_workers_alone_have_is_unknown(check: Comparison) -> None:
+    """A task in a queue may name a handler that only its workers know."""
+    done, (summary,) = check(UNDECLARED)
+    assert done.code == 0
+    assert any("'render'" in each["what"] and "'gpu'" in each["what"] for each in summary["notLookedAt"])
+
+
+def test_a_service_starts_and_says_what_would_fail(check: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It serves although a handler is gone: the other tasks are to run. With the right code it says so, too."""
+    monkeypatch.setattr(Supervisor, "wait", lambda *_: None)
+    monkeypatch.setenv("CLOUDSCHED_OPEN", "on")
+    for code, says in ((GONE, "there is no handler of this name; is it 'greeting' now?"), (OLD, "Nothing would fail.")):
+        (check.folder / "new.py").write_text(code)
+        done = check.run_command("serve", "--data", "data", "--port", "0", "--handlers", "new.py")
+        assert done.code == 0, done.err
+        assert "Ready." in done.out
+        assert says in done.out + done.err
 
 
 def test_a_result_that_the_api_does_not_show_is_unknown(check: Comparison) -> None:

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
-from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
@@ -19,6 +18,7 @@ from cloudsched.engine.handlers.registry import BUILT_IN_PREFIX
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.children import Child
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.clock import Clock
@@ -192,6 +192,12 @@ class Comparison:
             report.add(difference, place)
         if task.handler == SCRIPT_HANDLER:
             report.note_unknown("the handlers that its script calls are not known", place)
+        for called, _ in _list_calls(task):
+            if called.pull is not None and not _is_built_in(called.handler) and called.handler not in self._registry:
+                reason = (
+                    f"workers of the queue {called.pull.queue!r} have {called.handler!r}, and their code is not here"
+                )
+                report.note_unknown(reason, place)
         handler = self._registry.find(task.handler)
         if handler is not None and handler.events:
             for difference in self._compare_events(task, handler):
@@ -204,10 +210,8 @@ class Comparison:
             self._look_at_run(task, run)
 
     def _compare_task(self, task: Task) -> Iterator[Difference]:
-        yield from self._compare_call(task.handler, task.payload)
-        if task.handler == CHILDREN_HANDLER:
-            for child in task.children:
-                yield from self._compare_call(child.handler, None if child.results_as else child.payload)
+        for called, payload in _list_calls(task):
+            yield from self._compare_call(called, payload)
         handler = self._registry.find(task.handler)
         if handler is None or _is_built_in(task.handler):
             return
@@ -235,11 +239,14 @@ class Comparison:
                 problem = f"the event {event.name!r}, which was accepted, is refused: {_describe(error)}"
                 yield Difference(Cause.EVENT, handler.name, problem)
 
-    def _compare_call(self, name: str, payload: dict[str, object] | None) -> Iterator[Difference]:
-        """Compare what a task or a run calls. Without a payload, only the handler's name."""
+    def _compare_call(self, called: Task | Child, payload: dict[str, object] | None) -> Iterator[Difference]:
+        """Compare what a task, a child or a run calls. Without a payload, only the handler's name."""
+        name = called.handler
         if _is_built_in(name):
             return
         handler = self._registry.find(name)
+        if handler is None and called.pull is not None:  # which workers may have alone: `look` says that it is unknown
+            return
         if handler is None:
             near = get_close_matches(name, [each.name for each in self._registry], n=1)
             meant = f"; is it {near[0]!r} now?" if near else ""
@@ -257,11 +264,12 @@ class Comparison:
             return
         self.report.runs += 1
         name, payload = found.task.handler, found.task.payload if found.run.payload is None else found.run.payload
+        differences = [*self._compare_call(found.task, payload)]
         if (name, payload) != (task.handler, task.payload):  # else it is told of the task
-            for difference in self._compare_call(name, payload):
+            for difference in differences:
                 self.report.add(difference, place)
         handler = self._registry.find(name)
-        if not found.entries or handler is None or any(self._compare_call(name, payload)):
+        if not found.entries or handler is None or differences:
             return
         if _is_built_in(name):
             self.report.note_unknown(f"the steps of {name!r} are the package's own code, and not replayed", place)
@@ -292,6 +300,13 @@ class Comparison:
                 return verdict
             found = again
         return Verdict(unknown="it went on each time that it was looked at")
+
+
+def _list_calls(task: Task) -> Iterator[tuple[Task | Child, dict[str, object] | None]]:
+    """Yield what a task calls with which payload: None if that has results which are not known yet."""
+    yield task, task.payload
+    for child in task.children:
+        yield child, None if child.results_as else child.payload
 
 
 def _is_built_in(name: str) -> bool:

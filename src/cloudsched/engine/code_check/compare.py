@@ -6,21 +6,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import complete_table
+from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.documents.policy import LockScope, scoped_lock_key
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
-from cloudsched.engine.code_check.effects import Effects
+from cloudsched.engine.code_check.effects import Effects, refuse_effects
 from cloudsched.engine.code_check.rehearsal import StoredRun, Verdict, rehearse
 from cloudsched.engine.handlers.registry import BUILT_IN_PREFIX
-from cloudsched.errors import InvalidInput
+from cloudsched.errors import InvalidInput, UnreadableDocument
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.handlers.registry import Handler, Registry
+    from cloudsched.engine.handlers.registry import Declaration, Handler, Registry
     from cloudsched.engine.ports.clock import Clock
 
 
@@ -176,11 +179,10 @@ class Comparison:
         self._clock = clock
         self._stuck = set[str]()
         """Handlers whose code did not end: none of their runs is tried after that."""
-        self._limits = {
-            each.more["lock_key"]: (each.id, each.more.get("lock_limit", 1))
-            for each in registry.registrations.declarations.values()
-            if each.more.get("lock_key") is not None
-        }
+        declared = registry.registrations.declarations.values()
+        self._locks = {each.id: _find_lock(each) for each in declared}
+        """The lock of each task that the code declares, and its limit."""
+        self._limits = {lock: limit for lock, limit in self._locks.values() if lock is not None}
         self.report = Report()
 
     def look(self, stored: StoredTask) -> None:
@@ -188,7 +190,7 @@ class Comparison:
         task, report = stored.task, self.report
         report.tasks += 1
         place = Place(task.id, task.owner)
-        for difference in self._compare_task(task):
+        for difference in self._compare_task(task, place):
             report.add(difference, place)
         if task.handler == SCRIPT_HANDLER:
             report.note_unknown("the handlers that its script calls are not known", place)
@@ -200,7 +202,7 @@ class Comparison:
                 report.note_unknown(reason, place)
         handler = self._registry.find(task.handler)
         if handler is not None and handler.events:
-            for difference in self._compare_events(task, handler):
+            for difference in self._compare_events(task, handler, place):
                 report.add(difference, place)
             if stored.runs and not stored.has_events:
                 report.note_unknown(
@@ -209,37 +211,39 @@ class Comparison:
         for run in stored.runs:
             self._look_at_run(task, run)
 
-    def _compare_task(self, task: Task) -> Iterator[Difference]:
+    def _compare_task(self, task: Task, place: Place) -> Iterator[Difference]:
         for called, payload in _list_calls(task):
-            yield from self._compare_call(called, payload)
+            yield from self._compare_call(called, payload, place)
         handler = self._registry.find(task.handler)
         if handler is None or _is_built_in(task.handler):
             return
-        is_users_choice = task.pull is not None and task.pull.queue in handler.user_queues
-        has, wants = (each and f"in queue {each.queue!r}" for each in (task.pull, handler.pull))
-        if has != wants and not is_users_choice:
-            problem = f"they run {has or 'in the executor'}, and the code's tasks {wants or 'in the executor'}"
-            yield Difference(Cause.QUEUE, handler.name, problem)
+        is_in = None if task.pull is None else task.pull.queue
+        if handler.pull is not None and is_in not in {handler.pull.queue, *handler.user_queues}:
+            problem = f"they are {'run by the executor' if is_in is None else f'in queue {is_in!r}'}"
+            yield Difference(Cause.QUEUE, handler.name, f"{problem}, and the code's in queue {handler.pull.queue!r}")
         if task.defined_by is Requesters.USERS and not handler.is_for_users:
             yield Difference(Cause.ACCESS, handler.name, "users made them, who may not name it any more")
-        declared_id, limit = self._limits.get(task.lock_key, (task.id, task.lock_limit))
-        if limit != task.lock_limit:
-            by = "the code now" if declared_id == task.id else f"the schedule {declared_id!r}"
-            problem = f"their lock {task.lock_key!r} admits {task.lock_limit}, and {limit} for {by}"
-            yield Difference(Cause.LOCK, handler.name, problem)
+        lock, limit = task.scoped_lock_key, task.lock_limit
+        same = lock, limit if lock is None else self._limits.get(lock, limit)
+        wanted, most = self._locks.get(task.id, same)
+        if lock != wanted:
+            yield Difference(Cause.LOCK, handler.name, f"they take the lock {lock!r}, and {wanted!r} in the code")
+        elif lock is not None and limit != most:
+            yield Difference(Cause.LOCK, handler.name, f"their lock {lock!r} admits {limit}, and {most} in the code")
 
-    def _compare_events(self, task: Task, handler: Handler) -> Iterator[Difference]:
+    def _compare_events(self, task: Task, handler: Handler, place: Place) -> Iterator[Difference]:
         for event in task.events:
             kind = handler.events.get(event.name)
             if kind is None:
                 continue
-            try:
-                kind.read(event.payload)
-            except InvalidInput as error:
-                problem = f"the event {event.name!r}, which was accepted, is refused: {_describe(error)}"
+            refusal = self._find_refusal(partial(kind.read, event.payload), place)
+            if refusal is not None:
+                problem = f"the event {event.name!r}, which was accepted, is refused: {refusal}"
                 yield Difference(Cause.EVENT, handler.name, problem)
 
-    def _compare_call(self, called: Task | Child, payload: dict[str, object] | None) -> Iterator[Difference]:
+    def _compare_call(
+        self, called: Task | Child, payload: dict[str, object] | None, place: Place
+    ) -> Iterator[Difference]:
         """Compare what a task, a child or a run calls. Without a payload, only the handler's name."""
         name = called.handler
         if _is_built_in(name):
@@ -252,27 +256,46 @@ class Comparison:
             meant = f"; is it {near[0]!r} now?" if near else ""
             yield Difference(Cause.HANDLER, name, f"there is no handler of this name{meant}")
             return
+        refusal = None if payload is None else self._find_refusal(partial(handler.parse_payload, payload), place)
+        if refusal is not None:
+            yield Difference(Cause.PAYLOAD, name, refusal)
+
+    def _find_refusal(self, parse: Callable[[], object], place: Place) -> str | None:
+        """Return why a model refuses what is stored, or None. Its validators are user code, and do nothing else."""
+        effects, refusal = Effects(), None
         try:
-            if payload is not None:
-                handler.parse_payload(payload)
+            with refuse_effects(effects):
+                parse()
         except InvalidInput as error:
-            yield Difference(Cause.PAYLOAD, name, _describe(error))
+            refusal = "; ".join(f"{each.field} {each.problem}" for each in error.faults)
+        except Exception as error:  # noqa: BLE001 - the same
+            refusal = f"its model raises {type(error).__name__}: {exception_text(error)}"
+        if not effects.refused:
+            return refusal
+        self.report.note_unknown(f"a model does more than to look at what it gets: {effects.refused[0]}", place)
+        return None
 
     def _look_at_run(self, task: Task, run: OpenRun) -> None:
-        found, place = run.read(), Place(task.id, task.owner, run.execution_id)
+        place = Place(task.id, task.owner, run.execution_id)
+        try:
+            found = run.read()
+        except UnreadableDocument:
+            self.report.note_unknown("a journal is damaged, or of a newer version", place)
+            return
         if found is None:
             return
         self.report.runs += 1
         name, payload = found.task.handler, found.task.payload if found.run.payload is None else found.run.payload
-        differences = [*self._compare_call(found.task, payload)]
+        if _is_built_in(name):
+            if found.entries:
+                self.report.note_unknown(f"the steps of {name!r} are the package's own, and not replayed", place)
+            return
+        differences = [*self._compare_call(found.task, payload, place)]
         if (name, payload) != (task.handler, task.payload):  # else it is told of the task
             for difference in differences:
                 self.report.add(difference, place)
         handler = self._registry.find(name)
         if not found.entries or handler is None or differences:
-            return
-        if _is_built_in(name):
-            self.report.note_unknown(f"the steps of {name!r} are the package's own code, and not replayed", place)
             return
         verdict = self._rehearse(handler, found, run)
         if verdict.problem is not None:
@@ -313,5 +336,8 @@ def _is_built_in(name: str) -> bool:
     return name.startswith(BUILT_IN_PREFIX) or name == ASSISTANT_HANDLER
 
 
-def _describe(error: InvalidInput) -> str:
-    return "; ".join(f"{each.field} {each.problem}" for each in error.faults)
+def _find_lock(declared: Declaration) -> tuple[str | None, int]:
+    more = declared.more
+    key, scope = more.get("lock_key"), more.get("lock_scope") or LockScope.GLOBAL
+    limit = more.get("lock_limit", 1)
+    return (None if key is None else scoped_lock_key(key, LockScope(scope), declared.owner)), limit

@@ -96,7 +96,10 @@ def rehearse(registry: Registry, handler: Handler, stored: StoredRun, clock: Clo
 
     def work() -> None:
         refuse_for_good(effects)
-        verdicts.append(_replay(registry, handler, stored, clock, effects))
+        try:
+            verdicts.append(_replay(registry, handler, stored, clock, effects))
+        except BaseException as error:  # noqa: BLE001 - what a handler may raise to end its process
+            verdicts.append(Verdict(unknown=f"it raises {type(error).__name__}"))
 
     thread = threading.Thread(target=work, daemon=True)
     with refuse_effects(effects):

@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 PORT = 8080
 DASHBOARD_PORT = 8090
-CHECK_SECONDS = 30.0
-"""The longest time of the comparison before it serves: systemd gives a service 90 seconds to start."""
+CHECK_SECONDS = 10.0
+"""The longest time of the comparison before it serves: what is due after a crash must not wait for it."""
 
 
 @click.command()

@@ -1000,6 +1000,8 @@ export interface HeartbeatRequest {
 
 /** One action on a task. */
 export interface HistoryEntry {
+  /** Its number since the task was created. Numbers that are missing are of entries that have fallen off. */
+  number: number;
   at: string;
   action: Action;
   /** The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code. */
@@ -2205,7 +2207,7 @@ export interface TaskCount {
 /** The actions on a task by hand, the latest first. */
 export interface TaskHistory {
   entries: Array<HistoryEntry>;
-  /** The number of earlier entries that are not kept. */
+  /** The number of entries that are not kept. */
   omittedEntries: number;
 }
 

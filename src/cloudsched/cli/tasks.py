@@ -349,7 +349,7 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
         for each in entry.fields:
             click.echo(f"  - {to_printable(describe_change(each))}")
     if found.omitted_entries:
-        click.echo(f"Earlier entries that are not kept: {found.omitted_entries}.")
+        click.echo(f"Entries that are not kept: {found.omitted_entries}.")
     elif not found.entries:
         click.echo("Nothing was done with it by hand.")
 

@@ -303,7 +303,9 @@ def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object
     later = [each for each in entries if each["action"] == "EDITED" and parse_instant(each["at"]) >= began]
     if any(field["field"] in {"payload", "handler"} for each in later for field in each.get("fields", ())):
         return None, "Its task's payload has been edited since, and what it was is not kept."
-    is_cut = (history or {}).get("omittedEntries", 0) and not any(parse_instant(each["at"]) < began for each in entries)
+    since = sum(parse_instant(each["at"]) >= began for each in entries)
+    next_before = entries[since]["number"] if since < len(entries) else 0
+    is_cut = bool(entries) and entries[0]["number"] - since > next_before
     if is_cut or (history is None and task["revision"] > 1):
         return None, "Its task has been edited, and it is not kept whether the payload was."
     return task.get("payload", {}), "Its task's payload."

@@ -25,7 +25,7 @@ from cloudsched.dashboard.task_options import (
     write_options,
     write_schedule,
 )
-from cloudsched.dashboard.task_view import build_upcoming, number_entries
+from cloudsched.dashboard.task_view import build_upcoming
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.visit import Api, Json, Visit, task_path
 from cloudsched.domain.documents.task import TaskStatus
@@ -108,7 +108,7 @@ def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
     answer = _describe_task(api, task, etag)
     back = visit.query.get("back")
     history = api.find(f"{task_path(task_id)}/history") if back else None
-    entry = next((each for number, each in number_entries(history) if str(number) == back), None)
+    entry = next((each for each in (history or {}).get("entries", []) if str(each["number"]) == back), None)
     if entry is None:
         return {**answer, "texts": answer["now"]}
     before, left = read_before(entry["fields"])

@@ -69,6 +69,11 @@ class EventSender(WireModel):
     via: str | None = None
     """The server that acted for them, named likewise, or None if they called the API themselves."""
 
+    @property
+    def side(self) -> str:
+        """The side that they are on: what a task remembers of one side, no other side can make it forget."""
+        return self.role if self.via is None else f"{self.role} by server"
+
 
 DEFAULT_SENDERS: Final = (SenderRole.OWNER, SenderRole.ADMIN)
 """The senders whose events a handler takes if it names none."""

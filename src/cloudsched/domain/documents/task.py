@@ -75,6 +75,17 @@ class Source(WireModel):
     """The settings of the language model in that conversation."""
 
 
+class RequestKind(StoredEnum):
+    """How a task knows a request when it comes again."""
+
+    NAMED = "NAMED"
+    """By a name that its sender has chosen, or by the state that it was for."""
+    EVENT = "EVENT"
+    """By what it says: an event."""
+    UNNAMED = "UNNAMED"
+    """By a name that the code has drawn, to know a commit whose answer was lost."""
+
+
 class RecentRequest(WireModel):
     """A request that a task remembers, so that a repetition of it changes nothing."""
 
@@ -85,6 +96,13 @@ class RecentRequest(WireModel):
     at: Instant | None = None
     """The time of the request. It is unique among the task's requests, since the ids of the runs that they ask for are
     derived from it. None for the one that created the task, and for events."""
+    side: str = ""
+    """The side that it came from (`EventSender.side`). No other side makes the task forget it."""
+    kind: RequestKind = RequestKind.NAMED
+
+    def may_displace(self, other: RecentRequest) -> bool:
+        """Return whether the task may forget the other one for this one. It never forgets a creation."""
+        return other.key not in CREATION_KEYS and (self.side, self.kind) == (other.side, other.kind)
 
 
 class BudgetPause(WireModel):
@@ -109,6 +127,8 @@ class FieldChange(WireModel):
 class HistoryEntry(WireModel):
     """One action on a task."""
 
+    number: Integer = 1
+    """Its number since the task was created. Numbers that are missing are of entries that have fallen off."""
     at: Instant
     action: Action
     by: EventSender | None = None
@@ -126,7 +146,9 @@ MAX_RETENTION = timedelta(days=36_525)
 CREATION_KEYS = frozenset({"id", "key"})
 """The keys of the request that created a task, which it remembers as long as it exists. No other key is so short."""
 MAX_REQUESTS = 50
-"""The number of its latest requests that a task remembers: about 5 KB."""
+"""The number of the latest named requests that a task remembers of each side: about 5 KB."""
+MAX_UNNAMED_REQUESTS = 20
+"""The number of the latest events, and of the latest requests without a name, that a task remembers of each side."""
 MAX_OPEN_RUNS = 20
 """The most runs of one task that may be open at once: at their largest they fit Firestore's 1 MiB."""
 
@@ -337,6 +359,10 @@ class Event(WireModel):
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
         return f"{execution_id} {digest}"
 
+    def request(self, execution_id: str) -> RecentRequest:
+        """Return the event as a request that its task remembers, beside the execution that it was for."""
+        return RecentRequest(key=self.mark(execution_id), side=self.sender.side, kind=RequestKind.EVENT)
+
 
 class ZonePlan(WireModel):
     """The time zone data of a plan, for processes that have other data.
@@ -430,8 +456,8 @@ class Task(PublicTask):
     zone_change: ZoneChange | None = None
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     recent_requests: tuple[RecentRequest, ...] = ()
-    """The latest requests that must be known when they come again, the earliest first. Events are among them, each
-    with the execution that it was for. `requests_with` bounds them."""
+    """The latest requests of each side that must be known when they come again, the earliest first. Events are among
+    them, each with the execution that it was for. `requests_with` bounds them."""
     defined_by: Requesters | None = None
     """USERS if a user wrote or edited it, which limits what its script may call. None if only servers did."""
     paused_by: Requesters | None = None
@@ -449,8 +475,6 @@ class Task(PublicTask):
     """The events that its durable handler has not taken yet, the earliest first."""
     history: tuple[HistoryEntry, ...] = ()
     """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
-    omitted_history: int = 0
-    """The number of earlier entries that have fallen off."""
     deferred: bool = False
     """True if follow-up work of the last commit (a dispatch, say) could not be done. The sweep does it."""
     deleted_at: Instant | None = None
@@ -477,6 +501,18 @@ class Task(PublicTask):
         answer = self.model_copy()
         vars(answer)["assumed"] = tuple(assumed)
         return answer
+
+    @property
+    def omitted_history(self) -> int:
+        """Return the number of entries of its history that have fallen off."""
+        return self.history[-1].number - len(self.history) if self.history else 0
+
+    @property
+    def whole_history(self) -> tuple[HistoryEntry, ...]:
+        """Return the latest entries of its history among which none is missing."""
+        last = len(self.history) - 1
+        gaps = [at for at in range(last) if self.history[at].number + 1 < self.history[at + 1].number]
+        return self.history[gaps[-1] + 1 :] if gaps else self.history
 
     @property
     def has_ended(self) -> bool:
@@ -553,11 +589,16 @@ class Task(PublicTask):
         return (*others, run)
 
     def requests_with(self, *requests: RecentRequest) -> tuple[RecentRequest, ...]:
-        """Return the requests that it remembers, with these as the latest. The earliest fall off, but no creation."""
+        """Return the requests that it remembers, with these as the latest.
+
+        Each makes it forget the earliest one of its own side and kind at most, and no creation.
+        """
         keys = {each.key for each in requests}
         known = [*(each for each in self.recent_requests if each.key not in keys), *requests]
-        while len(known) > MAX_REQUESTS:
-            known.remove(next(each for each in known if each.key not in CREATION_KEYS))
+        for added in requests:
+            ring = [each for each in known if added.may_displace(each)]
+            if len(ring) > (MAX_REQUESTS if added.kind is RequestKind.NAMED else MAX_UNNAMED_REQUESTS):
+                known.remove(ring[0])
         return tuple(known)
 
 

@@ -381,7 +381,8 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
 
 def _explain_left_out(question: _Question) -> Iterator[Finding]:
     task = question.task
-    if task.omitted_history and (not task.history or task.history[0].at > question.day.start):
-        since = f" before {question.say(task.history[0].at)}" if task.history else ""
-        sentence = f"What was done with it{since} is no longer kept, so a pause or an edit may be missing here."
+    whole = task.whole_history
+    if whole and whole[0].number > 1 and whole[0].at > question.day.start:
+        since = question.say(whole[0].at)
+        sentence = f"Not all that was done with it before {since} is kept, so a pause or an edit may be missing here."
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=question.at)

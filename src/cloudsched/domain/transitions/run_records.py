@@ -39,11 +39,13 @@ MAX_SPEC_BYTES = 560 * 1024
 """The largest part of a task that its owner sets, as Firestore counts it."""
 MAX_EVENTS_BYTES = 176 * 1024
 """The most bytes of events that may wait for a task."""
+MAX_SIDE_EVENTS_BYTES = MAX_EVENTS_BYTES * 3 // 4
+"""The most bytes of those that one side may have sent."""
 MAX_AWAITED_EVENTS_BYTES = 224 * 1024
 """The most bytes of events if a run waits for one of them."""
 MAX_HISTORY_BYTES = 8 * 1024
 """The most bytes that are kept of a task's history of actions by hand."""
-_STATE_BYTES = 40 * 1024
+_STATE_BYTES = 48 * 1024
 """The most of the fields that the scheduler keeps, its history included, besides the events and the open runs."""
 MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
 """The least room for the open runs."""

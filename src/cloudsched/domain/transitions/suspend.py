@@ -16,11 +16,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
-from cloudsched.domain.documents.task import Event, EventName, RecentRequest, Task
+from cloudsched.domain.documents.task import Event, EventName, Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
-from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
+from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES, MAX_SIDE_EVENTS_BYTES
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MAX_POLL_INTERVAL = timedelta(days=1)
 
 MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
-"""The number of events that may wait for a task, and the size limit of one event's payload as JSON."""
+"""The number of each side's events that may wait for a task, and the size limit of one event's payload as JSON."""
 
 _MAX_REASON = 2_000
 """The most bytes that are stored of the reason for a suspension."""
@@ -165,7 +165,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) ->
     runs = task.runs
     if run is not None and is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
-    marks = [] if run is None else [RecentRequest(key=event.mark(run.execution_id))]
+    marks = [] if run is None else [event.request(run.execution_id)]
     changes = {"events": (*task.events, bound), "recent_requests": task.requests_with(*marks)}
     return Commit(with_changes(task, now, runs=runs, **changes))
 
@@ -217,12 +217,18 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
 
 
 def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:
-    """Check that a task has room for an event. There is more for one that an execution waits for."""
-    if len(task.events) >= MAX_EVENTS and not is_wanted:
+    """Check that a task has room for an event. There is more for one that an execution waits for.
+
+    No side can take all of the room.
+    """
+    beside = [each for each in task.events if each.sender.side == event.sender.side]
+    if len(beside) >= MAX_EVENTS and not is_wanted:
         hint = "Its handler must take some first; an event that it is waiting for is always accepted."
         raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
     waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, event))
-    if waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES):
+    is_full = waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES)
+    own_bytes = sum(stored_size(each.payload) for each in (*beside, event))
+    if is_full or (own_bytes > MAX_SIDE_EVENTS_BYTES and not is_wanted):
         hint = "Its handler must take some first. Store large data elsewhere and send a reference to it."
         raise NotAllowed("send an event to", f"full of {waiting_bytes} bytes of events", hint)
 

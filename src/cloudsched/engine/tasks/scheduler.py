@@ -116,7 +116,7 @@ class Scheduler:
             now = self._engine.clock.now()
             at = as_of or now
             history = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
-            known = {} if mark is None else mark.fields(None, at)
+            known = {} if mark is None else mark.fields(None, at, by.sender)
             new_id = None if draft.id is not None else self._engine.store.make_id(at)
             task = new_task(draft, at, lead, new_id=new_id, history=history, defined_by=by.author, **known)
             if by.has_quotas:
@@ -318,7 +318,7 @@ class Scheduler:
                 handler.check_event(name, content)
             return changed
 
-        return self.change(task_id, once(mark or make_mark(), decide), by)
+        return self.change(task_id, once(mark or make_mark(), by.sender, decide), by)
 
     def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.
@@ -327,7 +327,7 @@ class Scheduler:
         sweep has removed what a crash has left. Raises NotFound if nothing is.
         """
         try:
-            deleted = self.change(task_id, once(mark, lifecycle.delete), by)
+            deleted = self.change(task_id, once(mark, by.sender, lifecycle.delete), by)
         except NotFound:
             stored = None if mark is None else self._engine.store.load(task_id)
             if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_repeat_on(stored.task):
@@ -366,7 +366,7 @@ class Scheduler:
                 about["reason"] = describe_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))
 
-        return self.change(task_id, once(mark, decide_and_note), by)
+        return self.change(task_id, once(mark, by.sender, decide_and_note), by)
 
     def change(self, task_id: str, decide: Decide, by: Authority) -> Task:
         """Change a task as a decision says, again after each conflict, and dispatch it. Raises QuotaExceeded."""

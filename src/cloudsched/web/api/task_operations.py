@@ -238,8 +238,8 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
 def get_history(call: ApiCall) -> Response:
     """List the manual changes of a task, with their authors and times, the latest first.
 
-    The latest 50 entries are kept, or fewer if they are large. Values of fields are shown as JSON of up to 200
-    characters, or 600 for schedules. Values of payloads, code, free texts and callbacks are not shown.
+    50 entries are kept, or fewer if they are large: nobody can wipe out what others did. Values of fields are shown as
+    JSON of up to 200 characters, or 600 for schedules. Those of payloads, code, free texts and callbacks are not shown.
     """
     task = call.app.get(call.task_id)
     shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.omitted_history)

@@ -294,13 +294,13 @@ class App:
                 transaction.create(orders.document(order.id), order.as_dict())
                 app.joining(transaction).create(handler="ship", payload={"order": order.id})
 
-        Create, edit, pause, resume, cancel, trigger, snooze and send events with it. Each is checked when you call it,
-        and stored when the transaction or the batch is committed. The wake-up follows as soon as the commit returns.
-        If your process ends in between, the sweep sends it within a minute of its time. Nothing is sent for what is
-        aborted: call this in each attempt of a transaction.
+        Create, edit, pause, resume, cancel, trigger, snooze and send events with it. Each is checked when you call it:
+        if it is refused, your commit has nothing of it. It is stored when the transaction or the batch is committed.
+        The wake-up follows as soon as the commit returns. If your process ends in between, the sweep sends it within a
+        minute of its time. Nothing is sent for what is aborted: call this in each attempt of a transaction.
 
-        In a transaction, a task that you change is read by the transaction. A batch reads nothing, so its commit fails
-        if the task has changed meanwhile. Both fail with AlreadyExists if a task is created whose `id` is taken.
+        Neither holds the task until the commit. If it has changed meanwhile, the transaction is tried again, and the
+        commit of a batch fails. Both fail with AlreadyExists if a task is created whose `id` is taken.
 
         Raises:
             InvalidInput: It is not of the database that has the tasks, or not in progress. A change raises it if more

@@ -122,6 +122,7 @@ class ManualRuns:
             for run in transition.task.runs:
                 if run.execution_id == chosen_id:
                     self._require_start(transition.task.as_begun(run), by)
+            engine.quotas().check_revival(task, transition.task, by)  # once calls are cancelled, it must not be refused
             self._cancel_forgotten_calls(loaded, from_step)
         return engine.archive().restore_for_retry(transition, chosen_id)
 

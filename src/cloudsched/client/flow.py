@@ -66,6 +66,12 @@ class ApiRequest:
     time_limit: float | None = None
     """The most seconds that it may take. If this is given, it is sent only once."""
 
+    def __post_init__(self) -> None:
+        # On the way, such parts are taken out of a path, encoded or not: it would be another operation's.
+        if lost := {"", ".", ".."}.intersection(self.path.split("/")[1:]):
+            named = " and ".join(repr(each) for each in sorted(lost))
+            raise InvalidInput("id", f"is {named} in {self.path}", "No task, run, person or event is called that.")
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:

@@ -332,7 +332,7 @@ class Parent(WireModel):
         )
 
 
-EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$"), AfterValidator(_reject_reserved)]
 """Letters, digits, dots, hyphens and underscores: a segment of a URL."""
 
 

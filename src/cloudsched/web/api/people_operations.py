@@ -161,6 +161,8 @@ def follow_unsubscribe_link(call: ApiCall) -> Response:
         category = call.app.container.unsubscribe_links.follow(call.path["linkToken"])
     except NotFound:
         return _page("Not unsubscribed", _OVER, status=404)
+    if category is None:
+        return _page("No mails", "You are not known here any more, so you get no mails. Nothing was changed.")
     return _page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")
 
 

@@ -42,7 +42,7 @@ Their owner reads them, too, as no rule can hide a field. docs/guides/clients.md
 PRIVATE_FIELDS: Final = frozenset(
     each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN
 )
-"""The fields in a task's private map: notes of the scheduler, in forms that are made to be short."""
+"""The fields in a task's private map: notes of the scheduler, in forms that are made to be short. None is a secret."""
 _Write: Message = messages.Write
 
 

@@ -381,14 +381,16 @@ class App:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
 
         CLOUDSCHED_MINIMUM_LEAD_SECONDS does not apply. If the task's id, your own or one that the handler derives from
-        the payload, is that of an existing task of the owner, that one is edited and triggered.
+        the payload, is that of an existing task of the owner, that one is edited and triggered. If it may not be
+        triggered, such as while it is paused or once it has ended, it is not edited either.
         """
         from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
+        from cloudsched.domain.transitions.manual_verbs import require_triggerable  # noqa: PLC0415 - the same
 
         given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
         draft = self.to_draft(given)
         try:
-            task, is_new = self.put(draft, lead=NO_LEAD)
+            task, is_new = self.limit(require_triggerable).put(draft, lead=NO_LEAD)
         except InvalidInput as error:
             say_in_python(error, given, TaskDraft)
             raise

@@ -40,6 +40,7 @@ VERBS: dict[Verb, Callable[[App, str], object]] = {
 CHANGES: dict[str, Callable[[App, str], object]] = {
     **{verb.word: do for verb, do in VERBS.items()},
     "create": lambda app, task_id: app.create(_draft(app.get(task_id))),
+    "run now": lambda app, task_id: app.run_now(app.get(task_id).handler, id=task_id, owner=app.get(task_id).owner),
     "retry from a step": lambda app, task_id: app.retry(task_id, from_step=1),
 }
 

@@ -259,21 +259,13 @@ def test_thousands_of_tasks_are_one_cause(check: Comparison) -> None:
     assert summary["tasks"] == 604
 
 
-def test_another_lock_in_a_declared_schedule_differs(run_command: Callable[..., CommandResult], tmp_path: Path) -> None:
-    """Its own task, and others with its key, have the limit that they were made with until they are changed."""
-    code = (
-        "from cloudsched import App\napp = App()\n"
-        '@app.scheduled("every day at 9", id="nightly", lock_key="db", lock_limit=LIMIT)\ndef nightly() -> None: ...\n'
-    )
-    (tmp_path / "old.py").write_text(code.replace("LIMIT", "2"))
-    (tmp_path / "new.py").write_text(code.replace("LIMIT", "3"))
-    with Simulation(load_app(str(tmp_path / "old.py")).app) as sim, serve_api_of(sim.app) as url:
-        sim.app.apply_declarations()
-        sim.app.create(owner="ada", title="Another", handler="nightly", schedule=DAILY, lock_key="db", lock_limit=2)
-        done, same = (
-            run_command("check", "--url", url, "--handlers", str(tmp_path / name), "--json")
-            for name in ("new.py", "old.py")
+def test_two_limits_of_one_lock_differ(check: Comparison) -> None:
+    """Each task goes by its own. An owner's lock is another one than that of all."""
+    for limit, scope in ((2, "global"), (2, "owner"), (3, "global")):
+        lock: dict[str, Any] = {"lock_key": "db", "lock_limit": limit, "lock_scope": scope}
+        check.world.app.create(
+            owner="ada", title="Greet", handler="greet", payload={"city": "Rome"}, schedule=DAILY, **lock
         )
-    found, _ = map(json.loads, done.out.splitlines())
-    assert (done.code, found["cause"], found["count"], found["fails"]) == (0, "lock", 2, False), done.err
-    assert same.out.count("\n") == 1
+    done, (found, _) = check(OLD)
+    assert done.code == 0
+    assert (found["cause"], found["count"], found["fails"]) == ("lock", 1, False)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.policy import LockScope, scoped_lock_key
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.engine.code_check.effects import Effects, refuse_effects
@@ -23,7 +22,7 @@ from cloudsched.errors import InvalidInput, UnreadableDocument
 if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.handlers.registry import Declaration, Handler, Registry
+    from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.clock import Clock
 
 
@@ -70,9 +69,7 @@ CONSEQUENCES: Final = complete_table(
         Cause.QUEUE: Consequence(
             fails=False, cure="Keep a worker for the queue that they are in, or change their `pull`."
         ),
-        Cause.LOCK: Consequence(
-            fails=False, cure="Give every task with this key the same limit, and let open runs end before it changes."
-        ),
+        Cause.LOCK: Consequence(fails=False, cure="Give every task with this key the same `lockLimit`."),
         Cause.ACCESS: Consequence(
             fails=False, cure='They run on, but their owners cannot change them. Keep access="users" if they may.'
         ),
@@ -103,6 +100,8 @@ NOWHERE: Final = Place("", "")
 SHOWN_PLACES = 5
 MAX_GROUPS = 200
 """The most differences that are told apart: a model's own error may quote each value."""
+MAX_LOCKS = 50_000
+"""The most locks whose limits are compared."""
 
 
 @dataclass(slots=True)
@@ -179,10 +178,8 @@ class Comparison:
         self._clock = clock
         self._stuck = set[str]()
         """Handlers whose code did not end: none of their runs is tried after that."""
-        declared = registry.registrations.declarations.values()
-        self._locks = {each.id: _find_lock(each) for each in declared}
-        """The lock of each task that the code declares, and its limit."""
-        self._limits = {lock: limit for lock, limit in self._locks.values() if lock is not None}
+        self._limits: dict[str, int] = {}
+        """The first limit that was seen of each lock."""
         self.report = Report()
 
     def look(self, stored: StoredTask) -> None:
@@ -223,13 +220,14 @@ class Comparison:
             yield Difference(Cause.QUEUE, handler.name, f"{problem}, and the code's in queue {handler.pull.queue!r}")
         if task.defined_by is Requesters.USERS and not handler.is_for_users:
             yield Difference(Cause.ACCESS, handler.name, "users made them, who may not name it any more")
-        lock, limit = task.scoped_lock_key, task.lock_limit
-        same = lock, limit if lock is None else self._limits.get(lock, limit)
-        wanted, most = self._locks.get(task.id, same)
-        if lock != wanted:
-            yield Difference(Cause.LOCK, handler.name, f"they take the lock {lock!r}, and {wanted!r} in the code")
-        elif lock is not None and limit != most:
-            yield Difference(Cause.LOCK, handler.name, f"their lock {lock!r} admits {limit}, and {most} in the code")
+        lock = task.scoped_lock_key
+        if lock is not None and (lock in self._limits or len(self._limits) < MAX_LOCKS):
+            limit = self._limits.setdefault(lock, task.lock_limit)
+            if limit != task.lock_limit:
+                problem = f"the lock {task.lock_key!r} admits {task.lock_limit} of them, and {limit} of others"
+                yield Difference(Cause.LOCK, handler.name, problem)
+        elif lock is not None:
+            self.report.note_unknown(f"there are more than {MAX_LOCKS:,} locks", place)
 
     def _compare_events(self, task: Task, handler: Handler, place: Place) -> Iterator[Difference]:
         for event in task.events:
@@ -334,10 +332,3 @@ def _list_calls(task: Task) -> Iterator[tuple[Task | Child, dict[str, object] | 
 
 def _is_built_in(name: str) -> bool:
     return name.startswith(BUILT_IN_PREFIX) or name == ASSISTANT_HANDLER
-
-
-def _find_lock(declared: Declaration) -> tuple[str | None, int]:
-    more = declared.more
-    key, scope = more.get("lock_key"), more.get("lock_scope") or LockScope.GLOBAL
-    limit = more.get("lock_limit", 1)
-    return (None if key is None else scoped_lock_key(key, LockScope(scope), declared.owner)), limit

@@ -28,6 +28,7 @@ from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
 from cloudsched.engine.durable.waits import wait_for_event
 from cloudsched.engine.execution.attempt import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
+from cloudsched.engine.handlers.signature import read_dependencies
 from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.errors import JournalMismatch, StoreUnavailable, WorkflowError
 
@@ -87,6 +88,8 @@ class UnreadableBlobs:
 
 def rehearse(registry: Registry, handler: Handler, stored: StoredRun, clock: Clock, effects: Effects) -> Verdict:
     """Return whether a run would go on with this handler, as far as its journal says."""
+    if any(_takes_context(handler.name, each.dependency) for each in handler.dependencies.values()):
+        return Verdict(unknown="a dependency of its handler takes the context, and may have asked for steps")
     if not handler.takes_context:
         first = stored.entries[0]
         return Verdict(f"Step {first.number} was {first.description}, and the handler takes no context now.")
@@ -109,6 +112,11 @@ def rehearse(registry: Registry, handler: Handler, stored: StoredRun, clock: Clo
         return verdicts[0]
     effects.is_stuck = True
     return Verdict(unknown=f"its code between two steps did not end within {MAX_SECONDS:.0f} seconds")
+
+
+def _takes_context(name: str, factory: Callable[..., Any]) -> bool:
+    inner = read_dependencies(name, factory).values()
+    return any(each is None or _takes_context(name, each.dependency) for each in inner)
 
 
 def _replay(registry: Registry, handler: Handler, stored: StoredRun, clock: Clock, effects: Effects) -> Verdict:

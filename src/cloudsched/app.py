@@ -44,13 +44,13 @@ from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import Page, check_page_size
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QuotaExceeded
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.domain.documents.person import Person
+    from cloudsched.domain.documents.person import Person, PersonPatch, PersonSpec
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.handlers.registry import OnFailure
+    from cloudsched.engine.owners.people import SavedPerson
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.sweep.sweeper import Sweep
@@ -74,6 +75,7 @@ SNOOZE: Final = timedelta(minutes=10)
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
+S = TypeVar("S", "PersonSpec", "PersonPatch")
 OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
 
@@ -692,21 +694,62 @@ class App:
 
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
-    def put_person(self, owner: str, /, **fields: Any) -> Person:
-        """Set a person's contacts and preferences, by their Python names, in place of the previous ones.
+    def person(self, owner: str) -> Person:
+        """Return a person's contacts and preferences. Raises NotFound if none are stored."""
+        if self._authority.owner not in {None, owner}:
+            raise NotFound("person", owner)
+        return self.container.people.get(owner)
 
-        Mail is sent to a verified address alone: ``email={"address": "ada@example.com", "verified": True}``.
+    def put_person(self, owner: str, /, *, replace: bool = False, etag: str | None = None, **fields: Any) -> Person:
+        """Store a person, or replace all of their contacts and preferences. To change some, use `update_person`.
 
-        Raises InvalidInput.
+        Mail is sent to a verified address alone: ``email={"address": "ada@example.com", "verified": True}``. If the
+        webhook is new, `webhook_secret` of the answer signs its messages. It is shown only here.
+
+        Args:
+            owner: The person.
+            replace: Also remove what the fields leave out. Without it, or an `etag`, such a call is refused.
+            etag: The `etag` of the person as you have seen them. If they have changed since, nothing happens.
+            fields: `name`, `email`, `devices`, `webhook`, `timezone`, `locale`, `channels`.
+
+        Raises:
+            InvalidInput: A field is not valid, or would be removed.
+            PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
         """
         from cloudsched.domain.documents.person import PersonSpec  # noqa: PLC0415 - dispatches need none
-        from cloudsched.engine.owners.people import parse_person  # noqa: PLC0415 - the same
+
+        may_remove = replace or etag is not None
+        put = partial(self.container.people.put, owner, may_remove=may_remove)
+        return self._save_person(put, fields, PersonSpec, etag)
+
+    def update_person(self, owner: str, /, *, etag: str | None = None, **changes: Any) -> Person:
+        """Change some of a person's contacts and preferences, by their Python names. All others stay.
+
+        None removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the
+        categories that you name change, and None removes one. To add a device, give the `etag` of the person with those
+        that you have read. See `put_person` for addresses, and the secret of a new webhook.
+
+        Raises:
+            NotFound: Nothing is stored of the person: use `put_person`.
+            InvalidInput: A field is not valid.
+            PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
+        """
+        from cloudsched.domain.documents.person import PersonPatch  # noqa: PLC0415 - dispatches need none
+
+        return self._save_person(partial(self.container.people.change, owner), changes, PersonPatch, etag)
+
+    def _save_person(
+        self, save: Callable[..., SavedPerson], fields: dict[str, Any], kind: type[S], etag: str | None
+    ) -> Person:
+        from cloudsched.engine.owners.people import expect_etag, parse_person  # noqa: PLC0415 - dispatches need none
 
         try:
-            return self.container.people.put(owner, parse_person(to_wire_fields(fields)), by=self._authority).person
+            given = parse_person(to_wire_fields(fields), kind)
+            saved = save(given, by=self._authority, check=None if etag is None else expect_etag(etag))
         except InvalidInput as error:
-            say_in_python(error, fields, PersonSpec)
+            say_in_python(error, fields, kind)
             raise
+        return saved.person.answering(saved.webhook_secret)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
@@ -841,7 +884,9 @@ class AsyncApp:
     find_executions = awaited(App.find_executions)
     execution = awaited(App.execution)
     deliveries = awaited(App.deliveries)
+    person = awaited(App.person)
     put_person = awaited(App.put_person)
+    update_person = awaited(App.update_person)
     send_event = awaited(App.send_event)
     tree = awaited(App.tree)
     inbox = awaited(App.inbox)

@@ -245,10 +245,10 @@ class LimitExceeded(WorkflowError):
 class NotFound(CloudschedError):
     """There is no such task or execution, or this caller may not see it."""
 
-    def __init__(self, kind: str, key: str) -> None:
+    def __init__(self, kind: str, key: str, hint: str = "") -> None:
         self.kind = kind
         self.key = key
-        super().__init__(f"There is no {kind} {key!r}.")
+        super().__init__(f"There is no {kind} {key!r}." + (f" {hint}" if hint else ""))
 
 
 class NotAllowed(CloudschedError):

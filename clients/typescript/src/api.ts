@@ -1395,6 +1395,21 @@ export interface Person {
   updatedAt: string;
 }
 
+/** Changes of some contacts and preferences. A field that is left out stays, and null removes one. */
+export interface PersonPatch {
+  name?: string | null;
+  /** The address, in place of the present one. Another address is not verified. */
+  email?: EmailContactInput | null;
+  /** All devices, in place of the present ones. */
+  devices?: Array<Device> | null;
+  /** The endpoint, in place of the present one. Another URL is not verified. */
+  webhook?: WebhookContactInput | null;
+  timezone?: string | null;
+  locale?: string | null;
+  /** The channels of the categories that are named here. All others keep theirs, and null removes a category's. */
+  channels?: Record<string, Array<DeliveryChannel> | null> | null;
+}
+
 /** The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io. */
 export interface Ping {
   /** Posted to when an execution has succeeded. If it has no query, `/start` and `/fail` are added to it when one begins, and when one has failed, timed out or expired, unless `startUrl` and `failureUrl` say otherwise. */
@@ -2733,6 +2748,12 @@ export interface ListBudgetsQuery {
   pageToken?: string;
   /** Only items of this owner. */
   owner?: string;
+}
+
+/** Store a person, or replace all of their contacts and preferences. */
+export interface PutPersonQuery {
+  /** `true` also removes what the body leaves out. Without it, or an `If-Match`, such a request is refused. */
+  replace?: "true" | "false";
 }
 
 /** Delete a person's contacts and preferences, or everything. */

@@ -39,6 +39,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "outbox failed": ("outbox failed app.py:outbox",),
     "outbox relay": ("outbox relay app.py:outbox",),
     "outbox retry": ("outbox retry app.py:outbox 42",),
+    "people get": ("people get ada --json",),
+    "people update": (
+        "people update ada --timezone America/New_York",
+        'people update ada --set \'email={"address": "ada@example.com", "verified": true}\' --set name=Ada',
+    ),
     "run": ('run greet --payload \'{"name": "Ada"}\'',),
     "schema": ("schema report", "schema --typescript > payloads.ts"),
     "serve": ("serve --data data --handlers handlers.py",),

@@ -43,6 +43,7 @@ _COMMANDS: Final[_Sections] = {
     },
     "Tasks": {
         "tasks": ("cloudsched.cli.tasks:tasks", "Show, change, draft and import tasks."),
+        "people": ("cloudsched.cli.people:people", "Show people, and change how they are reached."),
         "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
         "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
         "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),

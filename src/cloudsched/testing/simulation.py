@@ -502,12 +502,19 @@ class Simulation:
     def add_person(self, owner: str, **fields: Any) -> Person:
         """Store an owner with a verified address, a device and a verified webhook, so that all channels reach them.
 
-        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without.
+        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without. Somebody who is
+        stored already is not touched: change them as your own code does, with ``App.update_person``.
 
         Args:
             owner: The owner of these contacts.
             fields: Other values for any field of ``App.put_person``.
+
+        Raises:
+            InvalidInput: The owner is stored already, or a field is not valid.
         """
+        if self.app.container.people.find(owner) is not None:
+            hint = f"Change some of their fields as your own code does: app.update_person({owner!r}, …)."
+            raise InvalidInput("owner", f"is {owner!r}, who is stored already", hint)
         local = re.sub(r"[^A-Za-z0-9]+", "-", owner).strip("-") or "someone"
         known = {
             "email": {"address": f"{local}@example.com", "verified": True},

@@ -264,6 +264,13 @@ class NewPerson(PersonSpec):
     """A person's contacts and preferences."""
 
 
+class ReplaceQuery(WireModel):
+    """Whether a replacement may remove something."""
+
+    replace: Literal["true", "false"] = "false"
+    """``true`` also removes what the body leaves out. Without it, or an ``If-Match``, such a request is refused."""
+
+
 class DeletePersonQuery(WireModel):
     """The extent of a deletion."""
 

@@ -1,14 +1,14 @@
 """The deliveries that a success creates. They follow from the task and its result alone, so nothing more is read.
 
-There is one for each channel that the task names, besides its owner's inbox, which has everything. The notices of a
-handler are one message. Without notices, the result is the message. The callback of a task (`on_completion`) is one
-more, and reports every end of an execution.
+There is one for each channel that the task names, besides its owner's inbox. What a success says is one message
+(`notices`), and one that says nothing has none. The callback of a task (`on_completion`) is one more, and reports every
+end of an execution.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
@@ -29,6 +29,7 @@ from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.notices import MAX_BODY, InboxMessage, find_said
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.run_records import derive_message_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
@@ -36,8 +37,6 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
 
-MAX_BODY: Final = 100_000
-"""The most bytes of text of one delivery. The whole result is in its execution."""
 MAX_DATA: Final = 100_000
 """The largest result, in bytes of JSON, that is part of the data for programs."""
 _RETRY: Final = RetryPolicy.build(
@@ -87,11 +86,12 @@ class DeliveryMaker:
         `status` is the final status of its execution, or None if it goes on.
         """
         named = [each for each in dict.fromkeys(task.delivery_channels) if each.traits.is_sent]
-        is_success = isinstance(report.outcome, Done)
-        ids = {each: _derive_id(task, run.execution_id, each) for each in named} if is_success else {}
+        said = find_said(task, report.outcome, report.notices) if isinstance(report.outcome, Done) else ()
+        ids = {each: _derive_id(task, run.execution_id, each) for each in named} if said else {}
         made: list[Task] = []
         if ids:
-            payload = _build_payload(task, run.execution_id, report)
+            content = report.outcome.content if isinstance(report.outcome, Done) and not report.outcome.silent else None
+            payload = _build_payload(task, run.execution_id, content, said)
             for channel, delivery_id in ids.items():
                 siblings = tuple(each for each in ids.values() if each != delivery_id)
                 made.append(self._make(task, run.execution_id, channel, payload, now, siblings=siblings))
@@ -212,20 +212,15 @@ def _derive_id(task: Task, execution_id: str, channel: str) -> str:
     return derive_delivery_id(task.id, task.created_at, execution_id, channel, task.owner)
 
 
-def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict[str, Any]:
-    content = report.outcome.content if isinstance(report.outcome, Done) else None
-    first, *others = report.notices or (None,)
-    title = task.delivery_title or task.title
+def _build_payload(task: Task, execution_id: str, content: object, said: Sequence[InboxMessage]) -> dict[str, Any]:
+    """Return the payload of a message with what a success says, and `content` for programs."""
+    first, *others = said
+    text = "\n\n".join([first.body, *(f"{each.title}\n{each.body}" for each in others)])
     data: dict[str, Any] = {**_to_ids(task, execution_id), "content": content}
     if json_size(content) > MAX_DATA:
         data["content"] = None
         data["isContentOmitted"] = True
-    if first is None:
-        is_text = isinstance(content, str) or content is None
-        text = (content or "") if is_text else json.dumps(content, ensure_ascii=False, indent=2)
-    else:
-        title, text = first.title, "\n\n".join([first.body, *(f"{each.title}\n{each.body}" for each in others)])
-    return {"title": title, "body": truncate(text, MAX_BODY), "data": data}
+    return {"title": first.title, "body": truncate(text, MAX_BODY), "data": data}
 
 
 def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
@@ -239,7 +234,9 @@ def _build_callback_payload(
     task: Task, execution_id: str, report: AttemptReport, status: ExecutionStatus
 ) -> dict[str, Any]:
     """Return the payload for a program. Its `kind` is ``execution.succeeded``, ``execution.failed`` and so on."""
-    payload = _build_payload(task, execution_id, report)
+    done = report.outcome if isinstance(report.outcome, Done) else Done()
+    said = find_said(task, done, report.notices) or (InboxMessage(task.delivery_title or task.title, ""),)
+    payload = _build_payload(task, execution_id, done.content, said)
     data = {**payload["data"], "status": status}
     if isinstance(report.outcome, Retry | Fail | Cancel):
         reason = report.outcome.reason

@@ -14,7 +14,6 @@ dropped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -47,6 +46,7 @@ from cloudsched.domain.transitions.lifecycle import (
     start_next_backfill,
     with_changes,
 )
+from cloudsched.domain.transitions.notices import InboxMessage, find_said, find_spoken
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap_at_end, pass_over, stop_plan
 from cloudsched.domain.transitions.planning import occurrence_after, waits_for_open_run
@@ -69,14 +69,6 @@ UNSTARTED_GRACE = timedelta(seconds=30)
 it."""
 
 """The final statuses of an occurrence that was attempted and did not succeed."""
-
-
-@dataclass(frozen=True, slots=True)
-class InboxMessage:
-    """A message for the owner's inbox, sent when the attempt succeeds."""
-
-    title: str
-    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +175,10 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
 ) -> Commit:
     record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
-        case Done(content):
-            messages = _build_messages(task, run, report, now) if report.notices or task.delivery_channels else ()
+        case Done(content) as done:
+            is_for_inbox = DeliveryChannel.WEB in task.delivery_channels
+            said = find_said(task, done, report.notices) if is_for_inbox else find_spoken(report.notices)
+            messages = _build_messages(task, run, said, now) if said else ()
             delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
             ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
             step = _finish_run(
@@ -369,12 +363,7 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[E
     return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)}), records
 
 
-def _build_messages(task: Task, run: Run, report: AttemptReport, now: datetime) -> tuple[Message, ...]:
-    notices = list(report.notices)
-    if not notices and DeliveryChannel.WEB in task.delivery_channels and isinstance(report.outcome, Done):
-        content = report.outcome.content
-        body = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        notices.append(InboxMessage(task.delivery_title or task.title, body))
+def _build_messages(task: Task, run: Run, notices: Sequence[InboxMessage], now: datetime) -> tuple[Message, ...]:
     return tuple(
         Message(
             id=derive_message_id(task.id, run.execution_id, number),

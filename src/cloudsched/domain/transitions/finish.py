@@ -27,7 +27,6 @@ from cloudsched.domain.documents.execution import (
     Execution,
     ExecutionError,
     ExecutionStatus,
-    Message,
     ProgressNote,
     Run,
     Trigger,
@@ -46,12 +45,19 @@ from cloudsched.domain.transitions.lifecycle import (
     start_next_backfill,
     with_changes,
 )
-from cloudsched.domain.transitions.notices import InboxMessage, find_said, find_spoken
+from cloudsched.domain.transitions.notices import (
+    InboxMessage,
+    find_lateness,
+    find_recovery,
+    find_said,
+    find_spoken,
+    has_inbox,
+    make_messages,
+)
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap_at_end, pass_over, stop_plan
 from cloudsched.domain.transitions.planning import occurrence_after, waits_for_open_run
 from cloudsched.domain.transitions.run_records import (
-    derive_message_id,
     execution_record,
     last_run_fields,
     says_how_task_is,
@@ -178,13 +184,14 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
         case Done(content) as done:
             is_for_inbox = DeliveryChannel.WEB in task.delivery_channels
             said = find_said(task, done, report.notices) if is_for_inbox else find_spoken(report.notices)
-            messages = _build_messages(task, run, said, now) if said else ()
-            delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
+            delivered = bool(said) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
             ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
             step = _finish_run(
                 task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **record_fields
             )
-            return step.having(messages=messages) if messages else step
+            said += find_recovery(task, step.task) if has_inbox(task) else ()
+            late = find_lateness(task, run) if said else None
+            return step.having(messages=make_messages(task, run.execution_id, said, now, late=late)) if said else step
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
@@ -361,19 +368,3 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[E
         return task, ()
     past, records = pass_over(task, decided, now)  # guard: overlap record
     return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)}), records
-
-
-def _build_messages(task: Task, run: Run, notices: Sequence[InboxMessage], now: datetime) -> tuple[Message, ...]:
-    return tuple(
-        Message(
-            id=derive_message_id(task.id, run.execution_id, number),
-            owner=task.owner,
-            task_id=task.id,
-            execution_id=run.execution_id,
-            title=notice.title,
-            body=notice.body,
-            created_at=now,
-            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
-        )
-        for number, notice in enumerate(notices, 1)
-    )

@@ -348,6 +348,8 @@ export interface CompleteRequest {
   status?: "SUCCEEDED" | "CANCELLED";
   /** The result of a run that `SUCCEEDED`: any JSON of at most 512 KiB, and 900 KiB as Firestore counts it. */
   content?: unknown;
+  /** True if the result is recorded and not delivered. Notices are. Default: `false`. */
+  silent?: boolean;
   /** Messages for the owner's inbox, if the run `SUCCEEDED`. */
   notices?: Array<NoticeItem>;
   /** The reason why the run is `CANCELLED`. Truncated to 2,000 bytes of UTF-8. */
@@ -783,6 +785,8 @@ export interface FailedTask {
   deliveryChannels: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
+  tellFailures: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -1125,6 +1129,8 @@ export interface Message {
   title: string;
   body: string;
   createdAt: string;
+  /** How much later than due its execution began, if that is more than a few minutes. In seconds. */
+  late?: number;
   isRead: boolean;
   /** The time at which its owner first read it. */
   readAt?: string;
@@ -1228,6 +1234,8 @@ export interface NewTask {
   deliveryChannels?: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
+  tellFailures?: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -1615,6 +1623,7 @@ export type Reason =
   | "BACKLOG"
   | "DEFERRED"
   | "SWEEP_IS_LATE"
+  | "NOT_DELIVERED"
   | "LAST_OUTCOME"
   | "OUTCOME"
   | "NOT_CREATED"
@@ -1678,6 +1687,8 @@ export interface ReportedTask {
   deliveryChannels: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
+  tellFailures: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2125,6 +2136,8 @@ export interface Task {
   deliveryChannels: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
+  tellFailures: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2272,6 +2285,8 @@ export interface TaskPatch {
   deliveryChannels?: Array<DeliveryChannel> | null;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
+  tellFailures?: TellFailures | null;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2324,6 +2339,9 @@ export interface TaskPatch {
 
 /** The status of a task as a whole. */
 export type TaskStatus = "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED" | "EXPIRED";
+
+/** The failed runs of a task that its owner is told of. */
+export type TellFailures = "first" | "each" | "never";
 
 export interface Tree {
   task: Task;

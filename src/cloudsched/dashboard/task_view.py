@@ -307,6 +307,7 @@ def _list_facts(task: Json, words: str) -> list[tuple[str, str, bool]]:
         ("Retries", f"{retry.get('maxRetries', 0)}", False),
         ("Overlap", str(task.get("overlap", "skip")), False),
         ("Catch-up", str((task.get("catchUp") or {}).get("mode", "latest")), False),
+        ("Tells failures", str(task.get("tellFailures", "first")), False),
         ("Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))),
         ("Queue of workers", (task.get("pull") or {}).get("queue") or "none: the executor runs it", False),
         ("Revision", str(task.get("revision", 1)), False),

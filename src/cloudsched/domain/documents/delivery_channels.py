@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 from pydantic import StringConstraints
 
-from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel, complete_table
+from cloudsched.domain.documents.document import Duration, Instant, StoredEnum, WireModel, complete_table
 
 COMPLETION: Final = "COMPLETION"
 """The channel of a task's own completion callback, beside those of `DeliveryChannel`."""
@@ -162,6 +162,10 @@ class Delivery(WireModel):
     """The id of the message for its receivers. It cannot be guessed, and is the same for all attempts."""
     thread: str
     """The id of the conversation of all messages of that task. It cannot be guessed."""
+    late: Duration | None = None
+    """How much later than due the execution began, if that is to be said."""
+    is_failure: bool = False
+    """True if it tells of a failure, and carries no result."""
     siblings: tuple[str, ...] = ()
     """The ids of the execution's other deliveries."""
     url: str | None = None

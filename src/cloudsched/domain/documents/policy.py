@@ -110,6 +110,16 @@ class Overlap(StoredEnum):
     ALLOW = "allow"
 
 
+class TellFailures(StoredEnum):
+    """The failed runs of a task that its owner is told of."""
+
+    FIRST = "first"
+    """The first of a row, and that it works again."""
+    EACH = "each"
+    """Each, and that it works again."""
+    NEVER = "never"
+
+
 class LockScope(StrEnum):
     """The tasks that share a lock key."""
 

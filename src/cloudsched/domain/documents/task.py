@@ -29,7 +29,15 @@ from cloudsched.domain.documents.execution import (
     Outcomes,
     Run,
 )
-from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy, scoped_lock_key
+from cloudsched.domain.documents.policy import (
+    CatchUp,
+    LockScope,
+    Overlap,
+    Priority,
+    RetryPolicy,
+    TellFailures,
+    scoped_lock_key,
+)
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.usage import Usage
@@ -231,6 +239,8 @@ class TaskSpec(WireModel):
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The title of the message that is delivered, or the task's title if None."""
+    tell_failures: TellFailures = TellFailures.FIRST
+    """The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none."""
     on_completion: OnCompletion | None = None
     """The receiver of a message when an execution has ended, with any status."""
     ping: Ping | None = None
@@ -471,6 +481,8 @@ class Task(PublicTask):
     too, it is their pause."""
     has_children: bool = False
     """True if any of its executions has made calls. Only then can it have child tasks."""
+    failure_told_at: Instant | None = None
+    """The time at which its owner was told of a failure. None once they are told that it works again, or before."""
     events: tuple[Event, ...] = ()
     """The events that its durable handler has not taken yet, the earliest first."""
     history: tuple[HistoryEntry, ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, MISSED_STATUSES
 from cloudsched.domain.transitions.offers import offer_entry
 
 if TYPE_CHECKING:
@@ -189,6 +189,11 @@ class Commit(TaskWrite):
     def failures(self) -> Sequence[Execution]:
         """The executions that it ends as failed."""
         return [each for each in self.executions if each.status in FAILURE_STATUSES]
+
+    @property
+    def missed(self) -> Sequence[Execution]:
+        """The executions that it ends without a result, though somebody may have waited for one."""
+        return [each for each in self.executions if each.status in MISSED_STATUSES]
 
     @property
     def ends_journals(self) -> bool:

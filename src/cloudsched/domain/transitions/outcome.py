@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 class Done:
     """The occurrence has succeeded, with `content` (any JSON value, or a pydantic model) as its result.
 
-    `then` are follow-ups: tasks that are created in the commit that records the success, or not at all.
+    `then` are follow-ups: tasks that are created in the commit that records the success, or not at all. A result that
+    is `silent` is recorded and not delivered, which leaves what `Context.notify` has said.
     """
 
     content: Any = None
     then: Sequence[TaskDraft] = ()
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

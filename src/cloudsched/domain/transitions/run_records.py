@@ -79,6 +79,9 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
             failures = max(1, task.consecutive_failures + is_another)
         since = (task.failing_since or now) if failures else None
         last |= {"consecutive_failures": failures, "failing_since": since, "latest_run_at": run.scheduled_for}
+    is_failing = last.get("failing_since", task.failing_since)
+    if task.failure_told_at is not None and status is ExecutionStatus.SUCCEEDED and not is_failing:
+        last["failure_told_at"] = None
     return last
 
 

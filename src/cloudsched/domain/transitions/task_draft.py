@@ -51,6 +51,7 @@ _OTHER_NAMES: Mapping[str, str] = {
         "owner": "communityid createdby createdbyuserid customerid ownerid tenant tenantid uid user userid",
         "source": "createdbychatid chatid currentchatmessageid messageid",
         "deliverychannels": "channel channels delivery deliverymethod notify notifyby",
+        "tellfailures": "alertonfailure emailonfailure notifyonfailure",
         "lockkey": "concurrencykey documentid lock mutex singleton",
         "expectedduration": "estimateddurationinminutes executiontimeout expectedexecutiontimeinminutes leaseseconds "
         "maxruntime timeout",

@@ -308,14 +308,14 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
         case Cancel(reason):
             return Cancel(truncate_text(reason))
         case Done(inner, then):
-            content, follow_ups = inner, then
+            content, follow_ups, silent = inner, then, result.silent
         case _:
-            content, follow_ups = result, ()
+            content, follow_ups, silent = result, (), False
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
     stored = content if is_short else to_json_value("content", content)
     if not is_short:
         require_content("content", stored)
-    return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups))
+    return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups), silent)
 
 
 def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel, OnCompletion, Ping
-    from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy
+    from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy, TellFailures
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Source, Task
@@ -59,6 +59,7 @@ class CommonFields(TypedDict, total=False):
     script: Script | Mapping[str, Any]
     delivery_channels: Sequence[DeliveryChannel | str]
     delivery_title: str | None
+    tell_failures: TellFailures | str
     on_completion: OnCompletion | Mapping[str, Any] | None
     ping: Ping | Mapping[str, Any] | None
     query_per_execution: float

@@ -47,7 +47,7 @@ class Deliveries(Option):
         if known is None:
             return commit
         statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
-        planned = make_deliveries(self._engine).make_all(task, known, report, now, next(statuses, None))
+        planned = make_deliveries(self._engine).make_all(task, known, report, now, commit.task, next(statuses, None))
         writes = write_new(self._engine.store, planned) if is_repeat else tuple(TaskWrite(each) for each in planned)
         return commit.having(others=(*commit.others, *writes))
 
@@ -57,7 +57,7 @@ class Deliveries(Option):
         Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
         the same time conflict, and one of them decides again. After a conflict the record may have been removed.
         """
-        if delivery.channel in CALLBACKS:
+        if delivery.channel in CALLBACKS or delivery.is_failure:
             return None
         if is_repeat and self._engine.store.load_execution(delivery.task_id, delivery.execution_id) is None:
             return None

@@ -494,6 +494,8 @@ class CompleteRequest(AttemptUsage):
     """``CANCELLED`` if there was nothing left to do."""
     content: Any = None
     """The result of a run that ``SUCCEEDED``: any JSON of at most 512 KiB, and 900 KiB as Firestore counts it."""
+    silent: Annotated[bool, Field(strict=True)] = False
+    """True if the result is recorded and not delivered. Notices are."""
     notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
     """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
     message: str | None = None

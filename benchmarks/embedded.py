@@ -159,7 +159,7 @@ def read_commit() -> str:
 
 
 def measure(python: str, contestant: str, tasks: int, folder: Path) -> dict[str, Any]:
-    """Run one contestant and return its figures; no figures if its server is missing or its tasks are always late."""
+    """Run one contestant and return its figures; none if it fails, its server is missing or it is always too late."""
     for factor in LEAD_FACTORS:
         place = folder / str(factor)
         run = partial(run_part, python, contestant, tasks, factor=factor)
@@ -282,6 +282,7 @@ def run_part(python: str, contestant: str, tasks: int, folder: Path, part: str, 
 
     Raises:
         TooLateError: The tasks came due before all of them were created.
+        LookupError: The process failed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with subprocess.Popen(  # noqa: S603 - this file
@@ -300,7 +301,8 @@ def run_part(python: str, contestant: str, tasks: int, folder: Path, part: str, 
     if process.returncode == TOO_LATE:
         raise TooLateError
     if process.returncode:
-        sys.exit(f"{contestant} failed in {part!r}:\n{printed[-1000:]}{errors[-3000:]}")
+        print(f"{contestant} failed in {part!r}:\n{printed[-1000:]}{errors[-3000:]}", file=sys.stderr)
+        raise LookupError(contestant)
     figures: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
     return figures
 

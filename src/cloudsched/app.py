@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, Param
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import (
@@ -76,6 +77,17 @@ R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
 OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
+
+
+def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[App, P], R]:
+    """Mark a method of `App` that changes something. A durable handler calls it in steps only."""
+
+    @wraps(method)
+    def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
+        note_change(f"app.{method.__name__}")
+        return method(app, *arguments, **named)
+
+    return call
 
 
 class App:
@@ -268,6 +280,7 @@ class App:
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
+    @changes
     def apply_declarations(self, owners: Iterable[str] = ()) -> None:
         """Create, edit and pause tasks as the code declares. `owners` are those that only older code named."""
         if self.container.registry.registrations.declarations or owners:
@@ -322,6 +335,7 @@ class App:
     def _scheduler(self) -> Scheduler:
         return self._joined or self.container.scheduler
 
+    @changes
     def create(
         self,
         /,
@@ -369,6 +383,7 @@ class App:
             say_in_python(error, fields, TaskDraft)
             raise
 
+    @changes
     def run_now(
         self,
         /,
@@ -414,6 +429,7 @@ class App:
         now = self.container.clock.now()
         return TaskDraft.from_wire(self._with_schedule(content, now)).as_read_at(now)
 
+    @changes
     def put(
         self,
         draft: TaskDraft,
@@ -434,6 +450,7 @@ class App:
         by = self._authority
         return self._scheduler.create(draft, by=by, mark=mark, refusal=refusal, lead=lead, as_of=as_of)
 
+    @changes
     def put_content(
         self,
         content: dict[str, Any],
@@ -480,6 +497,7 @@ class App:
         wanted, limit = query or TaskQuery(owner=None), check_page_size(limit)
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
+    @changes
     def update(self, /, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names. None resets one to its default.
 
@@ -496,6 +514,7 @@ class App:
             say_in_python(error, changes, TaskDraft)
             raise
 
+    @changes
     def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396). Its schedule may be text, as in `update`.
 
@@ -528,22 +547,27 @@ class App:
         at, calendar = settings.default_time, settings.default_calendar
         return with_schedule(content, now=now, default_time=at, default_calendar=calendar, **more)
 
+    @changes
     def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat. See `RequestMark`."""
         return self._scheduler.pause(task_id, self._authority, mark)
 
+    @changes
     def resume(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Resume a paused task from now."""
         return self._scheduler.resume(task_id, self._authority, mark)
 
+    @changes
     def cancel(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Cancel a task. The task and its executions stay."""
         return self._scheduler.cancel(task_id, self._authority, mark)
 
+    @changes
     def delete(self, task_id: str, *, mark: RequestMark | None = None) -> None:
         """Remove a task and its executions."""
         self._scheduler.delete(task_id, self._authority, mark)
 
+    @changes
     def trigger(
         self,
         task_id: str,
@@ -565,6 +589,7 @@ class App:
         """
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
 
+    @changes
     def snooze(self, task_id: str, duration: timedelta | str = SNOOZE, *, mark: RequestMark | None = None) -> Task:
         """Run a task's last run again, later. The schedule does not change, and its occurrences run meanwhile, too.
 
@@ -594,6 +619,7 @@ class App:
             until = add_duration(now, duration)
         return self._scheduler.act(Verb.SNOOZE, task_id, partial(snooze, until=until), self._authority, mark)
 
+    @changes
     def retry(
         self,
         task_id: str,
@@ -606,6 +632,7 @@ class App:
         runs = self._scheduler.manual_runs
         return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority, mark=mark)
 
+    @changes
     def backfill(self, task_id: str, start: datetime, end: datetime, *, mark: RequestMark | None = None) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
         from cloudsched.domain.transitions.manual_verbs import backfill  # noqa: PLC0415 - dispatches need none
@@ -648,6 +675,7 @@ class App:
 
         return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
 
+    @changes
     def send_event(
         self,
         task_id: str,
@@ -690,6 +718,7 @@ class App:
 
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
+    @changes
     def put_person(self, owner: str, /, **fields: Any) -> Person:
         """Set a person's contacts and preferences, by their Python names, in place of the previous ones.
 
@@ -752,6 +781,7 @@ class App:
         access = Access(Requester(OWN_CODE_SUBJECT, owner), replace(OWN_CODE, requesters=requesters, owner=owner))
         return self.container.drafts.make(request, access)
 
+    @changes
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
         """Store a draft of this app's code: create its task, or change the task that it is about.
 

@@ -45,6 +45,8 @@ from cloudsched.errors import (
 P = ParamSpec("P")
 T = TypeVar("T")
 
+ASKING_PATHS = frozenset({"/v1/schedules/preview", "/v1/tasks/draft"})
+"""The paths of requests that change nothing, although their method is not GET."""
 PAGE_SIZE = 100
 """The number of items of a list that are requested at a time."""
 
@@ -127,7 +129,9 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
 
         @functools.wraps(self._flow)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:  # noqa: ANN401 - a result, or an awaitable of it
-            return run(self._flow(client, *arguments, **named))
+            flow = self._flow(client, *arguments, **named)
+            cast("Any", flow).__name__ = self._flow.__name__  # it may be another function's
+            return run(flow)
 
         return call
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar, overload
 
-from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -116,6 +116,9 @@ class DurableRun:
     def step_usage(self) -> Usage | None:
         """The usage that the running step has reported, or None outside of steps."""
         return None
+
+    def note_change(self, call: str) -> None:
+        """Note a change of the handler's code. Without a journal nothing is replayed. See `HandlerCode`."""
 
     @property
     def is_replaying(self) -> bool:
@@ -239,6 +242,14 @@ class Replay(DurableRun):
     @property
     def step_usage(self) -> Usage | None:
         return None if self._opened is None else self._opened.step_usage
+
+    def note_change(self, call: str) -> None:
+        require_not_timed_out()
+        if self.step_usage is not None:
+            return
+        if self._opened is not None and self._opened.is_durable:
+            raise refuse_change(call)
+        self._thread.change = self._thread.change or call
 
     @property
     def is_replaying(self) -> bool:

@@ -29,7 +29,7 @@ from cloudsched.domain.documents.task import Event, Task, TaskStatus
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
-from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE, Surroundings, Suspended
 from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
 
@@ -237,6 +237,12 @@ class JournalCursor:
             raise WorkflowError(
                 f"A step cannot contain other operations: move {describe_step(kind, name)} out of it, into the handler."
             )
+
+    def require_replayable(self) -> None:
+        """Note that the journal is needed, as the handler is replayed. Its changes so far must not have to be."""
+        if self.thread.change is not None:
+            raise refuse_change(self.thread.change)
+        self.is_durable = True
 
     def next_entry(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
         """Return the number of the entry that the handler requests now, and the entry if it is recorded."""

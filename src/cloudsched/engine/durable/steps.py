@@ -138,7 +138,7 @@ def run_step(
     """Return a step's recorded result, or call its function, with retries, and record that. Raises StepFailed."""
     cause: BaseException | None = None
     number, entry = cursor.next_entry(StepKind.STEP, name)
-    cursor.is_durable = True
+    cursor.require_replayable()
     if entry is None:
         entry = cursor.new_entry(number, StepKind.STEP, name)
     while entry.status is StepStatus.WAITING:

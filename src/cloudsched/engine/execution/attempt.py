@@ -22,6 +22,7 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.handler_code import run_code_of
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.finish import on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
@@ -239,6 +240,11 @@ def call_handler(
     except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
+    with run_code_of(context.durable_run):
+        return (yield from _call(registry, handler, context, payload))
+
+
+def _call(registry: Registry, handler: Handler, context: Context, payload: object) -> Procedure[AttemptReport]:
     try:
         call = partial(_call_function, handler, context, payload)
         if handler.dependencies:

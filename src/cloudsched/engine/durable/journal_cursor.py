@@ -31,7 +31,15 @@ from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
 from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE, Surroundings, Suspended
-from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
+from cloudsched.errors import (
+    CallFailed,
+    JournalMismatch,
+    LeaseLost,
+    LimitExceeded,
+    QuotaExceeded,
+    ScriptFailed,
+    WorkflowError,
+)
 
 
 class FailureTracker:
@@ -333,10 +341,18 @@ class JournalCursor:
     def flush(self) -> None:
         """Commit the pending entries before anything depends on them, then create the tasks of pending calls."""
         if self.pending:
-            task = self._write_pending(None)
-            if not task.is_active and task.status is not TaskStatus.PAUSED:
-                self._suspend_with(Cancel(f"The task is {task.status}."))
-        self.calls.create()
+            self._write_checked()
+        try:
+            self.calls.create()
+        except LeaseLost:
+            self._write_checked()
+            self._suspend_with(Suspend("has lost its lease", self.clock.now()))
+
+    def _write_checked(self) -> None:
+        """Write the pending entries, if the run has its lease. Continue only if its task has not ended."""
+        task = self._write_pending(None)
+        if not task.is_active and task.status is not TaskStatus.PAUSED:
+            self._suspend_with(Cancel(f"The task is {task.status}."))
 
     def finish(self) -> None:
         """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""

@@ -37,7 +37,7 @@ from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_cor
 from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import Dependencies
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
-from cloudsched.errors import InvalidInput, QueueUnavailable, UnknownHandler, WorkflowError
+from cloudsched.errors import InvalidInput, LeaseLost, QueueUnavailable, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
@@ -147,6 +147,15 @@ class Attempt:
 
         committed = run_procedure(self._plan(decide))
         return None if committed is None else committed.stored.task
+
+    def find_caller(self, *, anew: bool) -> VersionedTask:
+        """Return the task whose run makes calls, as it is known, or as it is now. Raises LeaseLost if it may not."""
+        stored = self._reload(self.task.id) if anew else self._stored
+        run = None if stored is None else stored.task.find_run(self.run.execution_id)
+        is_held = run is not None and run.lease is not None and run.lease.token_hash == self._token_hash
+        if stored is None or not is_held or stored.task.deleted_at or stored.task.status in FINAL_STATUSES:
+            raise LeaseLost(self.run.execution_id)
+        return stored
 
     def finish(self, decide: Decide) -> Procedure[Committed | None]:
         """Commit how the attempt ended. Return None if the lease is no longer held or the task was deleted meanwhile.

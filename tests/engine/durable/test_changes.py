@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from sqlalchemy import create_engine
 from tests.engine.harness import DAY, register_work_handler, run
 
-from cloudsched import App, AsyncApp, AsyncContext, Context, Execution, TaskDraft
+from cloudsched import App, AsyncApp, AsyncContext, Context, Depends, Execution, TaskDraft
 from cloudsched.app import awaited
 from cloudsched.client import AsyncClient, Client
 from cloudsched.errors import NotFound
+from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 from cloudsched.testing import START, Simulation
 
 OTHER = "other"
@@ -195,10 +197,6 @@ def test_a_durable_handler_asks_a_client_for_changes_in_a_step(app: App, kind: t
 
 def test_a_dependency_of_a_durable_handler_changes_nothing(app: App) -> None:
     """It is opened anew for each replay."""
-    from typing import Annotated  # noqa: PLC0415 - for this test
-
-    from cloudsched import Depends  # noqa: PLC0415 - the same
-
     app.handler("fine")(lambda: "fine")
 
     def open_session() -> str:
@@ -215,3 +213,24 @@ def test_a_dependency_of_a_durable_handler_changes_nothing(app: App) -> None:
         (execution,) = sim.executions(task.id)
         made = len(app.tasks().items) - 1
     assert (execution.status, made) == ("FAILED", 1)
+
+
+@pytest.mark.parametrize("name", ["create", "cancel"])
+def test_a_durable_handler_writes_rows_of_an_outbox_in_a_step(app: App, name: str) -> None:
+    """A row is a change, too: a replay would write another one."""
+    engine = create_engine("sqlite://")
+    outbox = SqlalchemyOutbox(engine, app)
+    outbox.create_table()
+
+    def call(ctx: Context) -> None:
+        wait(ctx)
+        with engine.begin() as connection:
+            if name == "create":
+                outbox.create(connection, handler="fine")
+            else:
+                outbox.cancel(connection, OTHER)
+
+    execution, _ = observe(app, call)
+    assert execution.status == "FAILED"
+    assert f"ctx.step({name!r}, outbox.{name}, …)" in str(execution.error)
+    assert not outbox.rows("PENDING")

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, Param
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import upcoming_occurrences
@@ -79,11 +80,23 @@ OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
 
 
+def reads(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[App, P], R]:
+    """Mark a method of `App` that waits for the store. On an event loop, `AsyncApp` has it."""
+
+    @wraps(method)
+    def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
+        warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
+        return method(app, *arguments, **named)
+
+    return call
+
+
 def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[App, P], R]:
     """Mark a method of `App` that changes something. A durable handler calls it in steps only."""
 
     @wraps(method)
     def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
+        warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
         note_change(f"app.{method.__name__}")
         return method(app, *arguments, **named)
 
@@ -483,10 +496,12 @@ class App:
             return draft.id or self.check(draft).id
         return None
 
+    @reads
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
         return self._scheduler.get(task_id, self._authority)
 
+    @reads
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query. Large tasks make it shorter, with a token for the rest.
 
@@ -640,16 +655,19 @@ class App:
         decide = partial(backfill, start=start, end=end)
         return self._scheduler.act(Verb.BACKFILL, task_id, decide, self._authority, mark)
 
+    @reads
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
         return upcoming_occurrences(self.get(task_id), count)
 
+    @reads
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first. Open ones are on the first page."""
         from cloudsched.engine.queries.execution_search import list_executions  # noqa: PLC0415 - dispatches need none
 
         return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
 
+    @reads
     def find_executions(
         self, query: ExecutionQuery | None = None, *, limit: int = 50, page_token: str | None = None
     ) -> Page[Execution]:
@@ -663,12 +681,14 @@ class App:
         search = self.container.store.search
         return find_executions(search, query or ExecutionQuery(owner=None), check_page_size(limit), page_token)
 
+    @reads
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""
         from cloudsched.engine.queries.execution_search import load_execution  # noqa: PLC0415 - dispatches need none
 
         return load_execution(self.container.engine, self.get(task_id), execution_id)
 
+    @reads
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
         """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
         from cloudsched.engine.delivery.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
@@ -709,6 +729,7 @@ class App:
         by = self._authority if sender is None else replace(self._authority, sender=sender)
         return self._scheduler.send_event(task_id, event, payload, execution_id, early=early, by=by, mark=mark)
 
+    @reads
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
@@ -735,10 +756,12 @@ class App:
             say_in_python(error, fields, PersonSpec)
             raise
 
+    @reads
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
         return self.container.store.list_messages(owner, limit=check_page_size(limit), page_token=page_token)
 
+    @reads
     def draft(
         self,
         text: str,

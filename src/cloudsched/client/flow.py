@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.client.views import M, TaskView, reader
+from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.responses.api_responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
@@ -125,12 +126,15 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
         """Return the method of a client."""
         if client is None:
             return self
-        run = client.run_flow_async if hasattr(client, "run_flow_async") else client.run_flow
+        is_async = hasattr(client, "run_flow_async")
+        run = client.run_flow_async if is_async else client.run_flow
 
         @functools.wraps(self._flow)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:  # noqa: ANN401 - a result, or an awaitable of it
             flow = self._flow(client, *arguments, **named)
-            cast("Any", flow).__name__ = self._flow.__name__  # it may be another function's
+            name = cast("Any", flow).__name__ = self._flow.__name__  # it may be another function's
+            if not is_async:
+                warn_if_on_loop(f"client.{name}", f"client.{name}(…) of an AsyncClient")
             return run(flow)
 
         return call

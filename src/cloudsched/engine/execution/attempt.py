@@ -31,8 +31,8 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, R
 from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.durable_run import CallHandle
-from cloudsched.engine.durable.suspension import Suspended, is_handler_failure
+from cloudsched.engine.durable.durable_run import CallHandle, Misuse
+from cloudsched.engine.durable.suspension import Suspended, explain_mistake, is_handler_failure
 from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
 from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import Dependencies
@@ -262,6 +262,7 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
         else:
             result = yield from call({})
         refused: Exception | None = None
+        _require_returned(context, result)
         try:
             outcome = to_outcome(result, context.durable_run.clock_now)
         except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
@@ -275,6 +276,9 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
     except BaseException as error:  # whatever a handler raises is a failure of the handler
         if not is_handler_failure(error):
             raise
+        mistake = explain_mistake(error, context.durable_run.made)
+        if mistake is not None:
+            return _report_failure(context, Fail(str(mistake)), mistake)
         reason = _error_text(error)
         may_help = handler.is_retryable(error) and not _is_mistake(error)
         return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
@@ -283,7 +287,20 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
 
 def _is_mistake(error: BaseException) -> bool:
     """Return whether the handler's code has asked for what cannot be, such as ``ctx.sleep(60)``: it would again."""
-    return isinstance(error, InvalidInput) and not isinstance(error, UnknownHandler)
+    return isinstance(error, InvalidInput | Misuse)
+
+
+def _require_returned(context: Context, result: object) -> None:
+    """Check that the handler has returned what it has made to be returned. Raises WorkflowError.
+
+    A Done may have been made for its content. Whoever makes another outcome wants it to have an effect.
+    """
+    made = context.durable_run.made
+    if made is None or isinstance(result, Done | Retry | Snooze | Fail | Cancel):
+        return
+    outcome, place = made
+    if not isinstance(outcome, Done) or result is None:
+        raise WorkflowError(f"An outcome has no effect until it is returned. Write, at {place}: return {outcome!r}")
 
 
 def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str | None) -> NoReturn:

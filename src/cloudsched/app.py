@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, Param
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.event_loops import warn_if_on_loop
+from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import (
@@ -78,6 +80,29 @@ H = TypeVar("H", bound="OnFailure")
 S = TypeVar("S", "PersonSpec", "PersonPatch")
 OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
+
+
+def reads(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[App, P], R]:
+    """Mark a method of `App` that waits for the store. On an event loop, `AsyncApp` has it."""
+
+    @wraps(method)
+    def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
+        warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
+        return method(app, *arguments, **named)
+
+    return call
+
+
+def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[App, P], R]:
+    """Mark a method of `App` that changes something. A durable handler calls it in steps only."""
+
+    @wraps(method)
+    def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
+        warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
+        note_change(f"app.{method.__name__}")
+        return method(app, *arguments, **named)
+
+    return call
 
 
 class App:
@@ -270,6 +295,7 @@ class App:
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
+    @changes
     def apply_declarations(self, owners: Iterable[str] = ()) -> None:
         """Create, edit and pause tasks as the code declares. `owners` are those that only older code named."""
         if self.container.registry.registrations.declarations or owners:
@@ -324,6 +350,7 @@ class App:
     def _scheduler(self) -> Scheduler:
         return self._joined or self.container.scheduler
 
+    @changes
     def create(
         self,
         /,
@@ -371,6 +398,7 @@ class App:
             say_in_python(error, fields, TaskDraft)
             raise
 
+    @changes
     def run_now(
         self,
         /,
@@ -418,6 +446,7 @@ class App:
         now = self.container.clock.now()
         return TaskDraft.from_wire(self._with_schedule(content, now)).as_read_at(now)
 
+    @changes
     def put(
         self,
         draft: TaskDraft,
@@ -438,6 +467,7 @@ class App:
         by = self._authority
         return self._scheduler.create(draft, by=by, mark=mark, refusal=refusal, lead=lead, as_of=as_of)
 
+    @changes
     def put_content(
         self,
         content: dict[str, Any],
@@ -470,10 +500,12 @@ class App:
             return draft.id or self.check(draft).id
         return None
 
+    @reads
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
         return self._scheduler.get(task_id, self._authority)
 
+    @reads
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query. Large tasks make it shorter, with a token for the rest.
 
@@ -484,6 +516,7 @@ class App:
         wanted, limit = query or TaskQuery(owner=None), check_page_size(limit)
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
+    @changes
     def update(self, /, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names. None resets one to its default.
 
@@ -500,6 +533,7 @@ class App:
             say_in_python(error, changes, TaskDraft)
             raise
 
+    @changes
     def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396). Its schedule may be text, as in `update`.
 
@@ -532,22 +566,27 @@ class App:
         at, calendar = settings.default_time, settings.default_calendar
         return with_schedule(content, now=now, default_time=at, default_calendar=calendar, **more)
 
+    @changes
     def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat. See `RequestMark`."""
         return self._scheduler.pause(task_id, self._authority, mark)
 
+    @changes
     def resume(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Resume a paused task from now."""
         return self._scheduler.resume(task_id, self._authority, mark)
 
+    @changes
     def cancel(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Cancel a task. The task and its executions stay."""
         return self._scheduler.cancel(task_id, self._authority, mark)
 
+    @changes
     def delete(self, task_id: str, *, mark: RequestMark | None = None) -> None:
         """Remove a task and its executions."""
         self._scheduler.delete(task_id, self._authority, mark)
 
+    @changes
     def trigger(
         self,
         task_id: str,
@@ -569,6 +608,7 @@ class App:
         """
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
 
+    @changes
     def snooze(self, task_id: str, duration: timedelta | str = SNOOZE, *, mark: RequestMark | None = None) -> Task:
         """Run a task's last run again, later. The schedule does not change, and its occurrences run meanwhile, too.
 
@@ -598,6 +638,7 @@ class App:
             until = add_duration(now, duration)
         return self._scheduler.act(Verb.SNOOZE, task_id, partial(snooze, until=until), self._authority, mark)
 
+    @changes
     def retry(
         self,
         task_id: str,
@@ -610,6 +651,7 @@ class App:
         runs = self._scheduler.manual_runs
         return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority, mark=mark)
 
+    @changes
     def backfill(self, task_id: str, start: datetime, end: datetime, *, mark: RequestMark | None = None) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
         from cloudsched.domain.transitions.manual_verbs import backfill  # noqa: PLC0415 - dispatches need none
@@ -617,16 +659,19 @@ class App:
         decide = partial(backfill, start=start, end=end)
         return self._scheduler.act(Verb.BACKFILL, task_id, decide, self._authority, mark)
 
+    @reads
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
         return upcoming_occurrences(self.get(task_id), count)
 
+    @reads
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first. Open ones are on the first page."""
         from cloudsched.engine.queries.execution_search import list_executions  # noqa: PLC0415 - dispatches need none
 
         return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
 
+    @reads
     def find_executions(
         self, query: ExecutionQuery | None = None, *, limit: int = 50, page_token: str | None = None
     ) -> Page[Execution]:
@@ -640,18 +685,21 @@ class App:
         search = self.container.store.search
         return find_executions(search, query or ExecutionQuery(owner=None), check_page_size(limit), page_token)
 
+    @reads
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""
         from cloudsched.engine.queries.execution_search import load_execution  # noqa: PLC0415 - dispatches need none
 
         return load_execution(self.container.engine, self.get(task_id), execution_id)
 
+    @reads
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
         """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
         from cloudsched.engine.delivery.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
 
         return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
 
+    @changes
     def send_event(
         self,
         task_id: str,
@@ -685,6 +733,7 @@ class App:
         by = self._authority if sender is None else replace(self._authority, sender=sender)
         return self._scheduler.send_event(task_id, event, payload, execution_id, early=early, by=by, mark=mark)
 
+    @reads
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
@@ -694,12 +743,14 @@ class App:
 
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
+    @reads
     def person(self, owner: str) -> Person:
         """Return a person's contacts and preferences. Raises NotFound if none are stored."""
         if self._authority.owner not in {None, owner}:
             raise NotFound("person", owner)
         return self.container.people.get(owner)
 
+    @changes
     def put_person(self, owner: str, /, *, replace: bool = False, etag: str | None = None, **fields: Any) -> Person:
         """Store a person, or replace all of their contacts and preferences. To change some, use `update_person`.
 
@@ -722,6 +773,7 @@ class App:
         put = partial(self.container.people.put, owner, may_remove=may_remove)
         return self._save_person(put, fields, PersonSpec, etag)
 
+    @changes
     def update_person(self, owner: str, /, *, etag: str | None = None, **changes: Any) -> Person:
         """Change some of a person's contacts and preferences, by their Python names. All others stay.
 
@@ -751,10 +803,12 @@ class App:
             raise
         return saved.person.answering(saved.webhook_secret)
 
+    @reads
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
         return self.container.store.list_messages(owner, limit=check_page_size(limit), page_token=page_token)
 
+    @reads
     def draft(
         self,
         text: str,
@@ -797,6 +851,7 @@ class App:
         access = Access(Requester(OWN_CODE_SUBJECT, owner), replace(OWN_CODE, requesters=requesters, owner=owner))
         return self.container.drafts.make(request, access)
 
+    @changes
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
         """Store a draft of this app's code: create its task, or change the task that it is about.
 

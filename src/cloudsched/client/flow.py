@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.client.views import M, TaskView, reader
+from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.responses.api_responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
@@ -45,6 +46,8 @@ from cloudsched.errors import (
 P = ParamSpec("P")
 T = TypeVar("T")
 
+ASKING_PATHS = frozenset({"/v1/schedules/preview", "/v1/tasks/draft"})
+"""The paths of requests that change nothing, although their method is not GET."""
 PAGE_SIZE = 100
 """The number of items of a list that are requested at a time."""
 
@@ -129,11 +132,16 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
         """Return the method of a client."""
         if client is None:
             return self
-        run = client.run_flow_async if hasattr(client, "run_flow_async") else client.run_flow
+        is_async = hasattr(client, "run_flow_async")
+        run = client.run_flow_async if is_async else client.run_flow
 
         @functools.wraps(self._flow)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:  # noqa: ANN401 - a result, or an awaitable of it
-            return run(self._flow(client, *arguments, **named))
+            flow = self._flow(client, *arguments, **named)
+            name = cast("Any", flow).__name__ = self._flow.__name__  # it may be another function's
+            if not is_async:
+                warn_if_on_loop(f"client.{name}", f"client.{name}(…) of an AsyncClient")
+            return run(flow)
 
         return call
 

@@ -136,7 +136,9 @@ class Container:
         from cloudsched.engine.state.quotas import QuotaLimits, Quotas  # noqa: PLC0415 - imported only when used
 
         access = self.settings.access
-        limits = QuotaLimits(access.max_active_tasks, access.max_creations, access.least_interval)
+        limits = QuotaLimits(
+            access.max_active_tasks, access.max_creations, access.least_interval, access.max_run_creations
+        )
         return Quotas(store=self.store, clock=self.clock, random=self._chance, limits=limits)
 
     @lazy_property

@@ -59,6 +59,7 @@ from cloudsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -359,6 +360,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         """Make the app use this simulation's parts."""
+        warn_of_wall_clocks(each.function for each in self.app.container.registry)
         self._is_open = True
         self._stack.enter_context(
             self.app.override(

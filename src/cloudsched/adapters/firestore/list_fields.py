@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, build_precondition_write, get_private
+from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_private
 from cloudsched.adapters.firestore.values import decode, encode_fields
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
@@ -64,16 +64,14 @@ def unhide(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, **moved} if isinstance(moved, dict) else data
 
 
-def build_delivery_mark(documents: str, mark: DeliveryMark) -> list[Message]:
-    """Return the write of `is_delivered` alone, or a write that fails the commit if another delivery has changed."""
-    if mark.unfinished:
-        return [build_precondition_write(f"{documents}/tasks/{each.task.id}", each.version) for each in mark.unfinished]
+def build_delivery_mark(documents: str, mark: DeliveryMark) -> Message:
+    """Return the write of `is_delivered` alone."""
     write = _Write()
     write.update.name = f"{documents}/tasks/{mark.task_id}/executions/{mark.execution_id}"
     write.update.fields["isDelivered"].boolean_value = True
     write.update_mask.field_paths.append("isDelivered")
     write.current_document.exists = True
-    return [write]
+    return write
 
 
 LISTED: Final = f"{PRIVATE}.listed"

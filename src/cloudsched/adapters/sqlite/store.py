@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, mark_delivered, write_lock
+from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, mark_delivered, require_unchanged, write_lock
 from cloudsched.adapters.sqlite.search import (
     BODY,
     Listing,
@@ -181,6 +181,7 @@ class SqliteStore:
             versions = [write_task(connection, each) for each in tasks]
             if commit.lock is not None:
                 write_lock(connection, commit.lock)
+            require_unchanged(connection, commit.unchanged)
             if commit.delivered is not None:
                 mark_delivered(connection, commit.delivered)
             for row in executions:

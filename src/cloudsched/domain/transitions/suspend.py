@@ -94,11 +94,6 @@ def on_journal_append(
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
 
 
-def can_still_call(task: Task, now: datetime) -> bool:
-    """Return whether a running handler could still make calls if its task were cancelled or deleted now."""
-    return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
-
-
 def consume_event(transition: Commit, event: Event, execution_id: str, now: datetime) -> Commit:
     """Return the transition with this event taken by an execution. Other events of the same name stay.
 

@@ -52,7 +52,7 @@ class DurableServices:
             blobs=self._engine.blobs(),
             chance=self._engine.random,
             load=partial(self._engine.archive().load, task.id, run),
-            make_call=self._child_tasks.create,
+            make_call=partial(self._child_tasks.create, find_caller=attempt.find_caller),
             cancel_call=self._child_tasks.cancel_call,
             load_call_outcome=partial(load_call_outcome, self._engine.store),
             draft_call=partial(self._draft, task),

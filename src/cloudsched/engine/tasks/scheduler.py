@@ -21,6 +21,7 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import Event, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action, Verb
+from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import describe_bound_runs
@@ -119,6 +120,8 @@ class Scheduler:
             known = {} if mark is None else mark.fields(None, at, by.sender)
             new_id = None if draft.id is not None else self._engine.store.make_id(at)
             task = new_task(draft, at, lead, new_id=new_id, history=history, defined_by=by.author, **known)
+            if running_handler.get() is not None:
+                self._engine.quotas().require_run_room(draft.owner)
             if by.has_quotas:
                 self._engine.quotas().require_interval(task.schedule, at)
                 quota = self._engine.quotas().check(draft.owner) if refusal is None else None

@@ -28,6 +28,7 @@ from datetime import datetime, timedelta
 from functools import partial, update_wrapper, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
+from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.recurrence.iso8601 import add_duration
@@ -78,6 +79,7 @@ OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
 
 
+@check_methods(but=("handler", "deliver"))
 class App:
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 

@@ -27,6 +27,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
+from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import Settings
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
@@ -34,7 +35,7 @@ from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import FolderLock, HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import FolderRunner, complete_settings, make_application
 from cloudsched.web.auth.authentication import authenticator_for
-from cloudsched.web.functions import THREADS
+from cloudsched.web.functions import THREADS, to_asgi
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -93,9 +94,7 @@ class Embedded:
 
     def asgi(self, *, threads: int = THREADS) -> AsgiApplication:
         """Return the same as an ASGI application, which serves so many requests at the same time."""
-        from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - WSGI servers do without it
-
-        return cast("AsgiApplication", WSGIMiddleware(cast("Any", self), workers=threads))
+        return to_asgi(self, threads)
 
     @asynccontextmanager
     async def lifespan(self, _service: object) -> AsyncIterator[None]:
@@ -279,7 +278,8 @@ def embedded(
     """
     served = None
     if page:
-        from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - it takes as long as all the rest
+        with require_extra("The page of an embedded app", "server"):
+            from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - it takes as long as all the rest
 
         served = EmbeddedPage(app, Path(data), page if callable(page) else None)
     return Embedded(app, Path(data), settings, threads, served)

@@ -71,6 +71,10 @@ class Embedded:
         self._only_creates = False
         self._runs = threading.Event()
         self._starting = threading.Lock()
+        app.container.how_to_start = (
+            f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, write "
+            "FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; or else `with scheduler:`."
+        )
 
     @property
     def is_running(self) -> bool:
@@ -186,7 +190,8 @@ class Embedded:
             )
         if settings.access.is_configured or settings.access.open:
             authenticator_for(settings)  # reports mistakes before anything starts
-        runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data)
+        names = [each.name for each in app.container.registry]
+        runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data, names)
         parts.callback(runner.release, lock)
         _claim_in_process(self, app, lock)
         parts.callback(_ACTIVE.pop, self, None)
@@ -205,6 +210,7 @@ class Embedded:
             role.begin()
             self._runs.set()
         elif runs:
+            lock.require_same_app()
             waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
             waiting.start()
             parts.callback(waiting.join)

@@ -195,6 +195,7 @@ update)
         npm_config_omit_lockfile_registry_resolved=true npm update --package-lock-only --ignore-scripts --no-audit --no-fund --prefix "$root/tests/web/api/node"
     ;;
 *)
+    export CLOUDSCHED_COMMAND=$0 # what the banner of `dev` tells to write in another terminal
     exec "$python" -m cloudsched "$@"
     ;;
 esac

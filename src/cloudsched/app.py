@@ -28,6 +28,7 @@ from datetime import datetime, timedelta
 from functools import partial, update_wrapper, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
+from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.event_loops import warn_if_on_loop
@@ -105,6 +106,7 @@ def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[Ap
     return call
 
 
+@check_methods(but=("handler", "deliver"))
 class App:
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
@@ -368,7 +370,7 @@ class App:
         `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
         handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once) or
         text: a notation, such as cron, or plain words ("every weekday at 9"), whose times are those of `timezone`
-        (default: UTC). Without one the task runs once, now.
+        (default: UTC). Without one the task runs once, now. `assumed` of the task says what the call has left open.
 
         With a `transaction` or a `batch` of yours, the task is stored by its commit. See `joining`.
 
@@ -391,8 +393,6 @@ class App:
             content = self._to_content(fields)
             is_text = has_schedule_text(content)
             mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
-            if not is_text and "owner" in fields:
-                return self.put_content(content, mark=mark)[0]
             return _answer(lambda: self.put_content(content, mark=mark)[0], content)
         except InvalidInput as error:
             say_in_python(error, fields, TaskDraft)
@@ -404,8 +404,6 @@ class App:
         /,
         handler: str | Callable[..., Any],
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
-        *,
-        owner: str = SYSTEM_OWNER,
         **fields: Any,
     ) -> Task:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
@@ -417,13 +415,17 @@ class App:
         from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
         from cloudsched.domain.transitions.manual_verbs import require_triggerable  # noqa: PLC0415 - the same
 
-        given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
+        given = {"handler": handler, **fields, **({} if payload is None else {"payload": payload})}
         draft = self.to_draft(given)
         try:
             task, is_new = self.limit(require_triggerable).put(draft, lead=NO_LEAD)
         except InvalidInput as error:
             say_in_python(error, given, TaskDraft)
             raise
+        if "owner" not in given:
+            from cloudsched.engine.tasks.read_back import assume_owner  # noqa: PLC0415 - dispatches need none
+
+            task = task.answering(assume_owner(given, task))
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
@@ -522,11 +524,12 @@ class App:
 
         `schedule` may be text, as in `create`. A whole schedule replaces the present one, and words such as "make it 10
         instead" change it. Its times stay in the task's zone unless `timezone` gives another, which alone moves the
-        task there. `assumed` of the returned task lists the details that the text left open.
+        task there. `assumed` of the returned task lists the details that were left open. A `payload` is replaced as a
+        whole: one that leaves out a field that the task has set is refused.
         """
         try:
             patch = to_wire_fields(changes)
-            if not has_schedule_text(patch):
+            if patch.get("schedule") is None and not has_schedule_text(patch):
                 return self.patch(task_id, patch)
             return _answer(lambda: self.patch(task_id, patch), patch)
         except InvalidInput as error:

@@ -7,6 +7,7 @@
     │   ├── InvalidSchedule          a rule, zone, date or policy of a schedule
     │   │   ├── AmbiguousSchedule    plain words with several meanings, listed in `readings`
     │   │   └── SearchLimitReached   its occurrences are too rare, or too many, to be searched in one request
+    │   ├── InvalidArgument          an argument of another type than the method takes, which is also a TypeError
     │   ├── InvalidPayload           a payload that is not valid for its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
     │   ├── KeyReused                an idempotency key that was used for a different request
@@ -136,6 +137,10 @@ class SearchLimitReached(InvalidSchedule):
     def at(self, field: str) -> SearchLimitReached:
         """Return the same error as that of another field."""
         return SearchLimitReached(self.steps, field if field.count("schedule") == 1 else "schedule")
+
+
+class InvalidArgument(InvalidInput, TypeError):
+    """An argument of a Python method is of another type than it takes, or of a name that it does not have."""
 
 
 class InvalidPayload(InvalidInput):

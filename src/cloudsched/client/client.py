@@ -33,6 +33,7 @@ from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.record_operations import PeopleOperations, RecordOperations
 from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
+from cloudsched.domain.call_arguments import check_arguments
 from cloudsched.domain.handler_code import note_change
 from cloudsched.errors import CloudschedError
 
@@ -83,6 +84,7 @@ class Client(_Operations):
         """Close the connections."""
         self._connection.close()
 
+    @check_arguments
     def acting_for(self, user: str) -> Self:
         """Return a client that acts for a user, with exactly the authority of that user.
 
@@ -137,6 +139,7 @@ class AsyncClient(_Operations):
         """Close the connections."""
         await self._connection.close()
 
+    @check_arguments
     def acting_for(self, user: str) -> Self:
         """Return a client that acts for a user. See `Client.acting_for`."""
         return _copy_for(self, user)

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.client.views import M, TaskView, reader
+from cloudsched.domain.call_arguments import check_arguments
 from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.responses.api_responses import FieldError, Problem
 from cloudsched.errors import (
@@ -116,7 +117,7 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
     """A method that is a flow: `Client` returns its result, `AsyncClient` an awaitable of it."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
-        self._flow = flow
+        self._flow = check_arguments(flow)
         functools.update_wrapper(cast("Any", self), flow)
 
     @overload
@@ -150,7 +151,7 @@ class listing(Generic[P, T]):  # noqa: N801 - used as a decorator
     """A method that lists items: `Client` returns an iterator over all pages, `AsyncClient` an asynchronous one."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
-        self._describe = describe
+        self._describe = check_arguments(describe)
         functools.update_wrapper(cast("Any", self), describe)
 
     @overload

@@ -6,7 +6,8 @@ import sys
 import warnings
 
 _OWN = __name__.partition(".")[0]
-_HANDLES = f"{_OWN}.engine.handlers.typed_calls"
+_WRAPPERS = {f"{_OWN}.engine.handlers.typed_calls", f"{_OWN}.domain.call_arguments"}
+"""The modules whose functions only hand a call on."""
 
 
 def warn_if_on_loop(call: str, instead: str) -> None:
@@ -18,8 +19,8 @@ def warn_if_on_loop(call: str, instead: str) -> None:
     if asyncio is None or asyncio._get_running_loop() is None:  # noqa: SLF001 - documented
         return
     frame, level = sys._getframe(2), 3  # noqa: SLF001 - whose line is told
-    if frame.f_globals.get("__name__") == _HANDLES and frame.f_back is not None:
-        frame, level = frame.f_back, 4
+    while frame.f_globals.get("__name__") in _WRAPPERS and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
     if str(frame.f_globals.get("__name__")).partition(".")[0] != _OWN:
         text = f"{call} blocks the event loop: nothing else runs on it meanwhile. Write: await {instead}"
         warnings.warn(text, RuntimeWarning, stacklevel=level)

@@ -15,13 +15,15 @@ from contextlib import suppress
 from typing import Any, Self
 from wsgiref.types import WSGIApplication
 
-from cheroot.errors import MaxSizeExceeded
-from cheroot.server import HTTPConnection, HTTPRequest
-from cheroot.server import comma_separated_headers as list_headers  # type: ignore[attr-defined]  # missing in its stub
-from cheroot.wsgi import Gateway_10, Server
-
+from cloudsched.config.imports import require_extra
 from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import Misconfigured
+
+with require_extra("An app that runs its own tasks", "server"):
+    from cheroot.errors import MaxSizeExceeded
+    from cheroot.server import HTTPConnection, HTTPRequest
+    from cheroot.server import comma_separated_headers as list_headers  # type: ignore[attr-defined]  # not in its stub
+    from cheroot.wsgi import Gateway_10, Server
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
@@ -106,6 +107,7 @@ KEEP = timedelta(days=7)
 """The time that rows are kept after they were handed over."""
 
 
+@check_methods()
 class Outbox:
     """Rows that create and cancel tasks, and the relay that hands them over.
 

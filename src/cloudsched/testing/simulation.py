@@ -29,8 +29,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from pydantic import ValidationError
-
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -452,8 +450,8 @@ class Simulation:
         for skill in (None, *skills):
             try:
                 Pull(queue=queue, skill=skill)
-            except ValidationError as error:
-                which = f"The queue {queue!r}" if error.errors()[0]["loc"] == ("queue",) else f"The skill {skill!r}"
+            except InvalidInput as error:
+                which = f"The queue {queue!r}" if error.field == "queue" else f"The skill {skill!r}"
                 raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
         names = [each.name for each in self.app.container.registry] if handlers is None else handlers
         self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))

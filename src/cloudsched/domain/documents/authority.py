@@ -11,7 +11,7 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.document import InputModel
 
 SYSTEM_OWNER: Final = "system"
 """The owner of all that belongs to the system rather than to a user. No user can have this name."""
@@ -60,7 +60,7 @@ class SenderRole(StrEnum):
     """A worker, whose events count only where a handler says so."""
 
 
-class EventSender(WireModel):
+class EventSender(InputModel):
     """The sender of an event."""
 
     role: SenderRole

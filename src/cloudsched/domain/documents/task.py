@@ -19,7 +19,7 @@ from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Re
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryChannel, OnCompletion, Ping
-from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Document, Duration, InputModel, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     OPEN_STATUSES,
@@ -52,14 +52,14 @@ Text = Annotated[str, StringConstraints(max_length=500)]
 LongText = Annotated[str, StringConstraints(max_length=10_000)]
 
 
-class SourceMessage(WireModel):
+class SourceMessage(InputModel):
     """A message of the conversation that a task comes from."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: LongText
 
 
-class SourceModel(WireModel):
+class SourceModel(InputModel):
     """The settings of the language model in that conversation: the built-in handler `assistant` follows them."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
@@ -70,7 +70,7 @@ class SourceModel(WireModel):
     """The most tokens that one execution may use. The app's limit holds if this is None or higher."""
 
 
-class Source(WireModel):
+class Source(InputModel):
     """The origin of the request for a task."""
 
     chat_id: Text | None = None

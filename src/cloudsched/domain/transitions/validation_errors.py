@@ -51,6 +51,8 @@ def _convert(
 ) -> InvalidInput:
     parts = (*((prefix,) if prefix else ()), *error["loc"])
     problem, hint = describe_error(error, _describe_patterns())
+    if len(error["loc"]) == 1:
+        hint = getattr(model, "lines", {}).get(error["loc"][0], hint)
     if error["type"] == "extra_forbidden":
         owner = None if model is None else _find_owner(model, error["loc"][:-1])
         return unknown_field(parts, f"is no field {getattr(owner, 'called', 'here')}", owner, kind)

@@ -30,7 +30,9 @@ class StoredWork:
     def read(self) -> Iterator[StoredTask]:
         """Yield the tasks that have not ended, then those that have, of which a run is open."""
         for status in UNFINISHED_STATUSES:
-            yield from map(self._with_runs, self._follow(partial(self._store.list_tasks, TaskQuery(owner=None, status=status))))
+            yield from map(
+                self._with_runs, self._follow(partial(self._store.list_tasks, TaskQuery(owner=None, status=status)))
+            )
         for position in OPEN_STATUSES:
             listing = partial(self._store.search.list_open, ExecutionQuery(owner=None), position)
             ended = (task for task in self._follow(listing) if task.status in FINAL_STATUSES)

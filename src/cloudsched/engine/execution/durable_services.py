@@ -84,7 +84,7 @@ class DurableServices:
 
         now = self._engine.clock.now()
         called, fields, tree = handler, {**fields}, None
-        owner = fields.pop("owner", None) or task.owner
+        owner = fields.pop("owner", task.owner)
         script = fields.pop(SCRIPT_CALL, None)  # only `run_script` gives it
         if script is not None:
             handler, fields = SCRIPT_HANDLER, {**fields, "script": {"name": script["name"]}}

@@ -263,7 +263,7 @@ def validate_options(
         raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
     try:
         return None if retry is None else to_retry_policy(retry)
-    except ValidationError:
+    except InvalidInput:
         raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from None
 
 

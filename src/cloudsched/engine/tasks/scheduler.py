@@ -33,6 +33,7 @@ from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.suspend import on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.commits import compare_and_set
@@ -91,6 +92,7 @@ class Scheduler:
         """
         by.require_owner(draft.owner)
         draft = self._validate(draft, by)
+        require_recipient(draft, self._engine)
         depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
         started = self._engine.clock.now() if depends else None
         least = self._engine.settings.minimum_lead if lead is None else lead
@@ -237,10 +239,26 @@ class Scheduler:
             if "schedule" in patch:
                 validated = self._resolve(validated, task.schedule)
             transition = edit_or_restart(task, validated, now, lead, defined_by=by.author or task.defined_by)
+            if isinstance(patch.get("payload"), dict) and draft.handler == task.handler:
+                self._require_whole_payload(task, draft.payload, patch["payload"])
             self._limit_rate(task, transition.task, now, by)
             return transition
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
+
+    def _require_whole_payload(self, task: Task, payload: dict[str, Any], given: dict[str, Any]) -> None:
+        """Refuse a part of a payload: the fields that it leaves out would go back to their defaults."""
+        handler = self._engine.registry.find(task.handler)
+        if handler is None:
+            return
+        try:
+            before = handler.parse_payload(task.payload)
+        except InvalidInput:  # its model has changed: the new payload is a repair
+            return
+        if lost := [*find_reset_fields(before, handler.parse_payload(payload), given)]:
+            problem = f"leaves out {', '.join(lost[:10])}, which the task has set"
+            hint = "It replaces the whole payload: give all of its fields, and null for those to reset."
+            raise InvalidInput("payload", problem, hint)
 
     def act(self, verb: Verb, task_id: str, decide: Decide, by: Authority, mark: RequestMark | None) -> Task:
         """Change a task by a verb, as a decision says, once for each mark."""
@@ -422,6 +440,19 @@ class Scheduler:
         if draft.schedule is None or not draft.schedule.follows_owner:
             return draft
         return with_owner_zone(records, draft, draft.schedule, clock, known)
+
+
+def require_recipient(draft: TaskDraft, engine: EngineContext) -> None:
+    """Refuse to deliver to the owner of a task whose caller has named none: nobody would get it.
+
+    It is for the system only if that has contacts.
+    """
+    personal = [channel for channel in draft.delivery_channels if channel.traits.may_users_name]
+    if not personal or "owner" in draft.model_fields_set:
+        return
+    if engine.store.records.load(Person, draft.owner) is None:
+        hint = f'Give the person, owner="ada", or owner="{SYSTEM_OWNER}" if that is whom you mean.'
+        raise InvalidInput("owner", f"is missing, and {', '.join(personal)} would deliver to it", hint)
 
 
 def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraft:

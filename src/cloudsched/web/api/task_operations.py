@@ -194,7 +194,8 @@ def get_task(call: ApiCall) -> Response:
 def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
-    The fields that you name change. `null` restores a field's default. A schedule or a payload is replaced as a whole.
+    The fields that you name change. `null` restores a field's default. A schedule or a payload is replaced as a whole:
+    a schedule without a `timezone` stays in the task's, and a payload that leaves out a field that is set is refused.
     With `If-Match` or an `Idempotency-Key`, the same request again returns the task as it is now. With a `draftToken`,
     the fields have to be those that the draft showed.
     """

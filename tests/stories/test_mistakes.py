@@ -102,7 +102,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "create 30 February": (lambda d: d.app.create(**RIGHT, schedule="30 February"), "schedule: '30 February' cannot be scheduled (there is no such date; check the day and the month)"),
     "create words ambiguous": (lambda d: d.app.create(**RIGHT, schedule="every second Tuesday at 10am"), "schedule: 'every second Tuesday at 10am' can mean 'every month on the 2nd Tuesday at 10:00, UTC'; or 'every 2 weeks on Tuesday at 10:00, first on Tuesday 5 January 2027, UTC' (Choose one of them.)"),
     "create no handler": (lambda d: d.app.create(payload={}), "handler: Field required (It is required.)"),
-    "create unknown handler": (lambda d: d.app.create(handler="remnd", payload={}), "handler: there is no handler named 'remnd' (Registered: flow, remind.)"),
+    "create unknown handler": (lambda d: d.app.create(handler="remnd", payload={}), "handler: there is no handler named 'remnd' (Did you mean 'remind'? Registered: flow, remind.)"),
     "create payload typo": (lambda d: d.app.create(handler="remind", payload={"txt": "x"}), "payload.txt: is not a field of Reminder (Did you mean 'text'? Reminder has text: str, times: int (optional).)"),
     "create payload type": (lambda d: d.app.create(handler="remind", payload={"text": 5}), "payload.text: Input should be a valid string"),
     "create payload text": (lambda d: d.app.create(handler="remind", payload="x"), "payload: Input should be an object (Give its fields by their names, {…}.)"),

@@ -8,9 +8,10 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel
 from tests.engine.code_check.test_changed_code import compare
 
-from cloudsched import App, AsyncContext, Context, Depends, Schedule, Settings
+from cloudsched import App, AsyncContext, Context, Depends, RetryPolicy, Schedule, Settings
 from cloudsched.engine.code_check import rehearsal
 from cloudsched.engine.code_check.compare import Cause, Report
 from cloudsched.testing import START, Simulation
@@ -34,14 +35,14 @@ def open_with_context(ctx: Context) -> Database:
     return Database()
 
 
-def look_at(before: Callable[..., Any], after: Callable[..., Any]) -> Report:
+def look_at(before: Callable[..., Any], after: Callable[..., Any], **options: Any) -> Report:
     """Let a handler run until it waits, and compare that with another function in its place."""
     app, changed = App(Settings()), App(Settings())
-    app.handler("work")(before)
-    changed.handler("work")(after)
+    app.handler("work", **options)(before)
+    changed.handler("work", **options)(after)
     with Simulation(app) as sim:
         app.create(owner="ada", title="Work", handler="work", schedule=Schedule.once(START))
-        sim.run_until_idle(timedelta(minutes=5))
+        sim.advance(timedelta(minutes=5))
         (task,) = app.tasks().items
         assert task.runs[0].steps
         app.container.registry.replace_handlers(changed.container.registry)
@@ -143,3 +144,83 @@ def test_a_handler_that_takes_no_context_any_more_would_fail() -> None:
 
     (found,) = look_at(work, plain).differences
     assert found.cause is Cause.STEPS
+
+
+def test_a_step_that_waits_to_be_tried_again_is_not_tried() -> None:
+    """Not even if it is overdue, as while its task is paused."""
+    tries = list[int]()
+
+    def fail() -> None:
+        tries.append(1)
+        raise ValueError("not yet")
+
+    def work(ctx: Context) -> None:
+        ctx.step("one", str, 1)
+        ctx.step("two", fail, retry=RetryPolicy(max_retries=5, first_delay=timedelta(minutes=10)))
+
+    app = App(Settings())
+    app.handler("work")(work)
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="Work", handler="work", schedule=Schedule.once(START))
+        sim.advance(timedelta(minutes=1))
+        app.pause(task.id)
+        sim.advance(DAY)
+        before = len(tries)
+        report = compare(app, sim)
+    assert before
+    assert len(tries) == before
+    assert (report.runs, report.differences, report.unknown) == (1, {}, {})
+
+
+def test_nothing_runs_after_the_last_entry() -> None:
+    """What follows it is for the run itself to do."""
+    done = list[int]()
+
+    def work(ctx: Context) -> None:
+        ctx.step("one", str, 1)
+        raise ValueError("the run is to be tried again")
+
+    def changed(ctx: Context) -> None:
+        ctx.step("one", str, 1)
+        done.append(1)
+
+    report = look_at(work, changed, retry=RetryPolicy(max_retries=5, first_delay=DAY))
+    assert (report.runs, report.differences, report.unknown) == (1, {}, {})
+    assert not done
+
+
+def test_a_taken_event_that_the_new_model_refuses_would_fail() -> None:
+    """The journal has what was sent; the handler reads it anew in each replay."""
+
+    class Decision(BaseModel):
+        is_ok: bool
+
+    class Stricter(Decision):
+        by: str
+
+    def make(model: type[Decision]) -> Callable[..., Any]:
+        def work(ctx: Context) -> None:
+            ctx.step("one", str, 1)
+            ctx.wait_for("decision", model)
+            raise ValueError("the run is to be tried again")
+
+        return work
+
+    reports = []
+    for model in (Decision, Stricter):
+        app, changed = App(Settings()), App(Settings())
+        again = RetryPolicy(max_retries=5, first_delay=DAY)
+        app.handler("work", events={"decision": Decision}, retry=again)(make(Decision))
+        changed.handler("work", events={"decision": model}, retry=again)(make(model))
+        with Simulation(app) as sim:
+            task = app.create(owner="ada", title="Work", handler="work", schedule=Schedule.once(START))
+            sim.advance(timedelta(minutes=1))
+            app.send_event(task.id, "decision", {"is_ok": True})
+            sim.advance(timedelta(minutes=1))
+            app.container.registry.replace_handlers(changed.container.registry)
+            reports.append(compare(app, sim))
+    same, stricter = reports
+    assert not same.differences
+    (found,) = stricter.differences
+    assert found.cause is Cause.STEPS
+    assert "by" in found.problem

@@ -36,11 +36,13 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "retry": (OTHER,),
     "backfill": (OTHER, START - DAY, START),
     "put_person": ("ada",),
+    "update_person": ("ada",),
     "send_event": (OTHER, "go"),
     "confirm": (None,),
 }
 READS: dict[str, tuple[Any, ...]] = {
     "get": (OTHER,),
+    "person": ("ada",),
     "tasks": (),
     "upcoming": (OTHER,),
     "executions": (OTHER,),

@@ -15,7 +15,7 @@ def test_a_cancel_is_complete_at_once_although_its_handler_runs(app: App, sim: S
 
     @app.handler("parent")
     def parent(ctx: Context) -> None:
-        ctx.call("child", priority="low")
+        ctx.call("child")
         ctx.step("cancel", elsewhere, app.cancel, "t")
         made.append("a step after the cancel")
         ctx.call("child")

@@ -36,11 +36,13 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "retry": (OTHER,),
     "backfill": (OTHER, START - DAY, START),
     "put_person": ("ada",),
+    "update_person": ("ada",),
     "send_event": (OTHER, "go"),
     "confirm": (None,),
 }
 READS: dict[str, tuple[Any, ...]] = {
     "get": (OTHER,),
+    "person": ("ada",),
     "tasks": (),
     "upcoming": (OTHER,),
     "executions": (OTHER,),
@@ -67,6 +69,11 @@ def observe(app: App, call: Callable[[Context], Any], *, replay: bool = False) -
         (execution,) = sim.executions(task.id)
         made = len(found.keys() - {OTHER}) + (found.get(OTHER) != other)
         return app.execution(task.id, execution.id), made
+
+
+def open_session() -> str:
+    """Stand for a dependency."""
+    raise NotImplementedError
 
 
 def wait(ctx: Context) -> None:
@@ -198,9 +205,7 @@ def test_a_durable_handler_asks_a_client_for_changes_in_a_step(app: App, kind: t
 def test_a_dependency_of_a_durable_handler_changes_nothing(app: App) -> None:
     """It is opened anew for each replay."""
     app.handler("fine")(lambda: "fine")
-
-    def open_session() -> str:
-        return app.create(handler="fine").id
+    app.dependency_overrides[open_session] = lambda: app.create(handler="fine").id
 
     @app.handler("work")
     def work(ctx: Context, *, session: Annotated[str, Depends(open_session)]) -> str:

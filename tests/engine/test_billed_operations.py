@@ -21,6 +21,16 @@ app = App(Settings())
 def tick() -> None: ...
 
 
+@app.handler("say")
+def say() -> str:
+    return "It is time."
+
+
+@app.handler("broken", retry=False)
+def broken() -> None:
+    raise ValueError("broken")
+
+
 @app.handler("wait")
 def wait(ctx: Context) -> None:
     ctx.sleep(timedelta(days=9))
@@ -115,7 +125,9 @@ def test_the_page_counts_what_is_measured(sim: Simulation, monkeypatch: pytest.M
 URL = "https://example.com/done"
 MORE: dict[str, tuple[dict[str, object], Counts]] = {
     "a lock key": ({"lock_key": "door"}, Counts(reads=2, writes=1, deletes=1)),
-    "a mail": ({"delivery_channels": ["EMAIL"]}, Counts(reads=2, commits=2, writes=5, dispatches=1)),
+    "a mail with nothing to say": ({"delivery_channels": ["EMAIL", "WEB"]}, Counts()),
+    "a failure in a row": ({"handler": "broken", "delivery_channels": ["EMAIL", "WEB"]}, Counts()),
+    "a mail": ({"handler": "say", "delivery_channels": ["EMAIL"]}, Counts(reads=2, commits=2, writes=5, dispatches=1)),
     "a callback": ({"on_completion": {"webhook": URL}}, Counts(reads=2, commits=2, writes=4, dispatches=1)),
     "a ping at the end": ({"ping": {"url": f"{URL}?x=1"}}, Counts(reads=2, commits=2, writes=4, dispatches=1)),
     "a ping at both ends": (

@@ -10,6 +10,7 @@ from tests.conftest import NOW, MakeTask
 
 from cloudsched import RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import (
     FIRST_ATTEMPTS,
     LAST_ATTEMPTS,
@@ -22,7 +23,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, MAX_REQUESTS, Event, RecentRequest, Task
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, MAX_REQUESTS, RecentRequest, Task
 from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
 from cloudsched.domain.transitions.suspend import on_event
 from cloudsched.engine.execution.attempt import truncate_error

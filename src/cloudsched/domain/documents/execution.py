@@ -25,6 +25,7 @@ from cloudsched.domain.documents.document import (
     WireModel,
     complete_table,
 )
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.script import Script
@@ -433,6 +434,8 @@ class Execution(Document):
     """The tasks of all calls up to this number in the steps have been created."""
     began_with: Definition | None = None
     """The definition that it ran, if it ended without success. A retry by hand runs it. The API does not show it."""
+    events: tuple[Event, ...] = ()
+    """The events that were accepted for it, and that it ended without taking. A retry by hand gives them to it."""
     expire_at: Instant | None = None
     """The time from which the store may remove it."""
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryChannel, OnCompletion, Ping
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     OPEN_STATUSES,
@@ -308,34 +309,6 @@ class Parent(WireModel):
             other.execution_id,
             other.step,
         )
-
-
-EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
-"""Letters, digits, dots, hyphens and underscores: a segment of a URL."""
-
-
-class Event(WireModel):
-    """An event sent to a durable handler, and not yet taken by it."""
-
-    name: EventName
-    payload: Any = None
-    at: Instant
-    token: str = ""
-    """A value that tells it from another one that is equal."""
-    execution_id: str | None = None
-    """The only execution that may take it, with which it is removed, or None if the first that waits for it may."""
-    sender: EventSender
-    """The sender. The handler that waits for it decides whether it counts, when it is taken."""
-
-    def is_for(self, name: str, execution_id: str, senders: Container[SenderRole]) -> bool:
-        """Return whether an execution that waits for an event of that name from these senders may take this one."""
-        return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
-
-    def mark(self, execution_id: str) -> str:
-        """Return the mark by which a repetition is known: the execution, and a hash of the event and its sender."""
-        said = [self.name, self.payload, self.sender.role, self.sender.subject]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
-        return f"{execution_id} {digest}"
 
 
 class ZonePlan(WireModel):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from cloudsched.domain.documents.event import Event, EventName
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
-from cloudsched.domain.documents.task import Event, EventName, RecentRequest, Task
+from cloudsched.domain.documents.task import RecentRequest, Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
@@ -24,6 +25,7 @@ from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, 
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.authority import SenderRole
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.transitions.outcome import Suspend
 
@@ -99,22 +101,35 @@ def can_still_call(task: Task, now: datetime) -> bool:
     return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
 
 
-def consume_event(transition: Commit, event: Event, execution_id: str, now: datetime) -> Commit:
+def consume_event(event: Event, execution_id: str, transition: Commit) -> Commit:
     """Return the transition with this event taken by an execution. Other events of the same name stay.
 
     Raises LookupError if it is gone.
     """
-    task = transition.task
-    if event not in task.events:
+    events = transition.task.events
+    if event not in events:
         raise LookupError(event.name)
-    at = task.events.index(event)
-    rest = (*task.events[:at], *task.events[at + 1 :])
+    at = events.index(event)
+    return _end_wait(transition, execution_id, events=(*events[:at], *events[at + 1 :]))
+
+
+def give_up_event(name: str, senders: Container[SenderRole], execution_id: str, transition: Commit) -> Commit:
+    """Return the transition with an execution that no longer waits for an event: none that comes later is accepted.
+
+    Raises LookupError if one was accepted before.
+    """
+    if any(event.is_for(name, execution_id, senders) for event in transition.task.events):  # guard: accepted event
+        raise LookupError(name)
+    return _end_wait(transition, execution_id)
+
+
+def _end_wait(transition: Commit, execution_id: str, **changes: Any) -> Commit:
+    task = transition.task
     runs = tuple(
         each.model_copy(update={"resumed_from": None}) if each.execution_id == execution_id else each
         for each in task.runs
     )
-    taken = with_changes(task, now, events=rest, runs=runs)
-    return transition.having(task=taken)
+    return transition.having(task=with_changes(task, task.updated_at, runs=runs, **changes))
 
 
 def on_call_finished(
@@ -216,15 +231,15 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
     return found
 
 
-def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:
-    """Check that a task has room for an event. There is more for one that an execution waits for."""
-    if len(task.events) >= MAX_EVENTS and not is_wanted:
+def require_event_room(task: Task, *events: Event, is_wanted: bool, action: str = "send an event to") -> None:
+    """Check that a task has room for events. There is more for those that an execution waits for."""
+    if len(task.events) + len(events) > MAX_EVENTS and not is_wanted:
         hint = "Its handler must take some first; an event that it is waiting for is always accepted."
-        raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
-    waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, event))
+        raise NotAllowed(action, f"full of {len(task.events)} events", hint)
+    waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, *events))
     if waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES):
         hint = "Its handler must take some first. Store large data elsewhere and send a reference to it."
-        raise NotAllowed("send an event to", f"full of {waiting_bytes} bytes of events", hint)
+        raise NotAllowed(action, f"full of {waiting_bytes} bytes of events", hint)
 
 
 def _waits_for(run: Run, event: Event, now: datetime) -> bool:

@@ -17,9 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
-from cloudsched.domain.documents.task import Event, HistoryEntry, Task, TaskStatus
+from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask

@@ -28,11 +28,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.harness import Process, process
 
 from cloudsched.client import Client
 from cloudsched.errors import CloudschedError, NotAllowed, NotAwaited
+
+if TYPE_CHECKING:
+    from cloudsched import Execution
 
 TASKS = 6
 """The tasks of a round: as many people answer at once."""
@@ -115,7 +119,7 @@ class Round:
                 tree = client.tree(task_id)
                 asked = tree.children[0].task.id if tree.children else task_id
                 for run in client.executions(asked):
-                    if run.status == "SUSPENDED" and any(each.name == "answer" for each in run.steps):
+                    if waits_for_answer(run):
                         self.addresses[task_id] = asked
             require_time(begin, "the tasks wait")
 
@@ -151,8 +155,7 @@ class Round:
         if run.status == "SUCCEEDED":
             return "done"
         asked = next(iter(client.executions(self.addresses[task_id])))
-        waits = asked.status == "SUSPENDED" and any(step.name == "answer" for step in asked.steps)
-        return "waits" if waits and task_id not in self.accepted else "unfinished"
+        return "waits" if waits_for_answer(asked) and task_id not in self.accepted else "unfinished"
 
     def send_rest(self, client: Client) -> None:
         """Send again the answers that were cut off, which the tasks may have all the same."""
@@ -172,6 +175,11 @@ class Round:
             counts["unanswered"] += not taken
             counts["taken twice"] += len(taken) > 1
         return counts
+
+
+def waits_for_answer(run: Execution) -> bool:
+    """Return whether a run waits for its answer, as its record says."""
+    return run.status == "SUSPENDED" and "'answer'" in (run.message or "")
 
 
 def require_time(begin: float, what: str) -> None:

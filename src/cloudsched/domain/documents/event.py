@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched.domain.documents.authority import EventSender
 from cloudsched.domain.documents.document import Instant, WireModel
 
 EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
@@ -33,9 +33,9 @@ class Event(WireModel):
     sender: EventSender
     """The sender. The handler that waits for it decides whether it counts, when it is taken."""
 
-    def is_for(self, name: str, execution_id: str, senders: Container[SenderRole]) -> bool:
+    def is_for(self, name: str, execution_id: str, senders: Container[str]) -> bool:
         """Return whether an execution that waits for an event of that name from these senders may take this one."""
-        return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
+        return self.name == name and self.execution_id in {None, execution_id} and self.sender.counts_for(senders)
 
     def mark(self, execution_id: str) -> str:
         """Return the mark by which a repetition is known: the execution, and a hash of the event and its sender."""

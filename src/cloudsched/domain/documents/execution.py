@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import Child, OnChildFailure
 from cloudsched.domain.documents.document import (
@@ -234,8 +234,10 @@ class Suspension(WireModel):
     """True if it is enough that one of the calls ends."""
     events: tuple[str, ...] = ()
     """The events that it waits for. One of them is enough."""
-    senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
-    """The roles whose events count."""
+    senders: tuple[str, ...] = DEFAULT_SENDERS
+    """The roles whose events count, and the users, as ``user:…``."""
+    question: str | None = None
+    """The question that the event answers, for the users whom it names."""
     quota_refusal: str | None = None
     """The reason why its owner's quota has no room for calls that it is to make. While some wait, the end of any call
     resumes it."""
@@ -478,6 +480,10 @@ class Message(Document):
     title: str
     body: str
     created_at: Instant
+    event: str | None = None
+    """The event that is asked for, if it is a question: send it to the task, for that execution, to answer."""
+    until: Instant | None = None
+    """The time until which an answer is accepted, or None if there is no limit."""
     is_read: bool = False
     read_at: Instant | None = None
     """The time at which its owner first read it."""

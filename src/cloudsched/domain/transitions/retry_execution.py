@@ -91,7 +91,7 @@ def retry(
         message=message,
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
-        events=(*task.events, *execution.events),  # guard: restored events
+        events=(*task.events, *execution.events),
         recent_requests=_keep_marks(task, execution),
     )
     return Commit(active, executions=(record,), entries=entries)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.documents.journal import (
     ENTRY_OVERHEAD_BYTES,
     MAX_COMMIT_ENTRIES,
@@ -357,21 +357,22 @@ class JournalCursor:
     def _await_room(self, suspend: Suspend) -> Suspend:
         return self.calls.await_room(suspend, self.clock.now(), lambda number: self.journal[number].started_at)
 
-    def suspend(
+    def suspend(  # noqa: PLR0913 - the fields of `Suspend`
         self,
         reason: str,
         until: datetime,
         *,
         calls: tuple[int, ...] = (),
         events: tuple[str, ...] = (),
-        senders: tuple[SenderRole, ...] = DEFAULT_SENDERS,
+        senders: tuple[str, ...] = DEFAULT_SENDERS,
+        question: str | None = None,
         any_call: bool = False,
         deadline: datetime | None = None,
     ) -> NoReturn:
         """Suspend the handler until an instant, or until a call or event that it waits for, whichever is earlier."""
         if self.calls.tasks or len(self.pending) > MAX_COMMIT_ENTRIES:
             self.flush()
-        outcome = Suspend(reason, until, calls, events, senders, any_call=any_call, deadline=deadline)
+        outcome = Suspend(reason, until, calls, events, senders, question, any_call=any_call, deadline=deadline)
         self._suspend_with(self._await_room(outcome))
 
     def suspend_for_outage(self, reason: str) -> NoReturn:

@@ -18,14 +18,14 @@ from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.errors import EventTimedOut, Unavailable
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.authority import EventSender, SenderRole
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.event import Event
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
 
 def wait_for_event(
-    cursor: JournalCursor, name: str, timeout: timedelta | None, senders: tuple[SenderRole, ...]
+    cursor: JournalCursor, name: str, timeout: timedelta | None, senders: tuple[str, ...], question: str | None
 ) -> tuple[Any, EventSender | None]:
     """Return the payload and the sender of the earliest event of that name from one of `senders`."""
     number, entry = cursor.next_entry(StepKind.EVENT, name)
@@ -35,16 +35,18 @@ def wait_for_event(
         entry = cursor.put(entry, due_at=_wait_deadline(timeout, entry))
     cursor.require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
     if entry.status is StepStatus.WAITING:
-        entry = _wait_for_event(cursor, entry, senders)
-    elif entry.sender is not None and entry.sender.role not in senders:
-        taken, counts = {"by": [entry.sender.role]}, {"by": [*senders]}
+        entry = _wait_for_event(cursor, entry, senders, question)
+    elif entry.sender is not None and not entry.sender.counts_for(senders):
+        taken, counts = {"by": [entry.sender.person or entry.sender.role]}, {"by": [*senders]}
         cursor.require_same(number, entry.description, taken, counts, always=True)
     if entry.status is StepStatus.TIMED_OUT:
         raise cursor.note_failure(EventTimedOut(name))
     return cursor.results.read(entry), entry.sender
 
 
-def _wait_for_event(cursor: JournalCursor, entry: JournalEntry, senders: tuple[SenderRole, ...]) -> JournalEntry:
+def _wait_for_event(
+    cursor: JournalCursor, entry: JournalEntry, senders: tuple[str, ...], question: str | None
+) -> JournalEntry:
     while True:
         now = cursor.clock.now()
         event = _find_event(cursor, entry.name, senders)
@@ -62,10 +64,11 @@ def _wait_for_event(cursor: JournalCursor, entry: JournalEntry, senders: tuple[S
     poll_at = next_poll(entry.started_at, now)
     until = poll_at if entry.due_at is None else min(poll_at, entry.due_at)
     what = f"waits for the event {entry.name!r}"
-    return cursor.suspend(what, until, events=(entry.name,), senders=senders, deadline=entry.due_at)
+    names = (entry.name,)
+    return cursor.suspend(what, until, events=names, senders=senders, question=question, deadline=entry.due_at)
 
 
-def _find_event(cursor: JournalCursor, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
+def _find_event(cursor: JournalCursor, name: str, senders: tuple[str, ...]) -> Event | None:
     events = cursor.attempt.task.events
     return next((each for each in events if each.is_for(name, cursor.execution_id, senders)), None)
 

@@ -8,7 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.journal import StepKind
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import manual_verbs, retry_execution
@@ -137,24 +138,30 @@ class ManualRuns:
             self._require_start(task.as_begun(run), by)
 
     def _find_answered_calls(self, execution: Execution, retried: Collection[int] = ()) -> dict[int, Execution]:
-        """Return the records of the calls that made an execution fail, and that have accepted an event, by number.
+        """Return the records of the failed calls of an execution that have accepted an event, by number.
 
-        Such a call is retried, not made again: it would ask for what was answered.
+        Such a call is retried, not made again: it would ask for what was answered. Nor is its caller told of a failure
+        that it has not noticed yet, if the call has not taken the event.
         """
         failed = set() if execution.failure_cause is None else {*execution.failure_cause.steps} - {*retried}
-        calls = [(each.number, each.child) for each in execution.steps if each.number in failed and each.child]
-        found = [(number, self._find_answered(child)) for number, child in calls]
-        return {number: record for number, record in found if record is not None}
+        found = {
+            each.number: self._find_answered(each.child, is_noticed=each.number in failed)
+            for each in execution.steps
+            if each.child and (each.number in failed or each.status is StepStatus.WAITING)
+        }
+        return {number: record for number, record in found.items() if record is not None}
 
-    def _find_answered(self, call: str) -> Execution | None:
+    def _find_answered(self, call: str, *, is_noticed: bool) -> Execution | None:
         """Return the record of a failed call that has accepted an event, or that failed by such a call below it."""
         stored = self._engine.store.load(call)
         ended = None if stored is None else stored.task.outcome_execution_id
         record = None if ended is None else self._engine.store.load_execution(call, ended)
-        if stored is None or stored.task.status not in retry_execution.RETRYABLE_STATUSES or record is None:
+        if stored is None or stored.task.runs or stored.task.status not in retry_execution.RETRYABLE_STATUSES:
+            return None
+        if record is None or record.status is ExecutionStatus.SUCCEEDED:
             return None
         record = self._engine.archive().load_execution(record)
-        has_taken = any(each.kind is StepKind.EVENT and each.sender is not None for each in record.steps)
+        has_taken = is_noticed and any(each.kind is StepKind.EVENT and each.sender for each in record.steps)
         return record if record.events or has_taken or self._find_answered_calls(record) else None
 
     def _retry_answered_calls(self, records: Iterable[Execution]) -> None:

@@ -4,7 +4,8 @@
 #   ./emulator.sh demo             run a year of tasks in a few seconds
 #   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
 #   ./emulator.sh pytest …         run the tests; with --changed those of what you changed, with --all those of a release, too
-#   ./emulator.sh check            check formatting, lint, types, the documentation and the architecture
+#   ./emulator.sh check            check formatting, lint, types, the documentation and the architecture;
+#                                  with options, such as --data, it is `cloudsched check`
 #   ./emulator.sh docs             build the documentation's site into site/, without network
 #   ./emulator.sh look             look at every page of the built site in a browser: two widths, light and dark, offline
 #   ./emulator.sh update           raise the locked versions of all that is installed here (requirements/*.lock)
@@ -149,13 +150,15 @@ audit() {
     "$python" "$root/.ci/read_audit.py" "$report" || fail "the audit failed, for the reason above; pip-audit's own log is $report.log"
 }
 
-case ${1:-} in
+command=${1:-}
+[[ $command != check || $# == 1 ]] || command="cloudsched check" # this clone's own takes no options
+case $command in
 pytest) [[ " $* " == *" --all "* ]] && install all || install dev ;;
 check | docs | look | update | wheel | release | audit) install dev ;;
 *) install user ;;
 esac
 export PATH=$venv/bin:$PATH
-case ${1:-} in
+case $command in
 pytest)
     shift
     cd "$root"
@@ -192,6 +195,7 @@ update)
         npm_config_omit_lockfile_registry_resolved=true npm update --package-lock-only --ignore-scripts --no-audit --no-fund --prefix "$root/tests/web/api/node"
     ;;
 *)
+    export CLOUDSCHED_COMMAND=$0 # what the banner of `dev` tells to write in another terminal
     exec "$python" -m cloudsched "$@"
     ;;
 esac

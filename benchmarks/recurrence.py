@@ -16,11 +16,10 @@ import statistics
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.metadata import version
-from itertools import cycle, islice
+from itertools import cycle
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -172,32 +171,6 @@ def measure_fresh(case: Case, start: datetime) -> float:
         make_cloudsched(case, start)(NOW)
         samples.append((thread_time() - call_start) * 1e6)
     return statistics.median(samples)
-
-
-def count_right(cases: list[dict[str, Any]]) -> dict[str, int]:
-    """Return how many recurrences of RFC 5545 each library expands as their sources say, without extra dates."""
-    sys.path.append(str(find_site_packages()))
-    libraries: dict[str, Callable[[dict[str, Any], datetime, int], list[datetime]]] = {
-        "cloudsched": lambda case, begin, count: Schedule(
-            rrule=case["rrule"], dtstart=case["dtstart"], timezone=case["tzid"]
-        ).upcoming(begin, count),
-        "python-dateutil": lambda case, begin, count: list(
-            islice(rrulestr(case["rrule"], dtstart=begin + timedelta(seconds=1)), count)
-        ),
-        "recurring-ical-events": lambda case, begin, count: [
-            event["DTSTART"].dt
-            for event in islice(open_calendar(case["rrule"], begin + timedelta(seconds=1)).all(), count)
-        ],
-    }
-    right: dict[str, int] = dict.fromkeys(libraries, 0)
-    for case in cases:
-        zone = time_zones.load_tzinfo(case["tzid"])
-        begin = datetime.fromisoformat(case["dtstart"]).replace(tzinfo=zone) - timedelta(seconds=1)
-        for name, expand in libraries.items():
-            with suppress(Exception):  # rivals raise what they like
-                found = expand(case, begin, len(case["expected"]) + case["complete"])
-                right[name] += [each.astimezone(zone).isoformat() for each in found] == case["expected"]
-    return right
 
 
 def main() -> None:

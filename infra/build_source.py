@@ -4,6 +4,8 @@
 Usage: infra/build_source.py FUNCTIONS_DIR OUTPUT_DIR [PATTERN…]
        infra/build_source.py --digest FUNCTIONS_DIR [PATTERN…]    what is deployed, a line with a hash for each file
        infra/build_source.py --declares-schedules FUNCTIONS_DIR   exit with 0 if the code has an @app.scheduled
+       infra/build_source.py --long-handlers FUNCTIONS_DIR SECONDS
+                                   the handlers that say they take longer than a function may, one a line
 
 Only Python files, requirements.txt and files that match a glob pattern (such as 'templates/*.html') are packed. Hidden
 files, symbolic links, caches and virtual environments never are, so that no key in the folder ends up in the cloud.
@@ -17,6 +19,7 @@ get what was pinned.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -24,6 +27,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +93,35 @@ def declares_schedules(functions: Path) -> bool:
     """Whether the functions' code has a handler with a schedule."""
     files = (functions / each for each in list_deployed(functions, ()) if each.suffix == ".py")
     return any(SCHEDULED.search(each.read_text(encoding="utf-8", errors="replace")) for each in files)
+
+
+def find_long_handlers(functions: Path, seconds: float) -> Iterator[str]:
+    """Yield the handlers whose expected_duration is longer than their function may take, and that no worker runs."""
+    for path in list_deployed(functions, ()):
+        if path.suffix != ".py":
+            continue
+        try:
+            tree = ast.parse((functions / path).read_text(encoding="utf-8", errors="replace"))
+        except SyntaxError:  # which the deployment itself will report
+            continue
+        for call in ast.walk(tree):
+            if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") != "handler" or not call.args:
+                continue
+            options = {each.arg: each.value for each in call.keywords}
+            length = read_duration(options.get("expected_duration"))
+            if length is not None and length > seconds and "pull" not in options:
+                yield f"{ast.unparse(call.args[0])} in {path}:{call.lineno} expects {length:.0f} s"
+
+
+def read_duration(value: ast.expr | None) -> float | None:
+    """Return the seconds of a timedelta(…) of plain numbers, None for anything else."""
+    if not isinstance(value, ast.Call) or not ast.unparse(value.func).endswith("timedelta"):
+        return None
+    try:
+        named = {str(each.arg): ast.literal_eval(each.value) for each in value.keywords}
+        return timedelta(*map(ast.literal_eval, value.args), **named).total_seconds()
+    except (ValueError, TypeError):
+        return None
 
 
 def pack(functions: Path, output: Path, patterns: Sequence[str]) -> None:
@@ -193,6 +226,9 @@ def main(arguments: Sequence[str]) -> None:
             print_digest(Path(functions), patterns)
         case ["--declares-schedules", functions]:
             sys.exit(not declares_schedules(Path(functions)))
+        case ["--long-handlers", functions, seconds]:
+            for each in find_long_handlers(Path(functions), float(seconds)):
+                print(each)  # noqa: T201 - what the caller reads
         case [functions, output, *patterns] if not functions.startswith("-"):
             version = "3." + os.environ.get("RUNTIME", "python312").removeprefix("python3")
             target = Path(output)

@@ -2,7 +2,11 @@
 # Roll out new code or settings to a running deployment step by step, and roll back automatically if the smoke test
 # fails.
 #
-# Usage: infra/upgrade.sh [--dry-run] [--config=FILE] [--force]
+# Usage: infra/upgrade.sh [--dry-run] [--config=FILE] [--force] [--unchecked]
+#
+# First `cloudsched check` compares the deployed tasks and their open runs with the code here, and nothing is changed if
+# any would fail. It needs cloudsched and your handlers' requirements: pip install them, and set PYTHON to the interpreter
+# that has them. --unchecked leaves it out.
 #
 # The new revisions are deployed beside the old ones and receive no requests at first. Then they get 10, 50 and 100 % of
 # the requests, the executor before the functions that send to it, with a smoke test after each step. Tasks that run
@@ -34,6 +38,8 @@ source "$here/lib/web.sh"
 source "$here/lib/access.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
+# shellcheck source=lib/check.sh
+source "$here/lib/check.sh"
 # shellcheck source=lib/quota.sh
 source "$here/lib/quota.sh"
 # shellcheck source=lib/functions.sh
@@ -41,7 +47,14 @@ source "$here/lib/functions.sh"
 
 parse_options "$@"
 [[ "$MODE" != check ]] || die "upgrade.sh has no --check. infra/deploy.sh --check lists what an upgrade would change."
-[[ "${EXTRA_OPTIONS[*]}" =~ ^(--force)?$ ]] || die "Unknown option ${EXTRA_OPTIONS[*]}. See infra/upgrade.sh --help."
+is_forced="" is_unchecked=""
+for option in "${EXTRA_OPTIONS[@]}"; do
+  case "$option" in
+    --force) is_forced=yes ;;
+    --unchecked) is_unchecked=yes ;;
+    *) die "Unknown option $option. See infra/upgrade.sh --help." ;;
+  esac
+done
 load_configuration "$CONFIG"
 find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
@@ -71,12 +84,14 @@ log_step "Schema"
 old_schema="$(get LEDGER schema)" new_schema="$(get_schema_version)"
 old_schema="${old_schema:-$new_schema}"
 shares=(10 50 100)
-if ((new_schema < old_schema)) && [[ "${EXTRA_OPTIONS[*]}" != --force ]]; then
+if ((new_schema < old_schema)) && [[ -z "$is_forced" ]]; then
   die "This code reads documents up to schema version $new_schema, but version $old_schema is stored. Deploy newer code."
 elif ((new_schema > old_schema)); then
   log "The new code writes schema version $new_schema, which the old code refuses to read. All requests move at once."
   shares=(100)
 fi
+
+[[ -n "$is_unchecked" ]] || compare_stored_work "$is_moving"
 
 if [[ -n "$is_moving" ]]; then
   shares=(100)

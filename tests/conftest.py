@@ -47,6 +47,7 @@ pytest_plugins = [
     "tests.run.garbage",
     "tests.run.ids",
     "tests.run.leftovers",
+    "tests.run.network",
     "tests.run.process_state",
     "tests.run.report",
     "tests.run.second_look",

@@ -69,6 +69,8 @@ validate_access() {
     "it must be * or origins such as https://app.example (without a path), separated by spaces"
   require_match MAX_ACTIVE_TASKS '([1-9][0-9]*|unlimited)?' "it must be a positive number, unlimited or empty"
   require_match MAX_CREATIONS_A_MINUTE '([1-9][0-9]*)?' "it must be a positive number or empty"
+  require_match MAX_RUN_CREATIONS_A_MINUTE '([1-9][0-9]*|unlimited)?' \
+    "it must be a positive number, unlimited or empty"
   require_match BUCKET '([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])?' "it must be a bucket's name, without gs://"
   [[ "$API_ACCESS" == private || -n "$FIREBASE_PROJECT$API_KEYS_SECRET${SERVICE_ACCOUNTS[*]}" ]] ||
     die "API_ACCESS is public, but no caller would be accepted: set FIREBASE_PROJECT, SERVICE_ACCOUNTS or \

@@ -121,8 +121,18 @@ get_schema_version() {
   done <"$INFRA/../src/cloudsched/domain/documents/document.py"
 }
 
+# Warn of handlers that the platform would stop before they have the time that they ask for.
+warn_of_long_handlers() {
+  local line
+  while IFS= read -r line; do
+    log "Warning: the handler $line, and EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT: its runs would be stopped then. Raise that \
+(1800 at most), make it durable (docs/guides/workflows.md), or let a worker run it (docs/guides/workers.md)."
+  done < <(python3 "$INFRA/build_source.py" --long-handlers "$FUNCTIONS_DIR" "$EXECUTE_TIMEOUT")
+}
+
 build_source() {
   [[ "$MODE" != check ]] || return 0
+  warn_of_long_handlers
   export RUNTIME
   change "build the functions' source" "$INFRA/build_source.py" "$FUNCTIONS_DIR" "$SOURCE_DIR" "${FUNCTIONS_FILES[@]}"
 }

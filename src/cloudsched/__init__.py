@@ -107,9 +107,9 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module 'cloudsched' has no attribute {name!r}")
-    from cloudsched.config.imports import pause_collection  # noqa: PLC0415 - this package imports nothing
+    imports = import_module("cloudsched.config.imports")  # this package imports nothing
 
-    with pause_collection():
+    with imports.pause_collection(), imports.require_extra(f"cloudsched.{name}"):
         value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value
     return value

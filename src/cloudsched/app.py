@@ -28,8 +28,11 @@ from datetime import datetime, timedelta
 from functools import partial, update_wrapper, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Never, ParamSpec, Self, TypeVar, Unpack, cast
 
+from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, EventSender, Requesters
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.event_loops import warn_if_on_loop
+from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import (
@@ -44,13 +47,13 @@ from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.pages import Page, check_page_size
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.errors import InvalidInput, Misconfigured, QuotaExceeded
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QuotaExceeded
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.domain.documents.person import Person
+    from cloudsched.domain.documents.person import Person, PersonPatch, PersonSpec
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.handlers.registry import OnFailure
+    from cloudsched.engine.owners.people import SavedPerson
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.sweep.sweeper import Sweep
@@ -74,10 +78,35 @@ SNOOZE: Final = timedelta(minutes=10)
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
+S = TypeVar("S", "PersonSpec", "PersonPatch")
 OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
 
 
+def reads(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[App, P], R]:
+    """Mark a method of `App` that waits for the store. On an event loop, `AsyncApp` has it."""
+
+    @wraps(method)
+    def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
+        warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
+        return method(app, *arguments, **named)
+
+    return call
+
+
+def changes(method: Callable[Concatenate[App, P], R]) -> Callable[Concatenate[App, P], R]:
+    """Mark a method of `App` that changes something. A durable handler calls it in steps only."""
+
+    @wraps(method)
+    def call(app: App, /, *arguments: P.args, **named: P.kwargs) -> R:
+        warn_if_on_loop(f"app.{method.__name__}", f"AsyncApp(app).{method.__name__}(…)")
+        note_change(f"app.{method.__name__}")
+        return method(app, *arguments, **named)
+
+    return call
+
+
+@check_methods(but=("handler", "deliver"))
 class App:
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
@@ -268,6 +297,7 @@ class App:
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
+    @changes
     def apply_declarations(self, owners: Iterable[str] = ()) -> None:
         """Create, edit and pause tasks as the code declares. `owners` are those that only older code named."""
         if self.container.registry.registrations.declarations or owners:
@@ -294,13 +324,13 @@ class App:
                 transaction.create(orders.document(order.id), order.as_dict())
                 app.joining(transaction).create(handler="ship", payload={"order": order.id})
 
-        Create, edit, pause, resume, cancel, trigger, snooze and send events with it. Each is checked when you call it,
-        and stored when the transaction or the batch is committed. The wake-up follows as soon as the commit returns.
-        If your process ends in between, the sweep sends it within a minute of its time. Nothing is sent for what is
-        aborted: call this in each attempt of a transaction.
+        Create, edit, pause, resume, cancel, trigger, snooze and send events with it. Each is checked when you call it:
+        if it is refused, your commit has nothing of it. It is stored when the transaction or the batch is committed.
+        The wake-up follows as soon as the commit returns. If your process ends in between, the sweep sends it within a
+        minute of its time. Nothing is sent for what is aborted: call this in each attempt of a transaction.
 
-        In a transaction, a task that you change is read by the transaction. A batch reads nothing, so its commit fails
-        if the task has changed meanwhile. Both fail with AlreadyExists if a task is created whose `id` is taken.
+        Neither holds the task until the commit. If it has changed meanwhile, the transaction is tried again, and the
+        commit of a batch fails. Both fail with AlreadyExists if a task is created whose `id` is taken.
 
         Raises:
             InvalidInput: It is not of the database that has the tasks, or not in progress. A change raises it if more
@@ -322,6 +352,7 @@ class App:
     def _scheduler(self) -> Scheduler:
         return self._joined or self.container.scheduler
 
+    @changes
     def create(
         self,
         /,
@@ -339,7 +370,7 @@ class App:
         `handler` may be the function itself, and `payload` an instance of its model. Without a `title` the task has the
         handler's name, and without an `owner` it belongs to ``system``. `schedule` may be an aware datetime (once) or
         text: a notation, such as cron, or plain words ("every weekday at 9"), whose times are those of `timezone`
-        (default: UTC). Without one the task runs once, now.
+        (default: UTC). Without one the task runs once, now. `assumed` of the task says what the call has left open.
 
         With a `transaction` or a `batch` of yours, the task is stored by its commit. See `joining`.
 
@@ -362,36 +393,39 @@ class App:
             content = self._to_content(fields)
             is_text = has_schedule_text(content)
             mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
-            if not is_text and "owner" in fields:
-                return self.put_content(content, mark=mark)[0]
             return _answer(lambda: self.put_content(content, mark=mark)[0], content)
         except InvalidInput as error:
             say_in_python(error, fields, TaskDraft)
             raise
 
+    @changes
     def run_now(
         self,
         /,
         handler: str | Callable[..., Any],
         payload: Any = None,  # noqa: ANN401 - as the handler takes it
-        *,
-        owner: str = SYSTEM_OWNER,
         **fields: Any,
     ) -> Task:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
 
         CLOUDSCHED_MINIMUM_LEAD_SECONDS does not apply. If the task's id, your own or one that the handler derives from
-        the payload, is that of an existing task of the owner, that one is edited and triggered.
+        the payload, is that of an existing task of the owner, that one is edited and triggered. If it may not be
+        triggered, such as while it is paused or once it has ended, it is not edited either.
         """
         from cloudsched.domain.transitions.edits import NO_LEAD  # noqa: PLC0415 - dispatches need none
+        from cloudsched.domain.transitions.manual_verbs import require_triggerable  # noqa: PLC0415 - the same
 
-        given = {"handler": handler, "owner": owner, **fields, **({} if payload is None else {"payload": payload})}
+        given = {"handler": handler, **fields, **({} if payload is None else {"payload": payload})}
         draft = self.to_draft(given)
         try:
-            task, is_new = self.put(draft, lead=NO_LEAD)
+            task, is_new = self.limit(require_triggerable).put(draft, lead=NO_LEAD)
         except InvalidInput as error:
             say_in_python(error, given, TaskDraft)
             raise
+        if "owner" not in given:
+            from cloudsched.engine.tasks.read_back import assume_owner  # noqa: PLC0415 - dispatches need none
+
+            task = task.answering(assume_owner(given, task))
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
@@ -414,6 +448,7 @@ class App:
         now = self.container.clock.now()
         return TaskDraft.from_wire(self._with_schedule(content, now)).as_read_at(now)
 
+    @changes
     def put(
         self,
         draft: TaskDraft,
@@ -434,6 +469,7 @@ class App:
         by = self._authority
         return self._scheduler.create(draft, by=by, mark=mark, refusal=refusal, lead=lead, as_of=as_of)
 
+    @changes
     def put_content(
         self,
         content: dict[str, Any],
@@ -466,10 +502,12 @@ class App:
             return draft.id or self.check(draft).id
         return None
 
+    @reads
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
         return self._scheduler.get(task_id, self._authority)
 
+    @reads
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query. Large tasks make it shorter, with a token for the rest.
 
@@ -480,22 +518,25 @@ class App:
         wanted, limit = query or TaskQuery(owner=None), check_page_size(limit)
         return self.container.store.list_tasks(wanted, limit=limit, page_token=page_token)
 
+    @changes
     def update(self, /, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names. None resets one to its default.
 
         `schedule` may be text, as in `create`. A whole schedule replaces the present one, and words such as "make it 10
         instead" change it. Its times stay in the task's zone unless `timezone` gives another, which alone moves the
-        task there. `assumed` of the returned task lists the details that the text left open.
+        task there. `assumed` of the returned task lists the details that were left open. A `payload` is replaced as a
+        whole: one that leaves out a field that the task has set is refused.
         """
         try:
             patch = to_wire_fields(changes)
-            if not has_schedule_text(patch):
+            if patch.get("schedule") is None and not has_schedule_text(patch):
                 return self.patch(task_id, patch)
             return _answer(lambda: self.patch(task_id, patch), patch)
         except InvalidInput as error:
             say_in_python(error, changes, TaskDraft)
             raise
 
+    @changes
     def patch(self, task_id: str, patch: dict[str, Any], *, mark: RequestMark | None = None) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396). Its schedule may be text, as in `update`.
 
@@ -528,22 +569,27 @@ class App:
         at, calendar = settings.default_time, settings.default_calendar
         return with_schedule(content, now=now, default_time=at, default_calendar=calendar, **more)
 
+    @changes
     def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Pause a task until it is resumed. Here and below, a `mark` makes it safe to repeat. See `RequestMark`."""
         return self._scheduler.pause(task_id, self._authority, mark)
 
+    @changes
     def resume(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Resume a paused task from now."""
         return self._scheduler.resume(task_id, self._authority, mark)
 
+    @changes
     def cancel(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
         """Cancel a task. The task and its executions stay."""
         return self._scheduler.cancel(task_id, self._authority, mark)
 
+    @changes
     def delete(self, task_id: str, *, mark: RequestMark | None = None) -> None:
         """Remove a task and its executions."""
         self._scheduler.delete(task_id, self._authority, mark)
 
+    @changes
     def trigger(
         self,
         task_id: str,
@@ -565,6 +611,7 @@ class App:
         """
         return self._scheduler.manual_runs.trigger(task_id, payload, mark, by=self._authority)
 
+    @changes
     def snooze(self, task_id: str, duration: timedelta | str = SNOOZE, *, mark: RequestMark | None = None) -> Task:
         """Run a task's last run again, later. The schedule does not change, and its occurrences run meanwhile, too.
 
@@ -594,6 +641,7 @@ class App:
             until = add_duration(now, duration)
         return self._scheduler.act(Verb.SNOOZE, task_id, partial(snooze, until=until), self._authority, mark)
 
+    @changes
     def retry(
         self,
         task_id: str,
@@ -606,6 +654,7 @@ class App:
         runs = self._scheduler.manual_runs
         return runs.retry(task_id, execution_id, from_step=from_step, by=self._authority, mark=mark)
 
+    @changes
     def backfill(self, task_id: str, start: datetime, end: datetime, *, mark: RequestMark | None = None) -> Task:
         """Run the past occurrences from `start` to `end` (both included), one after the other."""
         from cloudsched.domain.transitions.manual_verbs import backfill  # noqa: PLC0415 - dispatches need none
@@ -613,16 +662,19 @@ class App:
         decide = partial(backfill, start=start, end=end)
         return self._scheduler.act(Verb.BACKFILL, task_id, decide, self._authority, mark)
 
+    @reads
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
         return upcoming_occurrences(self.get(task_id), count)
 
+    @reads
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first. Open ones are on the first page."""
         from cloudsched.engine.queries.execution_search import list_executions  # noqa: PLC0415 - dispatches need none
 
         return list_executions(self.container.engine, self.get(task_id), check_page_size(limit), page_token)
 
+    @reads
     def find_executions(
         self, query: ExecutionQuery | None = None, *, limit: int = 50, page_token: str | None = None
     ) -> Page[Execution]:
@@ -636,18 +688,21 @@ class App:
         search = self.container.store.search
         return find_executions(search, query or ExecutionQuery(owner=None), check_page_size(limit), page_token)
 
+    @reads
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or finished. Raises NotFound."""
         from cloudsched.engine.queries.execution_search import load_execution  # noqa: PLC0415 - dispatches need none
 
         return load_execution(self.container.engine, self.get(task_id), execution_id)
 
+    @reads
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
         """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
         from cloudsched.engine.delivery.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
 
         return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
 
+    @changes
     def send_event(
         self,
         task_id: str,
@@ -681,6 +736,7 @@ class App:
         by = self._authority if sender is None else replace(self._authority, sender=sender)
         return self._scheduler.send_event(task_id, event, payload, execution_id, early=early, by=by, mark=mark)
 
+    @reads
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the tasks that it called, from all its executions or from one.
 
@@ -690,26 +746,72 @@ class App:
 
         return load_tree(self._scheduler.get(task_id, self._authority), self.container.child_tasks, execution_id)
 
-    def put_person(self, owner: str, /, **fields: Any) -> Person:
-        """Set a person's contacts and preferences, by their Python names, in place of the previous ones.
+    @reads
+    def person(self, owner: str) -> Person:
+        """Return a person's contacts and preferences. Raises NotFound if none are stored."""
+        if self._authority.owner not in {None, owner}:
+            raise NotFound("person", owner)
+        return self.container.people.get(owner)
 
-        Mail is sent to a verified address alone: ``email={"address": "ada@example.com", "verified": True}``.
+    @changes
+    def put_person(self, owner: str, /, *, replace: bool = False, etag: str | None = None, **fields: Any) -> Person:
+        """Store a person, or replace all of their contacts and preferences. To change some, use `update_person`.
 
-        Raises InvalidInput.
+        Mail is sent to a verified address alone: ``email={"address": "ada@example.com", "verified": True}``. If the
+        webhook is new, `webhook_secret` of the answer signs its messages. It is shown only here.
+
+        Args:
+            owner: The person.
+            replace: Also remove what the fields leave out. Without it, or an `etag`, such a call is refused.
+            etag: The `etag` of the person as you have seen them. If they have changed since, nothing happens.
+            fields: `name`, `email`, `devices`, `webhook`, `timezone`, `locale`, `channels`.
+
+        Raises:
+            InvalidInput: A field is not valid, or would be removed.
+            PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
         """
         from cloudsched.domain.documents.person import PersonSpec  # noqa: PLC0415 - dispatches need none
-        from cloudsched.engine.owners.people import parse_person  # noqa: PLC0415 - the same
+
+        may_remove = replace or etag is not None
+        put = partial(self.container.people.put, owner, may_remove=may_remove)
+        return self._save_person(put, fields, PersonSpec, etag)
+
+    @changes
+    def update_person(self, owner: str, /, *, etag: str | None = None, **changes: Any) -> Person:
+        """Change some of a person's contacts and preferences, by their Python names. All others stay.
+
+        None removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the
+        categories that you name change, and None removes one. To add a device, give the `etag` of the person with those
+        that you have read. See `put_person` for addresses, and the secret of a new webhook.
+
+        Raises:
+            NotFound: Nothing is stored of the person: use `put_person`.
+            InvalidInput: A field is not valid.
+            PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
+        """
+        from cloudsched.domain.documents.person import PersonPatch  # noqa: PLC0415 - dispatches need none
+
+        return self._save_person(partial(self.container.people.change, owner), changes, PersonPatch, etag)
+
+    def _save_person(
+        self, save: Callable[..., SavedPerson], fields: dict[str, Any], kind: type[S], etag: str | None
+    ) -> Person:
+        from cloudsched.engine.owners.people import expect_etag, parse_person  # noqa: PLC0415 - dispatches need none
 
         try:
-            return self.container.people.put(owner, parse_person(to_wire_fields(fields)), by=self._authority).person
+            given = parse_person(to_wire_fields(fields), kind)
+            saved = save(given, by=self._authority, check=None if etag is None else expect_etag(etag))
         except InvalidInput as error:
-            say_in_python(error, fields, PersonSpec)
+            say_in_python(error, fields, kind)
             raise
+        return saved.person.answering(saved.webhook_secret)
 
+    @reads
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
         return self.container.store.list_messages(owner, limit=check_page_size(limit), page_token=page_token)
 
+    @reads
     def draft(
         self,
         text: str,
@@ -752,6 +854,7 @@ class App:
         access = Access(Requester(OWN_CODE_SUBJECT, owner), replace(OWN_CODE, requesters=requesters, owner=owner))
         return self.container.drafts.make(request, access)
 
+    @changes
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
         """Store a draft of this app's code: create its task, or change the task that it is about.
 
@@ -839,7 +942,9 @@ class AsyncApp:
     find_executions = awaited(App.find_executions)
     execution = awaited(App.execution)
     deliveries = awaited(App.deliveries)
+    person = awaited(App.person)
     put_person = awaited(App.put_person)
+    update_person = awaited(App.update_person)
     send_event = awaited(App.send_event)
     tree = awaited(App.tree)
     inbox = awaited(App.inbox)

@@ -7,6 +7,7 @@
     │   ├── InvalidSchedule          a rule, zone, date or policy of a schedule
     │   │   ├── AmbiguousSchedule    plain words with several meanings, listed in `readings`
     │   │   └── SearchLimitReached   its occurrences are too rare, or too many, to be searched in one request
+    │   ├── InvalidArgument          an argument of another type than the method takes, which is also a TypeError
     │   ├── InvalidPayload           a payload that is not valid for its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
     │   ├── KeyReused                an idempotency key that was used for a different request
@@ -138,6 +139,10 @@ class SearchLimitReached(InvalidSchedule):
         return SearchLimitReached(self.steps, field if field.count("schedule") == 1 else "schedule")
 
 
+class InvalidArgument(InvalidInput, TypeError):
+    """An argument of a Python method is of another type than it takes, or of a name that it does not have."""
+
+
 class InvalidPayload(InvalidInput):
     """A payload is not valid for the model of its handler."""
 
@@ -245,10 +250,10 @@ class LimitExceeded(WorkflowError):
 class NotFound(CloudschedError):
     """There is no such task or execution, or this caller may not see it."""
 
-    def __init__(self, kind: str, key: str) -> None:
+    def __init__(self, kind: str, key: str, hint: str = "") -> None:
         self.kind = kind
         self.key = key
-        super().__init__(f"There is no {kind} {key!r}.")
+        super().__init__(f"There is no {kind} {key!r}." + (f" {hint}" if hint else ""))
 
 
 class NotAllowed(CloudschedError):

@@ -33,8 +33,6 @@ WITH_DEFAULT: Final = {
     "engine/handlers/context.py:wait_for.by": "the same",
     "engine/handlers/registry.py:Handler.access": "the default is that users may not name it",
     "engine/handlers/typed_calls.py:__call__.owner": "called by the app's own code, which is trusted",
-    "engine/handlers/typed_calls.py:create.owner": "the same",
-    "engine/handlers/typed_calls.py:run_now.owner": "the same",
     "engine/ports/search.py:ExecutionQuery.owner": "part of the public interface; the package always names it (below)",
     "engine/ports/search.py:TaskQuery.owner": "the same",
     "engine/pull/offers.py:WorkerFilter.owner": "what a worker wants; what it may claim is said beside it",

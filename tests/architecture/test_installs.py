@@ -256,3 +256,45 @@ def test_emulator_sh_says_which_python_it_needs(tmp_path: Path) -> None:
     assert said.returncode == 1
     assert "Python 3.11 or newer is needed" in said.stderr
     assert not (clone / ".venv").exists()
+
+
+ASKS_FOR_EXTRAS = """
+import cloudsched
+from cloudsched import App
+from cloudsched.errors import MissingExtra
+
+def check(what, use):
+    try:
+        use()
+    except MissingExtra as error:
+        print(what, error.extra)
+        assert "install" in str(error), error
+
+for name in cloudsched.__all__:
+    check(name, lambda: getattr(cloudsched, name))
+check("asgi()", lambda: cloudsched.asgi(App()))
+check("wsgi()", lambda: cloudsched.wsgi(App()))
+for name in ("client", "outbox.sqlalchemy", "outbox.django", "local.flask"):
+    check(name, lambda: __import__(f"cloudsched.{name}", fromlist=["Client"]).Client)
+"""
+
+
+def test_a_name_that_needs_an_extra_says_which() -> None:
+    """Every public name works in a plain installation, or raises our own error with the command to run."""
+    printed = dict(line.split() for line in run_with("packages(declared())", ASKS_FOR_EXTRAS).splitlines())
+    wanted = {"embedded": "server", "asgi()": "asgi", "client": "worker", "local.flask": "server"}
+    assert wanted.items() <= printed.items()
+    assert not {"App", "Schedule", "wsgi", "wsgi()"} & printed.keys()
+
+
+def test_an_embedded_app_as_asgi_says_what_it_needs() -> None:
+    """With the extra for the app itself, what an ASGI server needs is missing, and nothing else."""
+    code = """
+from cloudsched import App, embedded
+from cloudsched.errors import MissingExtra
+try:
+    embedded(App(), "never used").asgi()
+except MissingExtra as error:
+    print(error.extra)
+"""
+    assert run_with("packages(declared('server'))", code) == "asgi\n"

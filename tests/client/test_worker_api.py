@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine, RunLog
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.finish import InboxMessage
+from cloudsched.domain.transitions.notices import InboxMessage
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
@@ -116,8 +117,8 @@ def test_the_run_of_an_ended_task_is_awaited(
     assert client.cancel(task_id).status is TaskStatus.CANCELLED
     with pytest.raises(TimeoutError):
         client.wait(task_id, timedelta(0))
-    with Client(url) as worker:
-        Clock(lambda _: worker.complete(claim, 7)).install(monkeypatch)
+    with Client(url) as worker, ThreadPoolExecutor(1) as thread:
+        Clock(lambda _: thread.submit(worker.complete, claim, 7).result()).install(monkeypatch)
         record = client.wait(task_id, timedelta(minutes=1))
     assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, 7)
 

@@ -122,15 +122,44 @@ def test_the_sums_add_up(
         ({"hasUnrecordedPayload": True}, None, 1, None, "too large"),
         ({}, None, 1, {"now": 2}, "Its task's payload."),
         ({}, None, 2, None, "is not kept whether"),
-        ({}, {"entries": [], "omittedEntries": 3}, 9, None, "is not kept whether"),
         (
             {},
-            {"entries": [{"at": at(5), "action": "EDITED", "fields": [{"field": "payload"}]}]},
+            {
+                "entries": [
+                    {"number": 4, "at": at(5), "action": "PAUSED"},
+                    {"number": 2, "at": at(-5), "action": "EDITED"},
+                ]
+            },
+            9,
+            None,
+            "is not kept whether",
+        ),
+        (
+            {},
+            {
+                "entries": [
+                    {"number": 4, "at": at(5), "action": "PAUSED"},
+                    {"number": 3, "at": at(-5), "action": "EDITED"},
+                ]
+            },
+            9,
+            {"now": 2},
+            "Its task's payload.",
+        ),
+        (
+            {},
+            {"entries": [{"number": 1, "at": at(5), "action": "EDITED", "fields": [{"field": "payload"}]}]},
             2,
             None,
             "been edited",
         ),
-        ({}, {"entries": [{"at": at(5), "action": "EDITED", "fields": [{"field": "title"}]}]}, 2, {"now": 2}, "task's"),
+        (
+            {},
+            {"entries": [{"number": 1, "at": at(5), "action": "EDITED", "fields": [{"field": "title"}]}]},
+            2,
+            {"now": 2},
+            "task's",
+        ),
     ],
 )
 def test_what_a_run_got_is_known_or_said_not_to_be(

@@ -95,6 +95,14 @@ _PYTHON = """#!/bin/sh
 # Replaces pip when the scripts build the wheel; test_infra_source.py builds it for real.
 if [ "$2" = pip ] && [ "$4" = wheel ]; then touch "$9/cloudsched-0-py3-none-any.whl"; exit; fi
 if [ "$2" = pip ]; then exit; fi
+# The API of the fake project has no tasks, and no address of the network's.
+if [ "$2 $3" = "cloudsched check" ]; then
+  printf '%s' "$CLOUDSCHED_TOKEN" > "${{0%/*}}/token"
+  shift
+  echo "$@" > "${{0%/*}}/checked"
+  cat "${{0%/*}}/answer" 2>/dev/null
+  exit "$(cat "${{0%/*}}/code" 2>/dev/null || echo 0)"
+fi
 case "$1" in *.py) exec "${{0%/*}}/python3" "$@" ;; esac
 exec {python} "$@"
 """

@@ -38,6 +38,7 @@ EVERYTHING = PUBLIC | {
     "CORS_ORIGINS": "https://app.example",
     "MAX_ACTIVE_TASKS": "3",
     "MAX_CREATIONS_A_MINUTE": "2",
+    "MAX_RUN_CREATIONS_A_MINUTE": "unlimited",
     "BUCKET": "our-results",
 }
 KEY, KEPT = create_key("mailer", Role.ADMIN)

@@ -155,3 +155,42 @@ def test_a_deployment_packs_the_configured_files_and_its_digest_covers_them(tmp_
     assert cloud.ok("deploy.sh", "--check").out == ""
     write(functions, "reports/template.html")
     assert "function cloudsched-api" in cloud.run("deploy.sh", "--check").out
+
+
+LONG_HANDLERS = """
+from datetime import timedelta
+import datetime as dt
+from cloudsched import App
+
+app = App()
+
+@app.handler("long", expected_duration=timedelta(minutes=45))
+def long() -> None: ...
+
+@app.handler("longer", expected_duration=dt.timedelta(0, 3000))
+def longer() -> None: ...
+
+@app.handler("of a worker", expected_duration=timedelta(hours=1), pull="gpu")
+def work() -> None: ...
+
+@app.handler("just right", expected_duration=timedelta(seconds=1800))
+def fit() -> None: ...
+
+@app.handler("unknown", expected_duration=LIMIT)
+def unknown() -> None: ...
+"""
+
+
+def test_a_handler_that_the_platform_would_stop_is_named(tmp_path: Path) -> None:
+    """In a dry run and a deployment, with the limit; what a worker runs has no limit there."""
+    functions = tmp_path / "functions"
+    write(functions, *PACKED)
+    (functions / "handlers.py").write_text(LONG_HANDLERS, encoding="utf-8")
+    (functions / "broken.py").write_text("def (", encoding="utf-8")
+    cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions), EXECUTE_TIMEOUT="1800")
+    cloud.pack_source()
+    for options in (("--dry-run",), ()):
+        said = cloud.ok("deploy.sh", *options)
+        warned = [line for line in f"{said.out}\n{said.err}".splitlines() if line.startswith("Warning: the handler")]
+        assert [line.split("'")[1] for line in warned] == ["long", "longer"]
+        assert all("EXECUTE_TIMEOUT is 1800" in line for line in warned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from datetime import timedelta
 from itertools import pairwise
 
@@ -122,6 +123,56 @@ def test_a_newer_schema_gets_all_requests_and_cannot_be_rolled_back(cloud: Cloud
     assert f"written with schema version {SCHEMA_VERSION + 1}" in cloud.fails("rollback.sh").err
     _write_schema(cloud, SCHEMA_VERSION)
     assert f"version {SCHEMA_VERSION + 1} is stored" in cloud.fails("upgrade.sh").err
+
+
+# ── The check before it ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _answer_check(cloud: Cloud, output: str, code: int) -> None:
+    (cloud.folder / "bin/answer").write_text(f"{output}\n", encoding="utf-8")
+    (cloud.folder / "bin/code").write_text(str(code), encoding="utf-8")
+
+
+def test_an_upgrade_looks_first_at_what_is_deployed(cloud: Cloud) -> None:
+    """The handlers here are compared with the serving API, as the smoke test's account, whose token no argument has."""
+    cloud.configure(MEMORY="1Gi")
+    _answer_check(cloud, "Looked at all. Nothing would fail.", 0)
+    done = cloud.ok("upgrade.sh")
+    assert "Nothing would fail." in done.err
+    checked = (cloud.folder / "bin/checked").read_text(encoding="utf-8")
+    assert f"--handlers {cloud.checkout}/infra/../functions/handlers.py" in checked
+    assert "--url https://cloudsched-api-" in checked
+    token = (cloud.folder / "bin/token").read_text(encoding="utf-8")
+    assert token
+    assert token not in checked + done.out + done.err
+
+
+@pytest.mark.parametrize(("code", "says"), [(1, "What would fail is above"), (5, "could not be compared")])
+def test_an_upgrade_that_would_break_tasks_changes_nothing(cloud: Cloud, code: int, says: str) -> None:
+    """Whatever is found, or hides what would be: all stays as it was, and may be upgraded all the same."""
+    cloud.configure(MEMORY="1Gi")
+    before = deepcopy(cloud.state)
+    _answer_check(cloud, "fails    3 times of 'greet'", code)
+    refused = cloud.fails("upgrade.sh")
+    assert "fails    3 times of 'greet'" in refused.err
+    assert says in refused.err
+    assert cloud.state == before
+    old = get_traffic(cloud)
+    cloud.ok("upgrade.sh", "--unchecked")
+    assert get_traffic(cloud) != old
+
+
+def test_an_upgrade_that_cannot_look_says_what_it_needs(cloud: Cloud) -> None:
+    """Without cloudsched here nothing is changed, unless it is told not to look."""
+    cloud.configure(MEMORY="1Gi")
+    before = deepcopy(cloud.state)
+    python = cloud.folder / "bin/python"
+    plain = python.rename(python.with_name("plain-python"))
+    python.write_text(f'#!/bin/sh\n[ "$2" != "import cloudsched" ] || exit 1\nexec {plain} "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    assert "pip install them, and set PYTHON" in cloud.fails("upgrade.sh").err
+    assert cloud.state == before
+    cloud.ok("upgrade.sh", "--unchecked")
 
 
 # ── Rotation ─────────────────────────────────────────────────────────────────────────────────────────────────────────

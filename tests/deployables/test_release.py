@@ -63,12 +63,24 @@ def test_the_workflow_publishes_without_a_password() -> None:
     assert WORKFLOW["permissions"] == {}
     assert jobs["publish"]["environment"] == "pypi"
     assert jobs["publish"]["permissions"] == {"id-token": "write"}
-    assert jobs["publish"]["needs"] == "build"
+    assert jobs["publish"]["needs"] == "sign"
+    assert jobs["sign"]["needs"] == "build"
     assert jobs["publish-npm"]["environment"] == "npm"
     assert jobs["publish-npm"]["permissions"] == {"id-token": "write"}
     assert jobs["publish-npm"]["needs"] == "publish"
     assert "password" not in WORKFLOW_TEXT
     assert "secrets." not in WORKFLOW_TEXT
+
+
+def test_no_tool_of_development_runs_where_a_token_is() -> None:
+    """A job that can get one checks nothing out, and runs nothing but pinned actions and the client that publishes."""
+    trusted = [job for job in WORKFLOW["jobs"].values() if job["permissions"].get("id-token") == "write"]
+    assert len(trusted) > 1
+    for job in trusted:
+        steps = job["steps"]
+        assert not [each for each in steps if "checkout" in each.get("uses", "")]
+        assert all(each["run"].startswith("npx --yes npm@") for each in steps if "run" in each)
+    assert "id-token" not in WORKFLOW["jobs"]["build"]["permissions"]
 
 
 def test_actions_are_pinned() -> None:

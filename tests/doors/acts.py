@@ -291,6 +291,14 @@ RECORDS: Final = (
         {"name": "Eve", "email": {"address": "eve@example.com"}, "timezone": "Asia/Tokyo"},
         state="records",
     ),
+    Act("update_person", "update_person", {"email": {"address": "eve@example.com"}}, state="records"),
+    Act(
+        "verify an address in part",
+        "update_person",
+        {"email": {"address": "eve@example.com", "verified": True}},
+        state="records",
+    ),
+    Act("move in part", "update_person", {"timezone": "Asia/Tokyo"}, state="records"),
     Act("put_budget", "put_budget", {"maxQueriesPerMonth": 5}, state="records"),
     Act("create_feed", "create_feed", {}, state="records", names_owner=True),
     Act(

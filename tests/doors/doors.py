@@ -385,6 +385,11 @@ COMMANDS: Final[dict[str, Callable[[Act, Any], list[str]]]] = {
     "upcoming": lambda _, t: ["tasks", "upcoming", t.task_id, "--json"],
     "list_executions": lambda _, t: ["tasks", "logs", t.task_id, "--json"],
     "list_tasks": lambda a, t: ["tasks", "list", "--json", *_owner(a, t)],
+    "get_person": lambda _, t: ["people", "get", t.owner, "--json"],
+    "update_person": lambda a, t: [
+        *("people", "update", t.owner, "--json"),
+        *(f"--set={name}={json.dumps(value)}" for name, value in (a.body or {}).items()),
+    ],
     "put_calendar": lambda a, t: ["admin", "calendars", "set", "cal", "--weekdays", "TU", *_owner(a, t)],
     "get_calendar": lambda a, t: ["admin", "calendars", "show", "cal", "--json", *_owner(a, t)],
     "list_calendars": lambda a, t: ["admin", "calendars", "list", "--json", *_owner(a, t)],

@@ -26,6 +26,7 @@ NOT_ASKED_BY_COMMANDS = {
     "admin shards grow": "the operator's, at the store",
     "admin shards show": "the operator's, at the store",
     "apply": "the operator's, at the store",
+    "check": "looks at a deployment, and changes nothing",
     "dashboard": "serves the dashboard, which is a door of its own",
     "demo": "runs a stack of its own",
     "dev": "runs a stack of its own",

@@ -118,7 +118,10 @@ def run_servers_task(handler: str | None, act: Act | None) -> tuple[int, list[di
         world.prepare("served", "records")
         for owner, url in (("ada", "https://ada.example"), ("system", HOOK)):
             person = {"name": owner, "webhook": {"url": url, "verified": True}}
-            assert world.ask("PUT", f"/v1/people/{owner}", person, headers_of("admin")).status_code in {200, 201}
+            assert world.ask("PUT", f"/v1/people/{owner}?replace=true", person, headers_of("admin")).status_code in {
+                200,
+                201,
+            }
         script = {"source": "return input", "owner": "ada"}
         assert world.ask("PUT", "/v1/scripts/scr", script, headers_of("admin")).status_code == HTTPStatus.OK
         body: dict[str, Any] = {"owner": "ada", "title": "Charge", "payload": {"text": "a server's"}}

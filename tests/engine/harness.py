@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -12,6 +14,7 @@ from cloudsched import App, Context, Execution, Schedule, Task
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.testing import START, Simulation
 
+T = TypeVar("T")
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
 
@@ -42,6 +45,11 @@ def run(
         sim.run_until_idle(limit)
         (execution,) = sim.executions(task.id)
         return app.execution(task.id, execution.id)
+
+
+def elsewhere(do: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Do something within a handler as somebody else does it meanwhile: it is not the handler's own code."""
+    return contextvars.Context().run(partial(do, *args, **kwargs))
 
 
 def register_work_handler(app: App, call: Callable[[Context], Any]) -> None:

@@ -122,6 +122,40 @@ def test_an_app_and_a_folder_are_embedded_once_in_a_process(app: App, tmp_path: 
             assert second.is_running
 
 
+def test_an_app_that_nobody_has_started_says_how(app: App, tmp_path: Path) -> None:
+    """Before it is started and after it was stopped: the lifespan is what was forgotten, and not a store."""
+    scheduler = cloudsched.embedded(app, tmp_path / "data")
+    for _ in range(2):
+        with pytest.raises(Misconfigured, match=r"FastAPI\(lifespan=scheduler\.lifespan\)"):
+            app.create(handler="note")
+        with scheduler:
+            assert app.create(handler="note").status is TaskStatus.ACTIVE
+    with pytest.raises(Misconfigured, match="No store is set"):
+        App(Settings()).create(handler="note")
+
+
+def test_another_app_on_the_folder_is_refused_and_other_handlers_are_told(
+    app: App, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it creates would fail where it runs; during a deployment, some handlers may be new."""
+    another, newer = App(Settings()), App(Settings())
+    another.handler("send")(lambda: None)
+    newer.handler("note")(lambda: None)
+    newer.handler("send")(lambda: None)
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", PROGRAM, tmp_path / "data", "waits"], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "runs\n"
+        with pytest.raises(Misconfigured, match=f"Process {other.pid} .* no handler send: .* with note"):
+            cloudsched.embedded(another, tmp_path / "data").start()
+        with cloudsched.embedded(app, tmp_path / "data"):
+            assert "no handler" not in caplog.text
+        with cloudsched.embedded(newer, tmp_path / "data"):
+            assert f"Process {other.pid} runs the tasks" in caplog.text
+        other.kill()
+
+
 def test_a_service_that_is_started_in_a_simulation_is_refused(app: App, ran: list[str], tmp_path: Path) -> None:
     """What its test creates would be stored in the real folder, and run there: the test would see nothing of it."""
     scheduler = cloudsched.embedded(app, tmp_path / "data", settings=OPEN)

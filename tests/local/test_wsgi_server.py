@@ -83,6 +83,63 @@ def test_a_malformed_content_length_is_refused(address: tuple[str, int], length:
     assert answer.startswith(b"HTTP/1.1 400 ")
 
 
+def send(address: tuple[str, int], *headers: str) -> bytes:
+    """Return all that is answered to a request with these headers."""
+    text = "".join(f"{each}\r\n" for each in ("POST / HTTP/1.1", *headers, "Connection: close", ""))
+    with socket.create_connection(address, WAIT_SECONDS) as connection:
+        connection.sendall(f"{text}hello".encode())
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Content-Length: 5",
+        "Host: x",
+        "Authorization: Bearer a",
+        "X-Api-Key: a",
+        "Idempotency-Key: a",
+        "Origin: http://x",
+    ],
+)
+@pytest.mark.parametrize("case", [str, str.upper])
+def test_a_header_that_is_given_twice_is_refused(address: tuple[str, int], header: str, case: object) -> None:
+    """A proxy may have taken the other one. That holds for equal ones, and however they are written."""
+    name, _, value = header.partition(": ")
+    others = [each for each in ("Host: x", "Content-Length: 5") if not each.startswith(name)]
+    assert send(address, *others, header).startswith(b"HTTP/1.1 200 ")
+    for second in (value, "1"):
+        again = f"{name.upper() if case is str.upper else name}: {second}"
+        answer = send(address, *others, header, again)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["Content-Length: 5", "Transfer-Encoding: chunked"],
+        ["Transfer-Encoding: chunked", "Content-Length: 5"],
+        ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+        ["Content-Length: 5", " 5"],
+    ],
+    ids=str,
+)
+def test_a_body_with_two_ends_is_refused(address: tuple[str, int], headers: list[str]) -> None:
+    """Where it ends would depend on who reads it."""
+    answer = send(address, "Host: x", *headers)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_lists_may_be_given_in_parts(address: tuple[str, int]) -> None:
+    """As HTTP allows; a header whose name would be the same to an app, but for its underscores, is not read at all."""
+    usual = ("Host: x", "Content-Length: 5")
+    for name in ("Accept", "If-Match", "X-Forwarded-For"):
+        assert send(address, *usual, f"{name}: a", f"{name}: b").startswith(b"HTTP/1.1 200 ")
+    assert send(address, *usual, "Content_Length: 3").endswith(b"hello")
+
+
 def test_an_idle_server_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not wait until cheroot looks by itself whether it should stop, here once an hour."""
     monkeypatch.setattr(HTTPServer, "expiration_interval", 3600.0)

@@ -282,12 +282,9 @@ CONTROLS = (
         {"unfinished sweep": "if task.deleted_at is not None:"},
     ),
     Control(
-        "a cancel counts as complete while a handler may still call",
+        "a handler makes a call without asking whether its task has changed meanwhile",
         "children cancel",
-        {
-            "cleared cancel": "if stored is None:",
-            "possible calls": "if not self.cancel_descendants(task):",
-        },
+        {"unchanged caller": "self._engine.committer.commit(Commit(task, lock=lock))"},
     ),
     Control("a paused task is offered to workers", "worker", {"paused offer": "if task.pull is None:"}),
     Control(

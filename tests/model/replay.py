@@ -395,10 +395,9 @@ class ValueStore:
         documents += [(f"message/{one.id}", keep(one)) for one in commit.messages]
         documents += [(_of_entry(commit.task.id, one), keep(one)) for one in commit.entries]
         required: tuple[str, ...] = ()
+        checks += [(_of_task(one.task.id), _number(one.version)) for one in commit.unchanged]
         if commit.delivered is not None:
-            checks += [(_of_task(one.task.id), _number(one.version)) for one in commit.delivered.unfinished]
-            if not commit.delivered.unfinished:
-                required = (f"record/{commit.delivered.task_id}/{commit.delivered.execution_id}",)
+            required = (f"record/{commit.delivered.task_id}/{commit.delivered.execution_id}",)
         if commit.lock is not None:
             lowered = self._lower_lock(commit.lock)
             checks, documents = [*checks, *lowered.checks], [*documents, *lowered.documents]

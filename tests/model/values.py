@@ -67,7 +67,7 @@ def strip_task(task: Task) -> Task:
     runs = tuple(
         run.model_copy(update={"attempts": _strip_attempts(run.attempts)}) if run.attempts else run for run in task.runs
     )
-    unread = {"usage": (), "history": (), "omitted_history": 0, "recent_outcomes": (), "message": ""}
+    unread = {"usage": (), "history": (), "recent_outcomes": (), "message": ""}
     return task.model_copy(update={**unread, "runs": runs})
 
 

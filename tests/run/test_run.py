@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.run import leftovers, second_look, tiers
+from tests.run import leftovers, network, second_look, tiers
 
 TESTS = Path(__file__).parents[1]
 
@@ -40,6 +41,20 @@ def test_what_is_red_is_red_twice(
     second_look.pytest_sessionfinish(session)  # type: ignore[arg-type]
     assert terminal.stats == {ends: [report], "passed": []}
     assert session.exitstatus == (pytest.ExitCode.OK if ends == "flaky" else pytest.ExitCode.TESTS_FAILED)
+
+
+def test_a_run_sees_no_network_but_loopback() -> None:
+    """Neither its tests nor what they start, unless they ask the world; then a failure says on which day."""
+    if not network.is_cut_off():
+        pytest.skip("Only root can cut off the network, on Linux.")
+    names = [sys.executable, "-c", "import socket; print([name for _, name in socket.if_nameindex()])"]
+    assert [name for _, name in socket.if_nameindex()] == ["lo"]
+    assert subprocess.check_output(names, text=True) == "['lo']\n"  # noqa: S603 - our own command
+    own = Path("/proc/thread-self/ns/net").readlink()
+    with pytest.raises(AssertionError) as caught, network.ask_world():
+        assert Path("/proc/thread-self/ns/net").readlink() == own
+    assert re.search(r"as it was on \d{4}-\d\d-\d\d", caught.value.__notes__[0])
+    assert Path("/proc/thread-self/ns/net").readlink() == own
 
 
 LEFTOVERS = {

@@ -17,7 +17,7 @@ ALL = {
     "cli/test_init.py": "a new project's own tests and commands",
     "clients": "the TypeScript client, built and used with npm's tools",
     "dashboard/browser": "accessibility, keyboard, roles, forms and live pages in a browser",
-    "deployables/test_companions.py::test_it_installs": "installed beside other projects",
+    "deployables/test_companions.py": "the newest releases of what stands beside it: the world's answer, not ours",
     "deployables/test_doctor.py": "what the doctor finds in a deployment",
     "deployables/test_infra_accept.py": "the acceptance of a deployment",
     "deployables/test_infra_access.py": "who can reach what, step by step",

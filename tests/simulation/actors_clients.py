@@ -234,6 +234,7 @@ def _pick_policies(world: World, task_id: str) -> dict[str, Any]:
         "expected_duration": choose([timedelta(seconds=40), timedelta(minutes=5)]),
         "retry": RetryPolicy(max_retries=choose([0, 1, 3]), base=timedelta(seconds=choose([5, 600]))),
         "pause_after_failures": choose([None, None, 2]),
+        "tell_failures": choose(["first", "first", "each", "never"]),
         "max_runs": None if world.fault_profile.is_crowded else choose([None, None, None, 1, 4]),
         "lock_key": _lock_key(world),
         **(pick_channels(world) if world.fault_profile.has_channels else {"delivery_channels": choose([(), ("WEB",)])}),

@@ -130,7 +130,7 @@ class FaultyStore:
         for other in commit.others:
             self._on_other_task(other)
         world.log(partial(_describe_commit, task, executions, entries))
-        world.channels.on_commit(task, executions, commit.others)
+        world.channels.on_commit(task, executions, commit.others, commit.messages)
         world.follow_ups.on_commit(task, executions, [each for each in commit.others if not each.task.delivery])
         world.rules.on_commit(old, task, executions, commit.messages)
         if task.delivery is None:
@@ -141,6 +141,7 @@ class FaultyStore:
         world.calendars.on_commit(old, task, executions)
         world.journeys.on_commit(old, task, executions)
         world.budgets.on_commit(old, task, executions)
+        world.failures.on_commit(old, task, executions, commit.messages)
         check_explanation(task, world.now)
 
     def _on_other_task(self, other: TaskWrite) -> None:

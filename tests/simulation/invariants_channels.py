@@ -1,15 +1,17 @@
 """The invariants of deliveries, which carry results to a person who changes their mind, by senders that fail.
 
-D1  The commit that records a success creates one delivery for each channel that its task names, if it does not exist
-    yet; the commit that ends an execution creates the callback; and no other commit creates any.
+D1  The commit that records a success which says something, or a failure that is told, creates one delivery for each
+    channel that its task names, if it does not exist yet; the commit that ends an execution creates the callback; and
+    no other commit creates any.
 D2  What was recorded as sent is not sent again by anything that starts after that; without faults nothing is sent
-    twice. All repeats have the same id and the same text.
+    twice. All repeats have the same id and the same text, but for how late they are.
 D3  Nothing is sent to a person who did not want it when the attempt began.
 D4  In the end each delivery has ended with one record, and what is recorded as sent was sent, under that name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +22,12 @@ from cloudsched import Execution, Task
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import COMPLETION, DeliveryChannel, derive_delivery_id
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.execution import Message as InboxMessage
 from cloudsched.domain.documents.person import Person, is_wanted
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
+from cloudsched.domain.transitions.notices import says_nothing
 from cloudsched.engine.ports.sender import Message, Recipient
 
 if TYPE_CHECKING:
@@ -52,10 +56,16 @@ class ChannelInvariants:
         """Note how a person wants to be reached from now on."""
         self._people.append((self._world.process_count, person))
 
-    def on_commit(self, task: Task, executions: Sequence[Execution], others: Sequence[TaskWrite]) -> None:
+    def on_commit(
+        self,
+        task: Task,
+        executions: Sequence[Execution],
+        others: Sequence[TaskWrite],
+        messages: Sequence[InboxMessage],
+    ) -> None:
         if not self._world.fault_profile.has_channels:
             return
-        expected = {} if task.delivery else dict(self._expect(task, executions))
+        expected = {} if task.delivery else dict(self._expect(task, executions, messages))
         for other in others:
             if other.task.delivery is not None:
                 if other.task.id not in expected or other.task.id in self._made:
@@ -68,7 +78,9 @@ class ChannelInvariants:
             for each in executions:
                 self._recorded.setdefault(_recorded_name(each), self._world.process_count)
 
-    def _expect(self, task: Task, executions: Sequence[Execution]) -> Sequence[tuple[str, str]]:
+    def _expect(
+        self, task: Task, executions: Sequence[Execution], messages: Sequence[InboxMessage]
+    ) -> Sequence[tuple[str, str]]:
         found: list[tuple[str, str]] = []
         for each in executions:
             ended = (task.id, task.created_at, each.id, each.status)
@@ -77,8 +89,12 @@ class ChannelInvariants:
             if each.status.is_final:
                 self._ended.add(ended)
             channels: list[str] = []
-            if each.status is ExecutionStatus.SUCCEEDED:
-                channels += [channel for channel in task.delivery_channels if channel is not DeliveryChannel.WEB]
+            said = [message.id for message in messages if message.execution_id == each.id]
+            named = [channel for channel in task.delivery_channels if channel is not DeliveryChannel.WEB]
+            if each.status is ExecutionStatus.SUCCEEDED and (said or not says_nothing(each.content)):
+                channels += named
+            elif f"{task.id}-{each.id}-0" in said:
+                channels += [f"FAILURE {channel}" for channel in named]
             if each.status.is_final and task.on_completion is not None:
                 channels.append(COMPLETION)
             for channel in channels:
@@ -89,7 +105,7 @@ class ChannelInvariants:
     def on_sent(self, channel: str, message: Message, recipient: Recipient) -> None:
         process = self._world.current
         assert process
-        text = (message.title, message.body, recipient.address)
+        text = (message.title, re.sub(r"^\d+ \w+ late\.\n\n", "", message.body), recipient.address)
         if self._texts.setdefault(message.id, text) != text:
             fail(f"D2: {message.id} is {text}, and was {self._texts[message.id]}")
         if message.id in self.sent and self._world.fault_profile.is_fault_free:

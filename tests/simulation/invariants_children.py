@@ -1,6 +1,7 @@
 """The invariants of calls and their parents, checked from outside.
 
-T1  A call has one task, made after its entry in the journal; it is made once, and not after its end was recorded.
+T1  A call has one task, made after its entry in the journal; it is made once, and not after its end was recorded. It
+    is made by who has its caller's run, and not after that was cancelled or deleted.
 T2  The outcome that a journal records for a call is that of the call's own run, not of one triggered manually.
 T3  A run that waits for calls resumes when the last one has ended; if that notification is lost, it polls.
     A run that waits for a race resumes when the first one has ended.
@@ -135,8 +136,12 @@ class CallInvariants:
             fail(f"T1: {child.id} is made, whose end is recorded already: {entry}")
         if child.id in self._records and child.id not in self._deleted:
             fail(f"T1: {child.id} is made twice")
+        if (parent.task_id, parent.execution_id) in self._stopped:
+            fail(f"T1: {child.id} is made, and its caller was cancelled or deleted before")
         maker, until = self._leases[parent.task_id, parent.execution_id]
-        if maker is not self._world.current or until <= self._world.latest_time(maker):
+        if maker is not self._world.current:
+            fail(f"T1: {child.id} is made by {self._world.current}, and {maker} has the run")
+        if until <= self._world.latest_time(maker):
             self._on_their_own.add(child.id)
 
     def _check_new_entry(self, task: Task, entry: JournalEntry) -> None:
@@ -200,7 +205,8 @@ class CallInvariants:
             fail(f"T2: {entry.child} is taken for deleted, and nobody has deleted it")
         if entry.error is not None and entry.error.message == _LOST:
             self._losers.add(entry.child)
-            if self._statuses.get(entry.child) is TaskStatus.ACTIVE and entry.child not in self._on_their_own:
+            goes_on = self._statuses.get(entry.child) is TaskStatus.ACTIVE
+            if goes_on and entry.child not in self._on_their_own | self._deleted:
                 fail(f"T5: {entry.child} is recorded as cancelled, and is not: {entry}")
         elif entry.child not in self._once_ended:
             fail(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")

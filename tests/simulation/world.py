@@ -35,6 +35,7 @@ from tests.simulation.invariants_calendars import CalendarInvariants
 from tests.simulation.invariants_channels import ChannelInvariants
 from tests.simulation.invariants_children import CallInvariants
 from tests.simulation.invariants_documents import DocumentInvariants
+from tests.simulation.invariants_failures import FailureInvariants
 from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
 from tests.simulation.invariants_journeys import JourneyInvariants
@@ -123,6 +124,7 @@ class World:
         self.journeys = JourneyInvariants(self)
         self.channels = ChannelInvariants(self)
         self.budgets = BudgetInvariants(self)
+        self.failures = FailureInvariants()
         self.documents = DocumentInvariants()
         self.workers = Workers(self)
         self._trace: deque[tuple[datetime, str, str | Callable[[], str]]] = deque(maxlen=400)

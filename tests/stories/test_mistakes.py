@@ -4,7 +4,7 @@ None of them shows an address of pydantic's documentation, or is a bare Attribut
 """
 
 # ruff: noqa: ARG005, E501 - a table: one mistake a line, with its whole text
-# mypy: disable-error-code="arg-type,call-arg,call-overload,list-item,misc"
+# mypy: disable-error-code="arg-type,call-arg,call-overload,index,list-item,misc"
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from cloudsched import App, AsyncContext, Context, Done, Schedule, Settings, TaskDraft
+from cloudsched import App, AsyncContext, Context, Done, RetryPolicy, Schedule, Settings, TaskDraft
 from cloudsched.errors import CloudschedError
 from cloudsched.testing import START, Simulation
 
@@ -116,6 +116,22 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "draft function": (lambda d: TaskDraft.of(handler=remind), "handler: is the function 'remind' (Give its registered name; app.create and ctx.call take the function.)"),
     "update unknown": (lambda d: d.app.update(d.app.create(**RIGHT).id, lockkey="x"), "lockkey: is not a field that can be edited (Did you mean lock_key?)"),
     "update owner": (lambda d: d.app.update(d.app.create(**RIGHT).id, owner="x"), "owner: cannot be changed by an edit (Create a task for the other owner instead.)"),
+    "create owner none": (lambda d: d.app.create(**RIGHT, owner=None), "owner: is None (Give text: str(user.id). Leave it out only for work that is nobody's, such as a nightly import.)"),
+    "create owner number": (lambda d: d.app.create(**RIGHT, owner=7), "owner: is 7 (Give text: '7'. Leave it out only for work that is nobody's, such as a nightly import.)"),
+    "create mail to nobody": (lambda d: d.app.create(**RIGHT, delivery_channels=["EMAIL"]), 'owner: is missing, and EMAIL would deliver to it (Give the person, owner="ada", or owner="system" if that is whom you mean.)'),
+    "create zone of nobody": (lambda d: d.app.create(**RIGHT, schedule="every day at 9", timezone="owner"), 'schedule.timezone: is the owner\'s, and the task has no owner (give one, owner="ada"; PUT /v1/people/{owner} says it; or name a zone, such as Europe/Paris)'),
+    "create zone alone": (lambda d: d.app.create(**RIGHT, timezone="Europe/Paris"), 'timezone: is given without a schedule (Say when, schedule="every day at 9", or leave it out: now is the same everywhere.)'),
+    "create limit alone": (lambda d: d.app.create(**RIGHT, lock_limit=3), 'lock_limit: has no meaning alone (Give a lock_key, which names what the runs share: "printer".)'),
+    "create retry text": (lambda d: d.app.create(**RIGHT, retry="3"), 'retry: Input should be an object (Give {"maxRetries": 3}. Python takes a number, too: retry=3.)'),
+    "create labels dict": (lambda d: d.app.create(**RIGHT, labels={"team": "pay"}), 'labels: Input should be a list (Give a list of texts: ["team=payments"].)'),
+    "create text": (lambda d: d.app.create(**RIGHT, text="every day at 9"), 'text: is no field of a task (Give the words of a schedule as the schedule: "every day at 9". Words that say what to do, too, are drafts.)'),
+    "create exdates": (lambda d: d.app.create(**RIGHT, exdates=["2027-01-05"]), 'exdates: is no field of a task (Put it into the schedule: {"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"]}.)'),
+    "schedule exdates": (lambda d: Schedule(exdates=["2027-01-05"]), 'rrule: is missing (give `at` for one instant, or `rrule` for several; beside exdates give rrule "FREQ=DAILY")'),
+    "policy retries": (lambda d: RetryPolicy(retries=3), "retries: is no field of RetryPolicy (Did you mean max_retries?)"),
+    "update part": (lambda d: d.app.update(d.app.create(handler="remind", payload={"text": "x", "times": 2}).id, payload={"text": "y"}), "payload: leaves out times, which the task has set (It replaces the whole payload: give all of its fields, and null for those to reset.)"),
+    "pause task": (lambda d: d.app.pause(d.app.create(**RIGHT, id="t1")), "task_id: is a Task (Give its id, 't1'.)"),
+    "tasks owner": (lambda d: d.app.tasks(owner="ada"), 'owner: is no argument of tasks (Give a query: TaskQuery(owner="ada").)'),
+    "executions index": (lambda d: d.app.executions(d.app.create(**RIGHT).id)[0], "A page is no list: its items are page.items, and page.next_page_token asks for the next page."),
     "get none": (lambda d: d.app.get("nothing"), "There is no task 'nothing'."),
     "handler draft": (lambda d: d.app.handler("d", draft=5)(remind), "Handler 'd': draft is 5; say in at most 500 characters what it does, such as \"Sends a reminder\"."),
     "handler generator": (lambda d: d.app.handler("c")(fetch), "Handler 'c' is a generator; write a function that returns its result."),

@@ -10,6 +10,7 @@ from tests.worker.harness import SECOND, WorkerHarness
 
 from cloudsched import App, Cancel, Context, Done, Fail, Retry, Snooze, TaskDraft
 from cloudsched.domain.transitions.outcome import Outcome
+from cloudsched.engine.ports.search import TaskQuery
 
 
 class Frame(BaseModel):
@@ -38,6 +39,23 @@ def test_a_result_is_recorded(harness: WorkerHarness, app: App) -> None:
     assert [message.body for message in harness.sim.inbox("ada")] == ["frame 7"]
     assert record.attempts[0].worker == "box-1"
     assert harness.statuses() == ["succeeded"]
+
+
+@pytest.mark.parametrize("outcome", [None, "", Done(), Done("it", silent=True), Done("said")], ids=repr)
+def test_a_silent_result_is_delivered_by_no_worker(harness: WorkerHarness, app: App, outcome: object) -> None:
+    """The record has the result, and the owner gets it only if it says something."""
+
+    @app.handler("render")
+    def render() -> object:
+        return outcome
+
+    task = harness.offer("render", delivery_channels=["WEB", "EMAIL"])
+    harness.work()
+    assert harness.record(task).content == (outcome.content if isinstance(outcome, Done) else outcome)
+    said = ["said"] if outcome == Done("said") else []
+    assert [message.body for message in harness.sim.inbox("ada")] == said
+    found = harness.app.container.store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items
+    assert len(found) == len(said)
 
 
 def test_follow_ups_are_for_workers_at_the_store(harness: WorkerHarness, app: App) -> None:
@@ -74,7 +92,7 @@ class Unusual(BaseException):
         (Fail("never"), "FAILED", "failed"),
         (Cancel("nothing to do"), "CANCELLED", "cancelled"),
         (RuntimeError("boom"), "RETRYING", "retrying"),
-        (SystemExit(3), "RETRYING", "retrying"),
+        (SystemExit(3), "FAILED", "failed"),
         (Unusual("odd"), "RETRYING", "retrying"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
@@ -102,7 +120,7 @@ def test_every_outcome_ends_the_attempt_but_not_the_worker(
     assert harness.record(other).status == "SUCCEEDED"
     if isinstance(outcome, BaseException):
         assert record.error is not None
-        assert record.error.type == type(outcome).__qualname__
+        assert type(outcome).__qualname__ in (record.error.traceback or "")
         assert "in act" in (record.error.traceback or "")
 
 

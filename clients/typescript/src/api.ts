@@ -350,6 +350,8 @@ export interface CompleteRequest {
   status?: "SUCCEEDED" | "CANCELLED";
   /** The result of a run that `SUCCEEDED`: any JSON of at most 512 KiB, and 900 KiB as Firestore counts it. */
   content?: unknown;
+  /** True if the result is recorded and not delivered. Notices are. Default: `false`. */
+  silent?: boolean;
   /** Messages for the owner's inbox, if the run `SUCCEEDED`. */
   notices?: Array<NoticeItem>;
   /** The reason why the run is `CANCELLED`. Truncated to 2,000 bytes of UTF-8. */
@@ -802,6 +804,8 @@ export interface FailedTask {
   deliveryChannels: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
+  tellFailures: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -1019,6 +1023,8 @@ export interface HeartbeatRequest {
 
 /** One action on a task. */
 export interface HistoryEntry {
+  /** Its number since the task was created. Numbers that are missing are of entries that have fallen off. */
+  number: number;
   at: string;
   action: Action;
   /** The caller who did it, or None for the scheduler itself. Without a subject, it was the app's own code. */
@@ -1146,6 +1152,8 @@ export interface Message {
   event?: string;
   /** The time until which an answer is accepted, or None if there is no limit. */
   until?: string;
+  /** How much later than due its execution began, if that is more than a few minutes. In seconds. */
+  late?: number;
   isRead: boolean;
   /** The time at which its owner first read it. */
   readAt?: string;
@@ -1249,6 +1257,8 @@ export interface NewTask {
   deliveryChannels?: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
+  tellFailures?: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -1414,6 +1424,21 @@ export interface Person {
   owner: string;
   createdAt: string;
   updatedAt: string;
+}
+
+/** Changes of some contacts and preferences. A field that is left out stays, and null removes one. */
+export interface PersonPatch {
+  name?: string | null;
+  /** The address, in place of the present one. Another address is not verified. */
+  email?: EmailContactInput | null;
+  /** All devices, in place of the present ones. */
+  devices?: Array<Device> | null;
+  /** The endpoint, in place of the present one. Another URL is not verified. */
+  webhook?: WebhookContactInput | null;
+  timezone?: string | null;
+  locale?: string | null;
+  /** The channels of the categories that are named here. All others keep theirs, and null removes a category's. */
+  channels?: Record<string, Array<DeliveryChannel> | null> | null;
 }
 
 /** The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io. */
@@ -1621,6 +1646,7 @@ export type Reason =
   | "BACKLOG"
   | "DEFERRED"
   | "SWEEP_IS_LATE"
+  | "NOT_DELIVERED"
   | "LAST_OUTCOME"
   | "OUTCOME"
   | "NOT_CREATED"
@@ -1684,6 +1710,8 @@ export interface ReportedTask {
   deliveryChannels: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
+  tellFailures: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2131,6 +2159,8 @@ export interface Task {
   deliveryChannels: Array<DeliveryChannel>;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
+  tellFailures: TellFailures;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2228,7 +2258,7 @@ export interface TaskCount {
 /** The actions on a task by hand, the latest first. */
 export interface TaskHistory {
   entries: Array<HistoryEntry>;
-  /** The number of earlier entries that are not kept. */
+  /** The number of entries that are not kept. */
   omittedEntries: number;
 }
 
@@ -2278,6 +2308,8 @@ export interface TaskPatch {
   deliveryChannels?: Array<DeliveryChannel> | null;
   /** The title of the message that is delivered, or the task's title if None. */
   deliveryTitle?: string | null;
+  /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
+  tellFailures?: TellFailures | null;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2330,6 +2362,9 @@ export interface TaskPatch {
 
 /** The status of a task as a whole. */
 export type TaskStatus = "ACTIVE" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED" | "EXPIRED";
+
+/** The failed runs of a task that its owner is told of. */
+export type TellFailures = "first" | "each" | "never";
 
 export interface Tree {
   task: Task;
@@ -2754,6 +2789,12 @@ export interface ListBudgetsQuery {
   pageToken?: string;
   /** Only items of this owner. */
   owner?: string;
+}
+
+/** Store a person, or replace all of their contacts and preferences. */
+export interface PutPersonQuery {
+  /** `true` also removes what the body leaves out. Without it, or an `If-Match`, such a request is refused. */
+  replace?: "true" | "false";
 }
 
 /** Delete a person's contacts and preferences, or everything. */

@@ -28,6 +28,16 @@ export interface ChangeOptions extends RequestOptions {
   etag?: string;
 }
 
+export interface PersonOptions extends RequestOptions {
+  /** Do it only if the person is in the state with this ETag. */
+  etag?: string;
+}
+
+export interface PutPersonOptions extends PersonOptions {
+  /** Also remove what the body leaves out. */
+  replace?: boolean;
+}
+
 export interface WatchOptions extends RequestOptions {
   /** How many milliseconds there are between two looks; 5,000 if omitted. */
   interval?: number;
@@ -311,8 +321,14 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
     return this.#get(person_(owner), undefined, options);
   }
 
-  putPerson(owner: string, body: api.NewPerson, options?: RequestOptions): Promise<api.SavedPerson> {
-    return this.#send("PUT", person_(owner), body, options);
+  /** Store a person, or replace all that is stored of them. What would remove something needs `replace` or an `etag`. */
+  putPerson(owner: string, body: api.NewPerson, { replace = false, ...options }: PutPersonOptions = {}): Promise<api.SavedPerson> {
+    return this.#send("PUT", person_(owner), body, options, replace ? { replace: "true" } : undefined);
+  }
+
+  /** Change some of a person's contacts and preferences: all others stay, and null removes one. */
+  updatePerson(owner: string, changes: api.PersonPatch, options?: PersonOptions): Promise<api.SavedPerson> {
+    return this.#send("PATCH", person_(owner), changes, options, undefined, true);
   }
 
   async deletePerson(owner: string, options?: RequestOptions): Promise<void> {

@@ -1,4 +1,4 @@
-import { CloudschedError, NotFound, TimedOut, toError, Unavailable } from "./errors.js";
+import { CloudschedError, InvalidInput, NotFound, TimedOut, toError, Unavailable } from "./errors.js";
 import type { Problem } from "./api.js";
 
 /** A credential, or a function that returns one; it is asked again, with `true`, after the API has refused the last one. */
@@ -62,6 +62,9 @@ export class Transport {
 
   /** Send a request, again if that is safe and there was no answer, and return what the API answered. */
   async send(sent: Sent): Promise<unknown> {
+    // On the way, such parts are taken out of a path, encoded or not: it would be another operation's.
+    const lost = sent.path.slice(1).split("/").find((part) => ["", ".", ".."].includes(part));
+    if (lost !== undefined) throw new InvalidInput(`id is ${JSON.stringify(lost)} in ${sent.path}: no task, run, person or event is called that.`);
     const limit = sent.options?.timeout ?? this.#options.timeout ?? 30_000;
     const deadline = new AbortController();
     let late = false;

@@ -154,7 +154,12 @@ test("people, calendars, feeds, scripts and lists for operators", async () => {
   const owner = randomUUID();
   const saved = await client.putPerson(owner, { timezone: "Europe/Berlin", email: { address: "a@example.com" } });
   assert.equal(saved.timezone, "Europe/Berlin");
+  const moved = await client.updatePerson(owner, { timezone: "America/New_York", locale: null });
+  assert.deepEqual([moved.timezone, moved.email.address], ["America/New_York", "a@example.com"]);
+  await assert.rejects(client.putPerson(owner, { timezone: "UTC" }), /would be removed/);
+  await assert.rejects(client.updatePerson(owner, { timezone: "UTC" }, { etag: '"other"' }), { status: 412 });
   assert.equal((await client.person(owner)).email.address, "a@example.com");
+  assert.equal((await client.putPerson(owner, { timezone: "UTC" }, { replace: true })).email, undefined);
   assert.equal(await client.unread(owner), 0);
   assert.deepEqual(await client.inbox(owner).take(1), []);
   await client.deletePerson(owner);

@@ -36,6 +36,25 @@ test("a refused token is asked for again, once", async () => {
   assert.equal(await firebaseToken({ currentUser: null })(false), undefined);
 });
 
+test("an id that would lead to another operation is refused before anything is sent", async () => {
+  for (const id of ["", ".", ".."]) {
+    const { sent, make } = answering(json({ id: "t" }));
+    const client = make({ key: "cs_x" });
+    const calls = [
+      client.get(id),
+      client.cancel(id),
+      client.sendEvent("t", id),
+      client.execution("t", id),
+      client.executions(id).take(1),
+      client.inbox(id).take(1),
+      client.person(id),
+      client.calendar(id),
+    ];
+    for (const each of calls) await assert.rejects(each, cloudsched.InvalidInput);
+    assert.deepEqual(sent, []);
+  }
+});
+
 test("credentials and the user to act for are sent", async () => {
   const { sent, make } = answering(json({ id: "t" }));
   await make({ key: "k", platformToken: "p" }).actingFor("ada lovelace").get("a/b");

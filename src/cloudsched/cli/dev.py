@@ -18,7 +18,7 @@ import click
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
-from cloudsched.config.settings import StoreChoice
+from cloudsched.config.settings import StoreChoice, name_own_command
 from cloudsched.emulator.cli import freeze_option
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     move = f"curl -X POST{key} {stack.url}/dev/clock -d"
     port = stack.url.rpartition(":")[2]
     own_port = "" if port == str(PORT) else f" --port {port}"
+    command = name_own_command()
     lines = [
         f"store        {stack.store.reason}",
         f"handlers     {', '.join(names) or 'none'} ({loaded.origin})",
@@ -163,7 +164,7 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
         f"clock        {stack.clock.now().isoformat(timespec='seconds')}, {stack.clock.mode}. To move it:",
         f"""             {move} '{{"freeze": true}}'""",
         f"""             {move} '{{"advance": "P30D"}}'""",
-        f'terminals    to join from another one: eval "$(cloudsched dev --print-env{own_port})"',
+        f'terminals    to join from another one: eval "$({command} dev --print-env{own_port})"',
     ]
     if "remind" in names:
         body = '{"owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "It is ready."}}'
@@ -175,7 +176,7 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     elif plain := [
         handler.name for handler in loaded.app.container.registry if handler.payload is None and handler.pull is None
     ]:
-        lines += [f"a task       cloudsched tasks --url {stack.url} create Try --owner ada --handler {plain[0]}"]
+        lines += [f"a task       {command} tasks --url {stack.url} create Try --owner ada --handler {plain[0]}"]
         lines += ["             It runs at once: the log below says so."]
     return "\n".join([*lines, "Ready. Ctrl-C stops it."])
 

@@ -25,7 +25,7 @@ from cloudsched.domain.recurrence.cron import is_cron
 from cloudsched.domain.recurrence.time_zones import load_zone
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.engine.handlers.registry import Declaration, Registry
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import read_schedule
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def read_cloud_scheduler(content: bytes, *, prefix: str) -> ReadFile:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             refusals.append(f"{place}: {'.'.join(map(str, first['loc']))}: {first['msg']}")
-        except (InvalidSchedule, Refusal) as refusal:
+        except (InvalidInput, Refusal) as refusal:
             refusals.append(f"{place}: {refusal}")
     return ReadFile([*jobs.values()], refusals, [])
 

@@ -43,12 +43,14 @@ _COMMANDS: Final[_Sections] = {
     },
     "Tasks": {
         "tasks": ("cloudsched.cli.tasks:tasks", "Show, change, draft and import tasks."),
+        "people": ("cloudsched.cli.people:people", "Show people, and change how they are reached."),
         "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
         "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
         "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     },
     "Deployment": {
         "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
+        "check": ("cloudsched.cli.check:check", "Say what would fail with new code, before it is deployed."),
         "doctor": ("cloudsched.cli.doctor.command:doctor", "Say what is right and wrong with a deployment."),
         "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
     },

@@ -5,9 +5,10 @@ Errors of the API say what to do. Instants have an offset, or are by the clocks 
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, redirect_stdout
 from datetime import date, datetime
 from functools import cached_property, wraps
@@ -285,3 +286,17 @@ def parse_date(text: str, option: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise click.UsageError(f"{option}: {text[:40]!r} is not a date; write it like 2027-08-02.") from None
+
+
+def parse_fields(more: Iterable[str]) -> dict[str, Any]:
+    """Parse ``field=JSON``. A value that is not JSON is text."""
+    fields: dict[str, Any] = {}
+    for each in more:
+        name, equals, text = each.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {each}: write FIELD=VALUE.")
+        try:
+            fields[name] = json.loads(text)
+        except ValueError:
+            fields[name] = text
+    return fields

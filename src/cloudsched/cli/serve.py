@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import shlex
+import subprocess
 import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -11,12 +14,17 @@ from urllib.parse import urlsplit
 
 import click
 
+from cloudsched.cli.main import ExitCode
 from cloudsched.cli.options import connection_options, handlers_option
 from cloudsched.cli.signals import Stopped, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
 
+log = logging.getLogger(__name__)
+
 PORT = 8080
 DASHBOARD_PORT = 8090
+CHECK_SECONDS = 10.0
+"""The longest time of the comparison before it serves: what is due after a crash must not wait for it."""
 
 
 @click.command()
@@ -41,6 +49,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
 
     The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's. Settings come
     from the environment. Callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits requests from this machine.
+    First it says in its log which stored tasks would fail with this code, as `cloudsched check` does, and serves.
     SIGTERM or Ctrl-C stops it. systemd is told when it is ready, alive and stopping.
     """
     with pause_collection(keeps_all=True):
@@ -56,6 +65,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
     supervisor = Supervisor()
     with raise_on_signal():
         try:
+            checked = _check_code(data, loaded.target)
             with run_service(
                 loaded.app, Settings.from_environment(), data=data, host=host, port=port, threads=threads
             ) as service:
@@ -68,6 +78,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
                     "for callers who authenticate" if is_closed else "every request from this machine is an admin's"
                 )
                 click.echo(f"access    {access}")
+                click.echo(f"check     {checked}")
                 click.echo("Ready. Ctrl-C stops it.")
                 supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
                 try:
@@ -76,6 +87,40 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
                     supervisor.tell("STOPPING=1")
         except Stopped:
             click.echo("Stopped.")
+
+
+def _check_code(data: Path, handlers: str | None) -> str:
+    """Log what would fail with these handlers, and return the result. It stops nobody from serving.
+
+    One old task must not keep all others from running, after a crash least of all. The comparison has a process of its
+    own, because it refuses what the handlers' code may do here.
+    """
+    from cloudsched.local.folder_lock import STORE_FILE_NAME  # noqa: PLC0415 - not needed for --help
+
+    if handlers is None or not (data / STORE_FILE_NAME).exists():
+        return "Nothing is stored yet."
+    words = ("check", "--data", str(data), "--handlers", handlers)
+    again = f"Try it: cloudsched {shlex.join(words)}"
+    try:
+        done = subprocess.run(  # noqa: S603 - this command
+            [sys.executable, "-m", "cloudsched", *words],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=CHECK_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        log.warning("what is stored was not compared with the code: %s", error, extra={"action": "check_failed"})
+        return f"What is stored was not compared with the code. {again}"
+    lines = [line for line in done.stdout.splitlines() if line]
+    if done.returncode not in {ExitCode.DONE, ExitCode.NO} or not lines:
+        reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        log.warning("what is stored was not compared with the code: %s", *reason, extra={"action": "check_failed"})
+        return f"What is stored was not compared with the code. {again}"
+    for line in lines[:-1]:
+        log.warning("%s", line, extra={"action": "check"})
+    return lines[-1]
 
 
 @click.command()

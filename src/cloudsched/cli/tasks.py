@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from cloudsched.cli.options import (
     confirm,
     json_option,
     key_option,
+    parse_fields,
     parse_instant,
     parse_once,
     pass_client,
@@ -124,7 +125,7 @@ def create(
         **_drop_none(title=title, owner=options["owner"], id=options["task_id"]),
         **({"labels": options["labels"]} if options["labels"] else {}),
         **_build_schedule_fields(options),
-        **_parse_fields(options["more"]),
+        **parse_fields(options["more"]),
     }
     task = client.validate_task(**fields) if dry_run else client.create(idempotency_key=key, **fields)
     _make_printer(as_json=as_json).print_task(task)
@@ -151,7 +152,7 @@ def update(client: Client, /, task_id: str, *, key: str | None, dry_run: bool, a
     schedule = _build_schedule_fields(options)
     script = options["script"] and {"source": _read_script(options["script"])}
     options_set = _drop_none(title=options["title"], payload=payload, script=script) | schedule
-    changes = {**options_set, **_parse_fields(options["more"])}
+    changes = {**options_set, **parse_fields(options["more"])}
     if not changes:
         raise click.UsageError("Name at least one field to change.")
     if dry_run:
@@ -349,7 +350,7 @@ def history(client: Client, task_id: str, *, as_json: bool) -> None:
         for each in entry.fields:
             click.echo(f"  - {to_printable(describe_change(each))}")
     if found.omitted_entries:
-        click.echo(f"Earlier entries that are not kept: {found.omitted_entries}.")
+        click.echo(f"Entries that are not kept: {found.omitted_entries}.")
     elif not found.entries:
         click.echo("Nothing was done with it by hand.")
 
@@ -430,20 +431,6 @@ def _read_script(script: IO[str]) -> str:
 
 def _drop_none(**fields: object) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _parse_fields(more: Iterable[str]) -> dict[str, Any]:
-    """Parse ``field=JSON``. A value that is not JSON is text."""
-    fields: dict[str, Any] = {}
-    for each in more:
-        name, equals, text = each.partition("=")
-        if not equals:
-            raise click.UsageError(f"--set {each}: write FIELD=VALUE.")
-        try:
-            fields[name] = json.loads(text)
-        except ValueError:
-            fields[name] = text
-    return fields
 
 
 def _parse_json(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON value

@@ -22,7 +22,7 @@ from cloudsched.cli.main import NO_CREDENTIALS, ExitCode, find_exit_code
 from cloudsched.cli.options import find_missing_stack, handlers_option
 from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.config.imports import pause_collection
-from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
+from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, NotFound, Unauthenticated
 from cloudsched.local.untrusted_text import print_error, to_printable
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _validate_filter(worker_filter: WorkerFilter, loaded: LoadedApp) -> None:
     for skill in (None, *worker_filter.skills):
         try:
             Pull(queue=worker_filter.queue, skill=skill)
-        except ValueError:
+        except InvalidInput:
             option = f"--queue {worker_filter.queue!r}" if skill is None else f"--skill {skill!r}"
             raise click.UsageError(
                 f"{option}: use letters, digits, - and _ (in a skill also dots), at most 64."

@@ -28,11 +28,13 @@ from typing import Generic, Self, TypeVar
 from urllib.parse import quote
 
 from cloudsched.client.connection import AsyncConnection, Connection, Endpoint
-from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, Pause
+from cloudsched.client.flow import ASKING_PATHS, ApiRequest, ApiResponse, Flow, Pause
 from cloudsched.client.overview_operations import OverviewOperations
 from cloudsched.client.record_operations import PeopleOperations, RecordOperations
 from cloudsched.client.task_operations import TaskOperations
 from cloudsched.client.worker_operations import WorkerOperations
+from cloudsched.domain.call_arguments import check_arguments
+from cloudsched.domain.handler_code import note_change
 from cloudsched.errors import CloudschedError
 
 T = TypeVar("T")
@@ -82,6 +84,7 @@ class Client(_Operations):
         """Close the connections."""
         self._connection.close()
 
+    @check_arguments
     def acting_for(self, user: str) -> Self:
         """Return a client that acts for a user, with exactly the authority of that user.
 
@@ -136,6 +139,7 @@ class AsyncClient(_Operations):
         """Close the connections."""
         await self._connection.close()
 
+    @check_arguments
     def acting_for(self, user: str) -> Self:
         """Return a client that acts for a user. See `Client.acting_for`."""
         return _copy_for(self, user)
@@ -178,9 +182,11 @@ class _Step(Generic[T]):
         response, error = self.response, self.error
         self.response = self.error = None
         try:
-            if error is not None:
-                return self._flow.throw(error)
-            return self._flow.send(response)  # type: ignore[arg-type]  # None starts the flow, and ends a pause
+            # None starts the flow, and ends a pause.
+            wanted = self._flow.send(response) if error is None else self._flow.throw(error)  # type: ignore[arg-type]
         except StopIteration as end:
             self.result = end.value
             return None
+        if isinstance(wanted, ApiRequest) and wanted.method != "GET" and wanted.path not in ASKING_PATHS:
+            note_change(f"client.{getattr(self._flow, '__name__', '…')}")
+        return wanted

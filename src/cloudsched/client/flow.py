@@ -17,6 +17,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.client.views import M, TaskView, reader
+from cloudsched.domain.call_arguments import check_arguments
+from cloudsched.domain.event_loops import warn_if_on_loop
 from cloudsched.domain.responses.api_responses import FieldError, Problem
 from cloudsched.errors import (
     AmbiguousSchedule,
@@ -45,6 +47,8 @@ from cloudsched.errors import (
 P = ParamSpec("P")
 T = TypeVar("T")
 
+ASKING_PATHS = frozenset({"/v1/schedules/preview", "/v1/tasks/draft"})
+"""The paths of requests that change nothing, although their method is not GET."""
 PAGE_SIZE = 100
 """The number of items of a list that are requested at a time."""
 
@@ -65,6 +69,12 @@ class ApiRequest:
     """True if it may be repeated although its method is not idempotent."""
     time_limit: float | None = None
     """The most seconds that it may take. If this is given, it is sent only once."""
+
+    def __post_init__(self) -> None:
+        # On the way, such parts are taken out of a path, encoded or not: it would be another operation's.
+        if lost := {"", ".", ".."}.intersection(self.path.split("/")[1:]):
+            named = " and ".join(repr(each) for each in sorted(lost))
+            raise InvalidInput("id", f"is {named} in {self.path}", "No task, run, person or event is called that.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +117,7 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
     """A method that is a flow: `Client` returns its result, `AsyncClient` an awaitable of it."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
-        self._flow = flow
+        self._flow = check_arguments(flow)
         functools.update_wrapper(cast("Any", self), flow)
 
     @overload
@@ -123,11 +133,16 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
         """Return the method of a client."""
         if client is None:
             return self
-        run = client.run_flow_async if hasattr(client, "run_flow_async") else client.run_flow
+        is_async = hasattr(client, "run_flow_async")
+        run = client.run_flow_async if is_async else client.run_flow
 
         @functools.wraps(self._flow)
         def call(*arguments: P.args, **named: P.kwargs) -> Any:  # noqa: ANN401 - a result, or an awaitable of it
-            return run(self._flow(client, *arguments, **named))
+            flow = self._flow(client, *arguments, **named)
+            name = cast("Any", flow).__name__ = self._flow.__name__  # it may be another function's
+            if not is_async:
+                warn_if_on_loop(f"client.{name}", f"client.{name}(…) of an AsyncClient")
+            return run(flow)
 
         return call
 
@@ -136,7 +151,7 @@ class listing(Generic[P, T]):  # noqa: N801 - used as a decorator
     """A method that lists items: `Client` returns an iterator over all pages, `AsyncClient` an asynchronous one."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
-        self._describe = describe
+        self._describe = check_arguments(describe)
         functools.update_wrapper(cast("Any", self), describe)
 
     @overload

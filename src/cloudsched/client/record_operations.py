@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic.alias_generators import to_camel
-
 from cloudsched.client.flow import ApiRequest, Flow, Pause, fetch, given, operation, parse_task
 from cloudsched.client.views import CalendarView, PersonView, ScriptView, TaskView, reader
 from cloudsched.domain.documents.execution import Message
+from cloudsched.domain.documents.person import PersonPatch, PersonSpec
 from cloudsched.domain.responses.api_responses import ExportPage, UnreadCount, WebhookSecret
+from cloudsched.domain.transitions.task_draft import to_wire_fields
+from cloudsched.domain.transitions.validation_errors import say_in_python
+from cloudsched.errors import InvalidInput
 
 
 class RecordOperations:
@@ -124,19 +126,44 @@ class PeopleOperations:
     @operation
     def person(self, owner: str) -> Flow[PersonView]:
         """Return a person's contacts and preferences. Raises NotFound."""
-        return fetch("a person", PersonView, "GET", _person_path(owner))
+        return _fetch_person(ApiRequest("GET", _person_path(owner)))
 
     @operation
-    def put_person(self, /, owner: str, **fields: Any) -> Flow[PersonView]:
-        """Set a person's contacts and preferences, in place of the previous ones (docs/guides/delivery.md).
+    def put_person(
+        self, /, owner: str, *, replace: bool = False, etag: str | None = None, **fields: Any
+    ) -> Flow[PersonView]:
+        """Store a person, or replace all of their contacts and preferences (docs/guides/delivery.md).
+
+        To change some of them, use `update_person`.
 
         Args:
             owner: The person.
+            replace: Also remove what the fields leave out. Without it, or an `etag`, such a call is refused.
+            etag: The `etag` of the person as you have seen them. If they have changed since, nothing happens.
             fields: `name`, `email`, `devices`, `webhook`, `timezone`, `locale`, `channels`, as the API takes them:
                 ``email={"address": "ada@example.com"}``.
+
+        Raises:
+            InvalidInput: A field is not valid, or would be removed.
+            PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
         """
-        content = {to_camel(name): value for name, value in fields.items()}
-        return fetch("a person", PersonView, "PUT", _person_path(owner), content)
+        query = {"replace": "true"} if replace else None
+        return _send_person("PUT", owner, fields, PersonSpec, etag, query)
+
+    @operation
+    def update_person(self, /, owner: str, *, etag: str | None = None, **changes: Any) -> Flow[PersonView]:
+        """Change some of a person's contacts and preferences, by their Python names. All others stay.
+
+        None removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the
+        categories that you name change, and None removes one. To add a device, give the `etag` of the person with those
+        that you have read.
+
+        Raises:
+            NotFound: Nothing is stored of the person: use `put_person`.
+            InvalidInput: A field is not valid.
+            PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
+        """
+        return _send_person("PATCH", owner, changes, PersonPatch, etag)
 
     @operation
     def delete_person(self, owner: str) -> Flow[None]:
@@ -179,8 +206,7 @@ class PeopleOperations:
     @operation
     def verify_webhook(self, owner: str) -> Flow[PersonView]:
         """Ask a person's webhook whether it wants their messages. Raises InvalidInput if it does not confirm this."""
-        answer = yield ApiRequest("POST", f"{_person_path(owner)}/webhook/verify", {})
-        return answer.read("a person", PersonView.model_validate)
+        return _fetch_person(ApiRequest("POST", f"{_person_path(owner)}/webhook/verify", {}))
 
     @operation
     def mark_read(self, owner: str, message_id: str) -> Flow[Message]:
@@ -207,3 +233,27 @@ def _inbox_path(owner: str) -> str:
 
 def _person_path(owner: str) -> str:
     return f"/v1/people/{quote(owner, safe='')}"
+
+
+def _fetch_person(request: ApiRequest) -> Flow[PersonView]:
+    answer = yield request
+    return answer.read("a person", lambda content: reader(PersonView)({**content, "etag": answer.etag}))
+
+
+def _send_person(
+    method: str,
+    owner: str,
+    fields: dict[str, Any],
+    kind: type[PersonSpec | PersonPatch],
+    etag: str | None,
+    query: dict[str, Any] | None = None,
+) -> Flow[PersonView]:
+    """Send a person's fields, and return the person. An error names an invalid field by its Python name."""
+    headers = {} if etag is None else {"If-Match": etag}
+    try:
+        content = to_wire_fields(fields)
+        request = ApiRequest(method, _person_path(owner), content, query, headers, is_idempotent=True)
+        return (yield from _fetch_person(request))
+    except InvalidInput as error:
+        say_in_python(error, fields, kind)
+        raise

@@ -299,11 +299,8 @@ class TaskOperations:
             TimeoutError: The task did not end in time.
             Unavailable: The API did not respond in all that time.
             QuotaExceeded: The API refused all requests in that time, because there were too many.
-            TypeError: `timeout` is not a timedelta.
             NotFound: There is no such task, or it ended without an execution.
         """
-        if not isinstance(timeout, timedelta):
-            raise TypeError(f"wait takes a timedelta, such as timedelta(minutes=5), and not {timeout!r}.")
         give_up_at = time.monotonic() + timeout.total_seconds()
         pause = every.total_seconds()
         is_answered = False

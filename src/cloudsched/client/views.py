@@ -103,6 +103,8 @@ class PersonView(responses.Person):
 
     webhook_secret: str | None = Field(default=None, repr=False)
     """The secret that signs a new webhook's messages, only in the response to the call that sets its URL."""
+    etag: str = Field(default="", exclude=True)
+    """Identifies this state. Pass it to a change, which fails if the person has changed since."""
 
     _keep_newer_value = field_validator("email", "devices", "webhook", "channels", mode="wrap")(keep_newer_value)
 

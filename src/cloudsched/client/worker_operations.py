@@ -29,7 +29,7 @@ from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.finish import InboxMessage
+    from cloudsched.domain.transitions.notices import InboxMessage
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +119,7 @@ class WorkerOperations:
         status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED",
         message: str | None = None,
         notices: Iterable[InboxMessage] = (),
+        silent: bool = False,
         progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
         tokens: int = 0,
@@ -132,6 +133,7 @@ class WorkerOperations:
             status: CANCELLED if there was nothing left to do. Then leave out `content` and `notices`.
             message: The reason why it is CANCELLED.
             notices: Messages for the owner's inbox.
+            silent: True if the result is recorded and not delivered. Notices are.
             progress: As for `heartbeat`.
             queries: The number of queries that the attempt used.
             tokens: The number of tokens that it used, of a language model for example.
@@ -146,7 +148,7 @@ class WorkerOperations:
         require_content("content", fields["content"])
         messages = [{"title": notice.title, "body": notice.body} for notice in notices]
         texts = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
-        more: dict[str, Any] = {"status": status, "notices": messages or None, **texts}
+        more: dict[str, Any] = {"status": status, "notices": messages or None, "silent": silent or None, **texts}
         return parse_task((yield from _post_claim(claim, "complete", **fields, **more)))
 
     @operation

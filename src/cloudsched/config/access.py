@@ -113,6 +113,13 @@ class Access(SettingsSection):
         default=None,
         shown_default="any number",
     )
+    max_run_creations: int | None = setting(
+        "CLOUDSCHED_MAX_RUN_CREATIONS_A_MINUTE",
+        "How many tasks runs may create for one owner in a minute, or `unlimited`. It stops a handler that creates "
+        "tasks of its own kind. Calls and children are not limited by it.",
+        whole_number(none="unlimited"),
+        default=500,
+    )
     least_interval: timedelta = setting(
         "CLOUDSCHED_LEAST_INTERVAL_SECONDS",
         "The shortest time between two runs of a schedule that a user sets or a [draft](../guides/plain-language.md) "

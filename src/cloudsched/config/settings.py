@@ -23,6 +23,7 @@ from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from cloudsched.config.access import Access
+from cloudsched.config.own_command import find_own_command
 from cloudsched.config.variables import (
     ADDRESS,
     ANSWER,
@@ -277,7 +278,7 @@ _PREFIX = "CLOUDSCHED_"
 _OF_TESTS = "CLOUDSCHED_TEST_"
 _OF_COMMANDS = frozenset(
     _PREFIX + name
-    for name in "COMMIT COMPLETE EMULATOR_KEY KEY MCP_BEARER PLATFORM_TOKEN REPOSITORY TOKEN URL".split()  # noqa: SIM905 - a word each
+    for name in "COMMAND COMMIT COMPLETE EMULATOR_KEY KEY MCP_BEARER PLATFORM_TOKEN REPOSITORY TOKEN URL".split()  # noqa: SIM905 - a word each
 )
 """Variables that clients, commands and pipelines read. They are not settings of an app."""
 _OF_KUBERNETES = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT(_[0-9]+_(TCP|UDP|SCTP).*)?)")
@@ -289,7 +290,7 @@ StoreChoice = Literal["auto", StoreKind]
 """The store of the local stack. ``auto`` takes the Firestore emulator if it is installed or running."""
 _NO_STORE = (
     "No store is set, and this is not the cloud, so nothing was opened. In a test: with Simulation(app). On your "
-    'machine: cloudsched dev; in a second terminal, run eval "$(cloudsched dev --print-env)" first. Really in Google '
+    'machine: {command} dev; in a second terminal, run eval "$({command} dev --print-env)" first. Really in Google '
     "Cloud: set CLOUDSCHED_STORE=firestore and GOOGLE_CLOUD_PROJECT."
 )
 _NO_PROJECT = (
@@ -303,6 +304,11 @@ MAX_QUEUES_PER_PRIORITY = 200
 
 _YEAR: Final = 365 * 86_400
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+def name_own_command() -> str:
+    """Return how to run cloudsched in the terminal from which this process was started."""
+    return find_own_command(os.environ)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -597,7 +603,7 @@ class Settings:
             return "sqlite"
         if not self.is_deployed and not self.firestore_emulator:
             if self.store is None:
-                raise Misconfigured(_NO_STORE)
+                raise Misconfigured(_NO_STORE.format(command=name_own_command()))
             if self.project == _DEMO_PROJECT:
                 raise Misconfigured(_NO_PROJECT)
         return "firestore"

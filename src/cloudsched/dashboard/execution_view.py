@@ -227,7 +227,7 @@ def build(answer: Json, visit: Visit) -> Json:
         "payload": None if payload is None else show_content(payload, f"{path}/payload.json"),
         "payloadNote": payload_note,
         "result": None if result is None else show_content(result, f"{path}/result.json"),
-        "delivered": _describe_deliveries(record, task),
+        "delivered": _describe_deliveries(record, task, are_known=bool(answer["deliveries"])),
         "awaited": awaited if "sendEvent" in verbs else None,
         "retryQuestion": make_retry_question(task, record) if "retry" in verbs else None,
         "whyNoRetry": explain_retry(task, record, may_start=answer["mayStart"]),
@@ -281,12 +281,14 @@ def _walk(tree: Json, depth: int) -> list[tuple[int, Json]]:
     return found
 
 
-def _describe_deliveries(record: Json, task: Json) -> str:
+def _describe_deliveries(record: Json, task: Json, *, are_known: bool) -> str:
     channels = [str(channel).lower() for channel in task.get("deliveryChannels", [])]
     if not channels:
         return "Its result is delivered to nobody: the task names no channels."
     if record.get("isDelivered"):
         return f"Delivered to {', '.join(channels)}."
+    if not are_known:
+        return f"Nothing of it was to be delivered to {', '.join(channels)}, or how far that came is not kept."
     return f"Not delivered to all of {', '.join(channels)} yet."
 
 
@@ -303,7 +305,9 @@ def find_payload(record: Json, task: Json, history: Json | None) -> tuple[object
     later = [each for each in entries if each["action"] == "EDITED" and parse_instant(each["at"]) >= began]
     if any(field["field"] in {"payload", "handler"} for each in later for field in each.get("fields", ())):
         return None, "Its task's payload has been edited since, and what it was is not kept."
-    is_cut = (history or {}).get("omittedEntries", 0) and not any(parse_instant(each["at"]) < began for each in entries)
+    since = sum(parse_instant(each["at"]) >= began for each in entries)
+    next_before = entries[since]["number"] if since < len(entries) else 0
+    is_cut = bool(entries) and entries[0]["number"] - since > next_before
     if is_cut or (history is None and task["revision"] > 1):
         return None, "Its task has been edited, and it is not kept whether the payload was."
     return task.get("payload", {}), "Its task's payload."

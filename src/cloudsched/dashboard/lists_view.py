@@ -93,7 +93,7 @@ def fetch_tasks(api: Api, visit: Visit) -> Json:
 
 def _find_exact(api: Api, visit: Visit, filters: dict[str, str], words: list[str]) -> str | None:
     """Return the page of the task or person whose exact name is searched for. None if there is none."""
-    if filters or len(words) != 1 or visit.query.get("page") or words[0] in {".", ".."}:
+    if filters or len(words) != 1 or visit.query.get("page"):
         return None
     word = words[0]
     if api.find(task_path(word)) is not None:

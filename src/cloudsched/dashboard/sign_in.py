@@ -11,11 +11,11 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.wrappers import Request, Response
@@ -28,8 +28,11 @@ from cloudsched.errors import CloudschedError
 if TYPE_CHECKING:
     from cloudsched.client.client import Client
 
+T = TypeVar("T")
+
 SESSIONS: Final = 100
-"""The number of people who may be signed in. One more signs out the one who has been away the longest."""
+"""The number of browsers that may be signed in. One more signs out the one that has been away the longest, of those
+of the caller who has the most."""
 SESSION_SECONDS: Final = 12 * 3600
 SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
 _LONGEST_KEY, _LONGEST_ADDRESS = 4096, 2000
@@ -57,9 +60,30 @@ class Sessions(Protocol):
 
 @dataclass(slots=True)
 class _Session:
+    caller: Hashable
     client: Client
     page: Dashboard
     ends_at: float
+
+
+def identify_caller(api: Api) -> tuple[str, str]:
+    """Return the role and the owner whom the API knows by a credential. Raises CloudschedError if it refuses it."""
+    caller = api.get("/v1/caller")
+    return caller["role"], caller.get("owner") or ""
+
+
+def list_superfluous(sessions: Iterable[tuple[Hashable, T]], room: int) -> list[T]:
+    """Return the sessions that are too many, given each with its caller, the oldest first.
+
+    They are the oldest of those who have the most: nobody signs others out by signing in again and again.
+    """
+    left, ended = list(sessions), list[T]()
+    while len(left) > room:
+        largest = Counter(caller for caller, _ in left).most_common(1)[0][0]
+        oldest = next(each for each in left if each[0] == largest)
+        left.remove(oldest)
+        ended.append(oldest[1])
+    return ended
 
 
 class ProcessSessions:
@@ -75,15 +99,18 @@ class ProcessSessions:
         """Sign somebody in. See `Sessions`."""
         client = self._open_client(key)
         try:
-            Api(client).get("/v1/caller")
+            caller = identify_caller(Api(client))
         except CloudschedError:
             client.close()
             raise
         token = secrets.token_urlsafe(32)
         with self._lock:
-            self._sessions[token] = _Session(client, self._make_page(client), time.monotonic() + SESSION_SECONDS)
-            ended = [self._sessions.popitem(last=False)[1] for _ in range(len(self._sessions) - SESSIONS)]
-        for session in ended:
+            self._sessions[token] = _Session(
+                caller, client, self._make_page(client), time.monotonic() + SESSION_SECONDS
+            )
+            ended = list_superfluous([(each.caller, name) for name, each in self._sessions.items()], SESSIONS)
+            sessions = [self._sessions.pop(name) for name in ended]
+        for session in sessions:
             session.client.close()
         return token
 

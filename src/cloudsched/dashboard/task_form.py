@@ -25,7 +25,7 @@ from cloudsched.dashboard.task_options import (
     write_options,
     write_schedule,
 )
-from cloudsched.dashboard.task_view import build_upcoming, number_entries
+from cloudsched.dashboard.task_view import build_upcoming
 from cloudsched.dashboard.times import parse_instant
 from cloudsched.dashboard.visit import Api, Json, Visit, task_path
 from cloudsched.domain.documents.task import TaskStatus
@@ -108,7 +108,7 @@ def fetch_edit(api: Api, visit: Visit, task_id: str) -> Json:
     answer = _describe_task(api, task, etag)
     back = visit.query.get("back")
     history = api.find(f"{task_path(task_id)}/history") if back else None
-    entry = next((each for number, each in number_entries(history) if str(number) == back), None)
+    entry = next((each for each in (history or {}).get("entries", []) if str(each["number"]) == back), None)
     if entry is None:
         return {**answer, "texts": answer["now"]}
     before, left = read_before(entry["fields"])
@@ -230,7 +230,7 @@ def send_edit(api: Api, visit: Visit, texts: Mapping[str, str], task_id: str, tr
     content = read_changes(answer["texts"], task, errors, answer["now"]["schedule"])
     if _payload_of(answer["texts"]) != _payload_of(answer["now"]):
         payload = read_value(slot, answer["texts"], errors)
-        content[_PAYLOAD] = {} if payload is ABSENT else payload
+        content[_PAYLOAD] = _name_emptied(task.get("payload", {}), {} if payload is ABSENT else payload)
     try:
         answer |= {"errors": errors, "preview": _check_change(api, task, content, errors)}
         if errors:
@@ -290,6 +290,13 @@ def _find_slot(handlers: list[Json], name: str) -> Slot:
 
 def _choose_reading(texts: Mapping[str, str]) -> dict[str, str]:
     return {**texts, "schedule": texts["choose"]} if texts.get("choose") else dict(texts)
+
+
+def _name_emptied(before: Any, after: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a form's payload with null for the fields that were emptied in it."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after
+    return {**dict.fromkeys(before), **{name: _name_emptied(before.get(name), value) for name, value in after.items()}}
 
 
 def _payload_of(texts: Mapping[str, str]) -> dict[str, str]:

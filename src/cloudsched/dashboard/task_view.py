@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
@@ -123,18 +123,11 @@ def build_history(answer: Json | None, words: Mapping[str, str]) -> list[Json]:
                 (one["field"], *(words.get(text, text) for text in (one.get("before", ""), one.get("after", ""))))
                 for one in each.get("fields", [])
             ],
-            "number": number,
+            "number": each["number"],
             "hasBack": bool(read_before(each.get("fields", []))[0]),
         }
-        for number, each in number_entries(answer)
+        for each in (answer or {}).get("entries", [])
     ]
-
-
-def number_entries(history: Json | None) -> Iterator[tuple[int, Json]]:
-    """Yield a history's entries, the latest first, each with its number since the task was created."""
-    entries = (history or {}).get("entries", [])
-    last = (history or {}).get("omittedEntries", 0) + len(entries)
-    yield from ((last - index, each) for index, each in enumerate(entries))
 
 
 PAGE_SIZE: Final = 20
@@ -314,6 +307,7 @@ def _list_facts(task: Json, words: str) -> list[tuple[str, str, bool]]:
         ("Retries", f"{retry.get('maxRetries', 0)}", False),
         ("Overlap", str(task.get("overlap", "skip")), False),
         ("Catch-up", str((task.get("catchUp") or {}).get("mode", "latest")), False),
+        ("Tells failures", str(task.get("tellFailures", "first")), False),
         ("Lock", task.get("lockKey") or "none", bool(task.get("lockKey"))),
         ("Queue of workers", (task.get("pull") or {}).get("queue") or "none: the executor runs it", False),
         ("Revision", str(task.get("revision", 1)), False),

@@ -14,6 +14,7 @@ from cloudsched.drafts.phrases import (
     find_category,
     is_reminder,
     may_name_time,
+    quote_value,
     split_request,
     take_delivery,
     take_fields,
@@ -21,6 +22,7 @@ from cloudsched.drafts.phrases import (
 from cloudsched.drafts.request import ASK_WHEN, Proposal, to_missing_fields
 from cloudsched.drafts.situation import Choice, Situation, choose_handler
 from cloudsched.drafts.update_reader import ask_if_new, read_update, refuse_change, settle_order
+from cloudsched.drafts.value_ends import ask_ends
 from cloudsched.language.result import UNREAD, Reading
 
 
@@ -39,11 +41,17 @@ def read_text(situation: Situation) -> Proposal:
 
 def _read_creation(situation: Situation, text: str) -> Proposal:
     context = situation.request.context
-    delivery = take_delivery(text)
     choice = choose_handler(situation.handlers, text, context.get("handler"))
-    filled = Filled({}, delivery.rest)
+    filled = Filled({}, text)
     if choice.handler is not None:
-        filled = take_fields(choice.handler, delivery.rest, context)
+        filled = take_fields(choice.handler, text, context)
+    read = _read_rest(situation, text, choice, filled)
+    return ask_ends(text, filled.open_values, read, lambda quoted: _read_creation(situation, quoted)) or read
+
+
+def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) -> Proposal:
+    delivery = take_delivery(filled.rest)
+    filled = filled._replace(rest=delivery.rest)
     reading = situation.read(filled.rest or text)
     title = reading.title
     questions = tuple(each for each in (choice.question,) if each)
@@ -109,7 +117,9 @@ def ask_schedule(
     situation: Situation, reading: Reading, title: str | None, delivery: Delivery, filled: Filled
 ) -> DraftQuestion:
     """Return a question with the possible readings. The text of each answer has only one reading."""
-    more = "".join(f', {name}: "{value}"' for name, value in filled.payload.items() if isinstance(value, str))
+    more = "".join(
+        f", {name}: {quote_value(value)}" for name, value in filled.payload.items() if isinstance(value, str)
+    )
     by = "".join(f" by {channel.value.lower()}" for channel in delivery.channels)
     answers = []
     for each in reading.readings:

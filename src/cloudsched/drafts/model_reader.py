@@ -8,7 +8,7 @@ shown before anything is stored. If it is of no use, the grammar's own answer st
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -29,10 +29,12 @@ from cloudsched.drafts.phrases import (
     find_field,
     may_name_time,
     refers_to_past,
+    take_fields,
 )
 from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fields
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
+from cloudsched.drafts.value_ends import is_cut
 from cloudsched.engine.assistant.brief import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import Model, meter_models
@@ -277,6 +279,8 @@ def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -
     questions, missing = [each for each in (choice.question,) if each], [each for each in (choice.missing,) if each]
     filled = Filled({each.name: each.value for each in answer.fields if each.value}, "")
     if choice.handler is not None:
+        if _is_cut(situation, choice.handler, filled.payload):
+            return None
         filled = complete_payload(choice.handler, filled, title)
         missing += filled.missing
     channels = tuple(dict.fromkeys(answer.channels))
@@ -301,6 +305,10 @@ def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -
     )
 
 
+def _is_cut(situation: Situation, handler: Handler, payload: Mapping[str, Any]) -> bool:
+    return is_cut(take_fields(handler, situation.request.text, {}).open_values, payload)
+
+
 def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> Proposal | None:
     task = next((each for each in tasks if each.id == answer.task_id), None)
     if task is None:
@@ -310,6 +318,9 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
         if not meant:
             return None
         task = meant[0]
+    handler = situation.find_handler(task.handler)
+    if handler is not None and _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):
+        return None
     changed = _find_changes(situation, answer, task)
     if not answer.schedule.strip():
         return changed

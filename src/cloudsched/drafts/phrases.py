@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.category import Category
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 _NAMES: Final = {each: each.traits.words for each in USERS_CHANNELS if each.traits.words is not None}
 _NAME: Final = "|".join(_NAMES.values())
 _BY: Final = r"(?:by|via|per|through|using|as|to|on|in|into|with)\s+(?:an?\s+|my\s+|the\s+)?"
+QUOTED: Final = r"""(?:"[^"]*"|“[^”]*”|„[^“]*“|(?<!\w)'[^']*'(?!\w))"""
+"""Words in quotes, in which nothing but themselves is read."""
 _DELIVERY: Final = re.compile(
-    rf"(?:\s*,)?\s+{_BY}(?:{_NAME})(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)(?:{_BY}|my\s+)?(?:{_NAME}))*(?=[\s.,;!?]|$)",
+    rf"(?P<quoted>{QUOTED})|(?:^|(?:\s*,)?\s+){_BY}(?:{_NAME})(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)(?:{_BY}|my\s+)?(?:{_NAME}))*(?=[\s.,;!?]|$)",
     re.IGNORECASE,
 )
 _SEND: Final = re.compile(r"^(?:please\s+)?(?P<how>e-?mail|mail|push)\s+me\b", re.IGNORECASE)
@@ -57,7 +60,7 @@ class Delivery(NamedTuple):
 
 def take_delivery(text: str) -> Delivery:
     """Return the ways of delivery that a text names, such as "by e-mail"."""
-    said = [match[0] for match in _DELIVERY.finditer(text)]
+    said = [match[0] for match in find_deliveries(text)]
     if (sends := _SEND.match(text)) is not None:
         said.append(sends["how"])
     found = tuple(
@@ -65,7 +68,12 @@ def take_delivery(text: str) -> Delivery:
         for channel, name in _NAMES.items()
         if any(re.search(rf"\b(?:{name})\b", part, re.IGNORECASE) for part in said)
     )
-    return Delivery(found, " ".join(_DELIVERY.sub(" ", text).split()))
+    return Delivery(found, " ".join(_DELIVERY.sub(lambda match: match["quoted"] or " ", text).split()))
+
+
+def find_deliveries(text: str) -> list[re.Match[str]]:
+    """Return the places where a text names ways of delivery."""
+    return [match for match in _DELIVERY.finditer(text) if not match["quoted"]]
 
 
 def find_category(text: str) -> Category:
@@ -171,12 +179,26 @@ def _are_related(one: str, other: str) -> bool:
     return len(short) > 4 and long.startswith(short)  # noqa: PLR2004 - shorter beginnings are shared by chance
 
 
-_VALUE: Final = r"""(?P<value>"[^"]*"|“[^”]*”|„[^“]*“|'[^']*'|[^\s,;]+)"""
+_BARE: Final = r"(?:[^\s,;]|(?<=\d)[,;](?=\d))+"
+"""A value without quotes: one word, or a number such as 2,5."""
+_VALUE: Final = re.compile(rf"(?P<quoted>{QUOTED})|{_BARE}")
 _LEAD: Final = r"(?:\s*[,;])?\s*(?:\b(?:with|and|where)\s+)?(?:\bthe\s+)?"
 _TEXT_FIELDS: Final = (
     *("text", "message", "what", "topic", "subject", "task", "title", "question", "query", "prompt", "body"),
 )
 """The names of fields that have the subject of a task, in the order of preference."""
+
+
+class OpenValue(NamedTuple):
+    """A value without quotes that other words follow, so that its end is not certain."""
+
+    field: str
+    start: int
+    """The place of the value in the text."""
+    value: str
+    """The value if it ends at its first word."""
+    tail: str
+    """What follows it, up to the next field."""
 
 
 class Filled(NamedTuple):
@@ -186,6 +208,7 @@ class Filled(NamedTuple):
     rest: str
     assumptions: tuple[str, ...] = ()
     missing: tuple[MissingField, ...] = ()
+    open_values: tuple[OpenValue, ...] = ()
 
 
 def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Filled:
@@ -194,16 +217,45 @@ def take_fields(handler: Handler, text: str, context: Mapping[str, Any]) -> Fill
     ``city: Paris``, ``city = "New York"`` and ``city is Paris`` give the field ``city``. The text comes before the
     context.
     """
-    payload: dict[str, Any] = {}
-    for name in list_payload_fields(handler):
-        label = re.escape(name) + "|" + r"\s+".join(map(re.escape, _split(name)))
-        found = re.search(rf"{_LEAD}\b(?:{label})\s*(?:[:=]|\bis\b)\s*{_VALUE}", text, re.IGNORECASE)
-        if found is not None:
-            payload[name] = found["value"].strip("\"“”„'")
-            text = f"{text[: found.start()]} {text[found.end() :]}"
-        elif name in context:
-            payload[name] = context[name]
-    return Filled(payload, " ".join(text.split()))
+    fields = list_payload_fields(handler)
+    given = {name: context[name] for name in fields if name in context}
+    said: dict[str, Any] = {}
+    open_values = list[OpenValue]()
+    labels = _find_labels(handler, text)
+    rest = text[: labels[0].start()] if labels else text
+    for label, following in zip_longest(labels, labels[1:]):
+        end = len(text) if following is None else following.start()
+        found = _VALUE.match(text, label.end(), end)
+        name = find_field(handler, label["label"])
+        if found is None or name is None:
+            rest += text[label.start() : end]
+            continue
+        said[name] = found[0][1:-1] if found["quoted"] else found[0]
+        tail = text[found.end() : end]
+        rest += f" {tail}"
+        if not found["quoted"] and tail.strip():
+            open_values.append(OpenValue(name, found.start(), found[0], tail))
+    return Filled({**given, **said}, " ".join(rest.split()), open_values=tuple(open_values))
+
+
+def _find_labels(handler: Handler, text: str) -> list[re.Match[str]]:
+    """Return the first label of each field in a text, such as "city: ". Words in quotes are none."""
+    names = [r"[\s_-]?".join(map(re.escape, _split(name))) for name in list_payload_fields(handler)]
+    if not names:
+        return []
+    label = rf"{_LEAD}\b(?P<label>{'|'.join(names)})\s*(?:[:=]|\bis\b)\s*(?=[^\s,;])"
+    first: dict[str, re.Match[str]] = {}
+    for found in re.finditer(rf"{QUOTED}|{label}", text, re.IGNORECASE):
+        if found["label"]:
+            first.setdefault("".join(_split(found["label"])).casefold(), found)
+    return list(first.values())
+
+
+def quote_value(value: str) -> str:
+    """Return a value in quotes that do not occur in it, so that it is read to its end."""
+    pairs = ('""', "“”", "''")
+    pair = next((pair for pair in pairs if not set(pair) & set(value)), pairs[0])
+    return f"{pair[0]}{value}{pair[1]}"
 
 
 def list_payload_fields(handler: Handler) -> dict[str, bool]:

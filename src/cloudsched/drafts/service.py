@@ -207,7 +207,9 @@ class Drafts:
     def _finish(self, proposal: Proposal, request: DraftRequest, access: Access) -> DraftResult:
         content = _to_task(proposal, request) if proposal.task is None else {**proposal.changes}
         if proposal.task is not None and proposal.schedule is not None:
-            content["schedule"] = _dump(proposal.schedule)
+            zone = proposal.schedule.timezone
+            moved = {} if zone == proposal.task.schedule.timezone else {"timezone": zone}
+            content["schedule"] = {**moved, **_dump(proposal.schedule)}
         missing, stored = list(proposal.missing), None
         is_complete = proposal.decision is not Decision.REFUSAL and not proposal.questions and not missing
         if is_complete and not content:

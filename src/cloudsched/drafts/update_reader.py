@@ -12,16 +12,19 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion, MissingField
 from cloudsched.drafts.phrases import (
+    Filled,
     check_fields,
     find_any_order,
     find_category,
     find_field,
     list_payload_fields,
+    quote_value,
     take_delivery,
     take_fields,
 )
 from cloudsched.drafts.request import Proposal, to_missing_fields
 from cloudsched.drafts.situation import Situation, ask_which, find_meant, is_named, list_named
+from cloudsched.drafts.value_ends import ask_ends
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.grammar_numbers import parse_number
 from cloudsched.language.lexicon import Cursor, classify, is_plain, tokenise
@@ -417,8 +420,20 @@ def _names_runs(what: str) -> bool:
 
 def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
     """Return the change of a task by a wish. None if it names no possible change."""
+    handler = situation.find_handler(task.handler)
+    filled = Filled({}, wish.phrase) if handler is None else take_fields(handler, wish.phrase, {})
+    by = "".join(f" by {channel.value.lower()}" for channel in wish.channels)
+    read = _apply_filled(situation, task, wish, filled, by)
+
+    def reread(quoted: str) -> Proposal | None:
+        return _apply(situation, task, wish._replace(phrase=quoted))
+
+    return ask_ends(wish.phrase, filled.open_values, read, reread, by) or read
+
+
+def _apply_filled(situation: Situation, task: Task, wish: Wish, filled: Filled, said: str) -> Proposal | None:
     handler, phrase, reading = situation.find_handler(task.handler), wish.phrase, None
-    parts, said = list[Changes](), "".join(f" by {channel.value.lower()}" for channel in wish.channels)
+    parts = list[Changes]()
     if wish.field:
         if (changed := change_field(task, handler, wish.field, wish.value)) is not None:
             parts.append(changed)
@@ -428,12 +443,10 @@ def _apply(situation: Situation, task: Task, wish: Wish) -> Proposal | None:
             return None
     if wish.channels:
         parts.append(change_channels(task, wish.channels, wish.delivery))
-    if phrase and handler is not None:
-        filled = take_fields(handler, phrase, {})
-        if filled.payload:
-            parts.append(change_payload(task, handler, filled.payload))
-            said += "".join(f', {name}: "{value}"' for name, value in filled.payload.items())
-            phrase = "" if filled.rest in {"move it", "make it", "postpone it"} else filled.rest
+    if phrase and filled.payload:
+        parts.append(change_payload(task, handler, filled.payload))
+        said += "".join(f", {name}: {quote_value(value)}" for name, value in filled.payload.items())
+        phrase = "" if filled.rest in {"move it", "make it", "postpone it"} else filled.rest
     if phrase:
         reading = situation.read(phrase, task.schedule)
         codes = {problem.code for problem in reading.problems}

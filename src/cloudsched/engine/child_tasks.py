@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cloudsched.domain.documents.delivery_channels import PING, Delivery
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
@@ -26,7 +26,7 @@ from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTas
 from cloudsched.domain.transitions.deliveries import explain_undelivered
 from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
 from cloudsched.domain.transitions.locks import holds_lock
-from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
+from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
 from cloudsched.engine.ports.pages import iterate_pages
@@ -41,6 +41,15 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.quotas import QuotaCheck
 
 log = logging.getLogger(__name__)
+
+
+class FindCaller(Protocol):
+    """Finds the task whose run makes a call."""
+
+    def __call__(self, *, anew: bool) -> VersionedTask:
+        """Return it as it is known, or as it is now. Raises LeaseLost if the run may not go on."""
+        ...
+
 
 _MAX_MESSAGE = 2_000
 """The largest size of a record's message in bytes."""
@@ -63,25 +72,28 @@ class ChildTasks:
     def __init__(self, engine: EngineContext) -> None:
         self._engine = engine
 
-    def create(self, task: Task) -> bool:
+    def create(self, task: Task, find_caller: FindCaller) -> bool:
         """Store a call unless it exists already, create its dispatches, and return whether it is new.
 
-        After QueueUnavailable the call is stored, and the sweep creates its dispatch. After QuotaExceeded nothing is. A
-        task that has no call in progress may always make one, since its own place would otherwise never become free.
+        It is stored only as long as the run that makes it may go on: so once a cancel has been stored, no more calls
+        are made. After QueueUnavailable the call is stored, and the sweep creates its dispatch. After QuotaExceeded and
+        LeaseLost nothing is. A task that has no call in progress may always make one, since its own place would
+        otherwise never become free.
         """
-        stored = self._commit_new(task)
+        stored = self._commit_new(task, find_caller)
         self._engine.sender.send(stored or task, executor_wakeups(stored or task), self._engine.clock.now())
         return stored is None
 
-    def _commit_new(self, task: Task) -> Task | None:
+    def _commit_new(self, task: Task, find_caller: FindCaller) -> Task | None:
         is_limited = task.parent is not None and task.parent.is_for_user
 
-        def store(quota: QuotaCheck | None) -> Task | None:
+        def store(read: tuple[VersionedTask, QuotaCheck | None]) -> Task | None:
+            caller, quota = read
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
                 lock = None if quota is None else quota.lock_for(task)
-                self._engine.committer.commit(Commit(task, lock=lock))
+                self._engine.committer.commit(Commit(task, lock=lock, unchanged=(caller,)))  # guard: unchanged caller
             except VersionConflict:
                 stored = self._engine.store.load(task.id)
                 if stored is not None:
@@ -90,15 +102,16 @@ class ChildTasks:
                             f"The call cannot be made: a task of another origin has its id {task.id!r}."
                         ) from None
                     return stored.task
-                if quota is None or not self._engine.quotas().has_conflict(quota, task):
+                is_unchanged = find_caller(anew=True).version == caller.version
+                if is_unchanged and (quota is None or not self._engine.quotas().has_conflict(quota, task)):
                     return task  # it existed, and is removed by now
                 raise
             return None
 
-        def count() -> QuotaCheck | None:
-            return self._engine.quotas().check(task.owner) if is_limited else None
+        def read(*, anew: bool = True) -> tuple[VersionedTask, QuotaCheck | None]:
+            return find_caller(anew=anew), self._engine.quotas().check(task.owner) if is_limited else None
 
-        return compare_and_set(f"another task of {task.owner!r}", count, store)
+        return compare_and_set(f"another task of {task.owner!r}, or its caller", read, store, read(anew=False))
 
     def _may_exceed(self, task: Task) -> bool:
         """Return whether a call may be made although its owner has no room.
@@ -233,15 +246,15 @@ class ChildTasks:
     def remove(self, task: Task) -> bool:
         """Remove a task that is being deleted, and cancel its descendants. Return whether it has been purged.
 
-        It stays while one of its handlers is running that holds a lock or may still make calls, and while a call below
-        it cannot be read. The sweep removes it later. Before all that, its usage is noted.
+        It stays while one of its handlers is running that holds a lock, and while a call below it cannot be read. The
+        sweep removes it later. Before all that, its usage is noted.
         """
         self._engine.usage().note([task])
-        now = self._engine.clock.now()  # before the calls are listed: one that is made after that is not among them
+        now = self._engine.clock.now()
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
         self._engine.locks().cancel_task(task, now)
-        if can_still_call(task, now) or holds_lock(task, now) or not are_all_cancelled:
+        if holds_lock(task, now) or not are_all_cancelled:
             return False
         self._engine.store.purge(task.id)
         return True
@@ -291,14 +304,10 @@ class ChildTasks:
     def complete_cancel(self, task: Task) -> Task | None:
         """Cancel the calls below a cancelled task, and clear its deferred mark. Return the task.
 
-        None if the sweep has to come back: a call cannot be read, or a running handler may make more.
+        None if the sweep has to come back, since a call cannot be read. No handler makes more of them: see `create`.
         """
-        # Asked before the calls are listed: one that is made after that is not among them.
-        may_call = can_still_call(task, self._engine.clock.now())
-        if not self.cancel_descendants(task) or may_call:  # guard: possible calls
-            return None
-        stored = self._engine.store.load(task.id)
-        if stored is None or can_still_call(stored.task, self._engine.clock.now()):  # guard: cleared cancel
+        stored = self._engine.store.load(task.id) if self.cancel_descendants(task) else None
+        if stored is None:
             return None
         return self._engine.committer.try_to_change(stored, self._engine.clock.now(), deferred=False)
 
@@ -322,8 +331,8 @@ class ChildTasks:
                 return None
             if not is_below:
                 return step.having(base=stored)
-            is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
-            cancelled = replace(step, task=with_changes(step.task, now, deferred=is_left))
+            # What is below it is cancelled by the caller's loop.
+            cancelled = replace(step, task=with_changes(step.task, now, deferred=False))
             return cancelled.having(base=stored)
 
         with suppress(NotAllowed):  # it has ended

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.language.dates import (
     ONE_DAY,
@@ -102,18 +102,9 @@ def resolve_zone(plan: Plan, context: Context) -> None:
         options = tuple(Option(name, name) for name in names)
         code = "place" if is_doubtful else "zone"
         chosen = context.choices.pick(code, plan.place.span, options) if len(options) > 1 else names[0]
-        if str(chosen).startswith("Etc/GMT"):
-            context.choices.assume(_format_offset(str(chosen)))
         context.timezone = str(chosen)
-
-
-def _format_offset(name: str) -> str:
-    """Return the meaning of a zone with a fixed offset, whose name counts the hours west of Greenwich."""
-    hours = -int(name.removeprefix("Etc/GMT") or 0)
-    if not hours:
-        return f"{name} is UTC."
-    side = "ahead of" if hours > 0 else "behind"
-    return f"{name} is {abs(hours)} hour{'s' if abs(hours) > 1 else ''} {side} UTC."
+    for meaning in explain_fixed(context.timezone):
+        context.choices.assume(meaning)
 
 
 def list_clocks(plan: Plan) -> list[Clock]:

@@ -8,6 +8,7 @@ from datetime import datetime, time
 from typing import Final
 
 from cloudsched.domain.recurrence.notations import is_notation
+from cloudsched.domain.recurrence.time_zones import explain_fixed
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language.result import UNREAD, Alternative, Reading
@@ -62,7 +63,8 @@ def read_schedule(  # noqa: PLR0913 -- each is named
             of the notation that is wrong.
     """
     if is_notation(text):
-        return ScheduleText(Schedule.parse(text, timezone=timezone, now=now))
+        parsed = Schedule.parse(text, timezone=timezone, now=now)
+        return ScheduleText(parsed, assumptions=explain_fixed(parsed.timezone))
     from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
 
     at = default_time.hour, default_time.minute

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from datetime import datetime, time, timedelta
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.notations import is_notation
@@ -54,7 +54,7 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
 
     Without a locale, the language is detected from the words, and the owner's locale settles open details, such as 3/4.
     A change of a `current` schedule stays in its zone, unless ``timezone`` gives another, which moves its local times
-    there, with or without a text. For a new task, ``timezone`` alone is the zone of one run, now.
+    there, with or without a text. For a new task, which would run now, ``timezone`` alone is refused.
 
     Every word has to belong to the schedule, unless a title may stand in the words. A schedule that follows its owner
     is read in the zone that `find_owner_zone` returns, or in UTC if that is not known.
@@ -92,7 +92,10 @@ def read_schedule_field(  # noqa: PLR0913 -- each is named
             current = current.change_zone(zone)
             current = current.follow_owner() if follows else current
         if text is None:
-            return ScheduleText(current or Schedule.after(timedelta(0), zone))
+            if current is None or "schedule" in fields:
+                hint = 'Say when, schedule="every day at 9", or leave it out: now is the same everywhere.'
+                raise InvalidInput("timezone", "is given without a schedule", hint)
+            return ScheduleText(current)
         found = read(zone)
         follows = follows and not found.schedule.is_instant  # "in 2 hours" is the same everywhere
         if follows or (current is not None and current.follows_owner and _is_local_notation(text, found)):

@@ -27,6 +27,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
+from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import Settings
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
@@ -34,7 +35,7 @@ from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import FolderLock, HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import FolderRunner, complete_settings, make_application
 from cloudsched.web.auth.authentication import authenticator_for
-from cloudsched.web.functions import THREADS
+from cloudsched.web.functions import THREADS, to_asgi
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -70,6 +71,10 @@ class Embedded:
         self._only_creates = False
         self._runs = threading.Event()
         self._starting = threading.Lock()
+        app.container.how_to_start = (
+            f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, write "
+            "FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; or else `with scheduler:`."
+        )
 
     @property
     def is_running(self) -> bool:
@@ -93,9 +98,7 @@ class Embedded:
 
     def asgi(self, *, threads: int = THREADS) -> AsgiApplication:
         """Return the same as an ASGI application, which serves so many requests at the same time."""
-        from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - WSGI servers do without it
-
-        return cast("AsgiApplication", WSGIMiddleware(cast("Any", self), workers=threads))
+        return to_asgi(self, threads)
 
     @asynccontextmanager
     async def lifespan(self, _service: object) -> AsyncIterator[None]:
@@ -187,7 +190,8 @@ class Embedded:
             )
         if settings.access.is_configured or settings.access.open:
             authenticator_for(settings)  # reports mistakes before anything starts
-        runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data)
+        names = [each.name for each in app.container.registry]
+        runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data, names)
         parts.callback(runner.release, lock)
         _claim_in_process(self, app, lock)
         parts.callback(_ACTIVE.pop, self, None)
@@ -206,6 +210,7 @@ class Embedded:
             role.begin()
             self._runs.set()
         elif runs:
+            lock.require_same_app()
             waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
             waiting.start()
             parts.callback(waiting.join)
@@ -279,7 +284,8 @@ def embedded(
     """
     served = None
     if page:
-        from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - it takes as long as all the rest
+        with require_extra("The page of an embedded app", "server"):
+            from cloudsched.local.embedded_page import EmbeddedPage  # noqa: PLC0415 - it takes as long as all the rest
 
         served = EmbeddedPage(app, Path(data), page if callable(page) else None)
     return Embedded(app, Path(data), settings, threads, served)

@@ -35,7 +35,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.client.flow import ApiRequest, ApiResponse, Flow, HttpResponse, parse_response
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.dashboard.guard import LOCAL_HOSTS
-from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn
+from cloudsched.dashboard.sign_in import SESSION_SECONDS, SESSIONS, SignIn, identify_caller, list_superfluous
 from cloudsched.dashboard.visit import Api
 from cloudsched.domain.documents.authority import is_subject
 from cloudsched.domain.local_requests import find_forwarding_header
@@ -131,9 +131,9 @@ class Pages:
         self._kept: OrderedDict[object, Dashboard] = OrderedDict()
         self._lock = threading.Lock()
 
-    def check(self, key: str) -> None:
-        """Check that the API knows a key or a token. Raises CloudschedError if it does not."""
-        Api(_OwnApi(self._app, _write_credential(key), None)).get("/v1/caller")
+    def identify(self, key: str) -> tuple[str, str]:
+        """Return whom the API knows by a key or a token. Raises CloudschedError if it knows nobody."""
+        return identify_caller(Api(_OwnApi(self._app, _write_credential(key), None)))
 
     def get(self, who: Visitor | str | None) -> Dashboard:
         """Return the page of a visitor, of whoever has a key or a token, or of whoever asks without either."""
@@ -221,8 +221,8 @@ class FolderSessions:
 
     def start(self, key: str) -> str:
         """Sign somebody in, and return what the browser keeps. Raises CloudschedError if the API refuses the key."""
-        self._pages.check(key)
-        token = secrets.token_urlsafe(32)
+        caller = hashlib.sha256(json.dumps(self._pages.identify(key)).encode()).hexdigest()[:16]
+        token = f"{secrets.token_urlsafe(32)}.{caller}"
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._forget_the_oldest()
         file = self._find_file(token)
@@ -255,18 +255,21 @@ class FolderSessions:
         """Do nothing: whoever is signed in stays so when a process ends."""
 
     def _find_file(self, token: str) -> Path:
-        return self._folder / hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+        """Return the file of a session. Those of one caller begin alike."""
+        name, caller = (hashlib.sha256(each.encode("utf-8", "surrogatepass")) for each in (token, token[-16:]))
+        return self._folder / f"{caller.hexdigest()[:16]}{name.hexdigest()}"
 
     def _forget_the_oldest(self) -> None:
-        """Delete the sessions that have ended, and the oldest beyond those that may be."""
+        """Delete the sessions that have ended, and those that leave no room for one more."""
         found = []
         for file in self._folder.iterdir():
             with suppress(OSError):  # another process has deleted it
                 found.append((file.stat().st_mtime, file))
-        found.sort(key=lambda each: each[0], reverse=True)
-        for number, (begun, file) in enumerate(found, 2):
-            if number > SESSIONS or time.time() - begun > SESSION_SECONDS:
-                file.unlink(missing_ok=True)
+        found.sort()
+        ended = [file for begun, file in found if time.time() - begun > SESSION_SECONDS]
+        left = [(file.name[:16], file) for _, file in found[len(ended) :]]
+        for file in (*ended, *list_superfluous(left, SESSIONS - 1)):
+            file.unlink(missing_ok=True)
 
 
 def _seal(text: bytes, token: str) -> bytes:

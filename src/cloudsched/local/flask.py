@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-from flask import Blueprint, Flask, request
-from flask.cli import FlaskGroup, run_command
-from flask.helpers import get_debug_flag
 from werkzeug.serving import is_running_from_reloader
 from werkzeug.wrappers import Response
 
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
+from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
 from cloudsched.local.embedded_app import Embedded, embedded, is_loaded_by_server
 from cloudsched.local.embedded_page import FRAMEWORK_REQUEST
+
+with require_extra("cloudsched.local.flask", "server"):
+    import click
+    from flask import Blueprint, Flask, request
+    from flask.cli import FlaskGroup, run_command
+    from flask.helpers import get_debug_flag
 
 if TYPE_CHECKING:
     from cloudsched.app import App

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -37,13 +37,14 @@ MARK_FILE_NAME = "has-tasks"
 SECRET_FILE_NAME = "secret"  # noqa: S105 - a file's name
 """The file with the secret of a folder whose settings name none."""
 LOCK_FILE_NAME = "lock"
-"""The file, in the folder, that the process locks. It has the number of the process."""
+"""The file, in the folder, that the process locks. It has the number of the process, and the names of its handlers."""
 
 
 class FolderLock:
     """The lock of a folder, held by this process until it is released or the process ends, however it ends."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, handlers: Iterable[str] = ()) -> None:
+        self._handlers = sorted(handlers)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._file = (folder / LOCK_FILE_NAME).open("a+", encoding="utf-8")
@@ -66,7 +67,7 @@ class FolderLock:
         self._is_held = True
         self.was_left_open = bool(self.find_owner())
         self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
+        self._file.write(f"{os.getpid()}\n{json.dumps(self._handlers)}\n")
         self._file.flush()
         return True
 
@@ -81,8 +82,27 @@ class FolderLock:
 
     def find_owner(self) -> str:
         """Return the number of the process that has locked the folder, empty if it is not known."""
+        return self._read()[0]
+
+    def _read(self) -> list[str]:
+        """Return the lines of the file, at least one."""
         self._file.seek(0)
-        return self._file.read().strip()
+        return self._file.read().split("\n")
+
+    def require_same_app(self) -> None:
+        """Check that the process that has locked the folder could run what this one creates, as its handlers tell.
+
+        During a deployment, one of them may have some that the other lacks. Raises Misconfigured if it has none.
+        """
+        owner, *rest = self._read()
+        theirs = json.loads(rest[0]) if rest and rest[0] else []  # or it is about to write them
+        missing = sorted({*self._handlers} - {*theirs})
+        if not missing or not theirs:
+            return
+        about = f"Process {owner} runs the tasks of {self.folder}, and has no handler {', '.join(missing)}"
+        if len(missing) == len(self._handlers):
+            raise Misconfigured(f"{about}: it is another app, with {', '.join(theirs)}. Give each app its own folder.")
+        log.warning("%s. Tasks of these fail there until it is restarted with this code.", about)
 
     def release(self) -> None:
         """Release the lock, if this process has it."""

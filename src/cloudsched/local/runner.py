@@ -268,7 +268,7 @@ def run_service(
     authenticator_for(settings)  # reports mistakes in the access settings before anything starts
     with ExitStack() as parts:
         runner = FolderRunner(app, threads=threads)
-        lock = FolderLock(data)
+        lock = FolderLock(data, (each.name for each in app.container.registry))
         lock.require()
         parts.callback(runner.release, lock)
         settings = complete_settings(settings, lock.folder)

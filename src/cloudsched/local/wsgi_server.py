@@ -15,12 +15,15 @@ from contextlib import suppress
 from typing import Any, Self
 from wsgiref.types import WSGIApplication
 
-from cheroot.errors import MaxSizeExceeded
-from cheroot.server import HTTPConnection, HTTPRequest
-from cheroot.wsgi import Gateway_10, Server
-
+from cloudsched.config.imports import require_extra
 from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import Misconfigured
+
+with require_extra("An app that runs its own tasks", "server"):
+    from cheroot.errors import MaxSizeExceeded
+    from cheroot.server import HTTPConnection, HTTPRequest
+    from cheroot.server import comma_separated_headers as list_headers  # type: ignore[attr-defined]  # not in its stub
+    from cheroot.wsgi import Gateway_10, Server
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +61,32 @@ class _Gateway(Gateway_10):
                     pass
 
 
+_REPEATABLE = frozenset(each.title() for each in list_headers) - {b"Transfer-Encoding"}
+
+
+class _Headers(dict[bytes, bytes]):
+    """The headers of a request. cheroot would take the last of two, where a proxy may have taken the first."""
+
+    def __setitem__(self, name: bytes, value: bytes) -> None:
+        if name in self and name not in _REPEATABLE and not name.startswith((b"Forwarded", b"X-Forwarded-")):
+            raise ValueError(f"The header {name.decode('latin-1')} is given twice.")
+        if b"_" not in name:
+            super().__setitem__(name, value)
+
+
 class _Request(HTTPRequest):
-    """A request whose Content-Length, if it has one, must be a number of bytes (RFC 9110, section 8.6)."""
+    """A request in which no two parties can read two different ones.
+
+    Its Content-Length, if it has one, must be a number of bytes (RFC 9110, section 8.6), and stand alone (RFC 9112,
+    section 6.3). A header with an underscore is dropped, as by other servers: apps could not tell it from another one.
+    """
 
     def read_request_headers(self) -> bool:
+        self.inheaders = _Headers()
         if not super().read_request_headers():  # type: ignore[no-untyped-call]  # cheroot's stub lacks types
+            return False
+        if {b"Content-Length", b"Transfer-Encoding"} <= self.inheaders.keys():
+            self.simple_response("400 Bad Request", "Content-Length and Transfer-Encoding exclude each other.")
             return False
         length: bytes = self.inheaders.get(b"Content-Length", b"0")
         if not length.isdigit():  # cheroot would take -1, and read for as long as the client keeps the connection

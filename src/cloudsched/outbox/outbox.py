@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from cloudsched.domain.call_arguments import check_methods
+from cloudsched.domain.handler_code import note_change
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target, to_content
@@ -105,6 +107,7 @@ KEEP = timedelta(days=7)
 """The time that rows are kept after they were handed over."""
 
 
+@check_methods()
 class Outbox:
     """Rows that create and cancel tasks, and the relay that hands them over.
 
@@ -169,6 +172,7 @@ class Outbox:
 
     def _creation(self, draft: TaskDraft | None, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the row that creates a task. Raises InvalidInput."""
+        note_change("outbox.create")
         if draft is not None and fields:
             raise InvalidInput(next(iter(fields)), "is given beside a draft", "Give a draft or fields.")
         now = self._checks.now()
@@ -177,5 +181,6 @@ class Outbox:
 
     def _cancellation(self, task_id: str) -> dict[str, Any]:
         """Return the row that cancels a task. Raises InvalidInput if no task can have that id."""
+        note_change("outbox.cancel")
         TaskDraft.of(id=task_id, handler="any")
         return new_row(Action.CANCEL, task_id, "", self._checks.now())

@@ -19,6 +19,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
+from cloudsched.domain.call_arguments import check_methods
 from cloudsched.errors import Misconfigured
 from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH, can_lock_rows
@@ -86,6 +87,7 @@ class OutboxRow:
 registry(metadata=metadata).map_imperatively(OutboxRow, table)
 
 
+@check_methods()
 class SqlalchemyOutbox(Outbox):
     """An outbox in a database of SQLAlchemy's, SQLite or PostgreSQL.
 

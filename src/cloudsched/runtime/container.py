@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Unpack, assert_never, cast
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
-from cloudsched.config.settings import Settings
+from cloudsched.config.settings import Settings, StoreKind
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.engine_context import EngineContext
@@ -87,6 +87,8 @@ class Container:
         self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
         self.circuits = Circuits()
         self.build_lock = threading.RLock()
+        self.how_to_start = ""
+        """What to write to start what brings the store, if the app is part of a service that has not been started."""
 
     def replace(self, **parts: Unpack[Replacements]) -> None:
         """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""
@@ -120,7 +122,7 @@ class Container:
         """Stores tasks and their executions."""
         if self._store is not None:
             return self._store
-        match self.settings.require_store():
+        match self._require_store():
             case "sqlite":
                 from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - imported only when used
 
@@ -130,13 +132,23 @@ class Container:
             case unknown:
                 assert_never(unknown)
 
+    def _require_store(self) -> StoreKind:
+        try:
+            return self.settings.require_store()
+        except Misconfigured:
+            if self.how_to_start:
+                raise Misconfigured(self.how_to_start) from None
+            raise
+
     @lazy_property
     def quotas(self) -> Quotas:
         """Limits what each user may have."""
         from cloudsched.engine.state.quotas import QuotaLimits, Quotas  # noqa: PLC0415 - imported only when used
 
         access = self.settings.access
-        limits = QuotaLimits(access.max_active_tasks, access.max_creations, access.least_interval)
+        limits = QuotaLimits(
+            access.max_active_tasks, access.max_creations, access.least_interval, access.max_run_creations
+        )
         return Quotas(store=self.store, clock=self.clock, random=self._chance, limits=limits)
 
     @lazy_property
@@ -145,7 +157,7 @@ class Container:
         if self._dispatcher is not None:
             return self._dispatcher
         if self._store is None:
-            self.settings.require_store()  # reports a missing store before a missing queue
+            self._require_store()  # reports a missing store before a missing queue
         return self.circuits.guard("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
 
     @lazy_property

@@ -29,8 +29,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from pydantic import ValidationError
-
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -59,6 +57,7 @@ from cloudsched.errors import (
     Unauthenticated,
     Unavailable,
 )
+from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -359,6 +358,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         """Make the app use this simulation's parts."""
+        warn_of_wall_clocks(each.function for each in self.app.container.registry)
         self._is_open = True
         self._stack.enter_context(
             self.app.override(
@@ -450,8 +450,8 @@ class Simulation:
         for skill in (None, *skills):
             try:
                 Pull(queue=queue, skill=skill)
-            except ValidationError as error:
-                which = f"The queue {queue!r}" if error.errors()[0]["loc"] == ("queue",) else f"The skill {skill!r}"
+            except InvalidInput as error:
+                which = f"The queue {queue!r}" if error.field == "queue" else f"The skill {skill!r}"
                 raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
         names = [each.name for each in self.app.container.registry] if handlers is None else handlers
         self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
@@ -502,12 +502,19 @@ class Simulation:
     def add_person(self, owner: str, **fields: Any) -> Person:
         """Store an owner with a verified address, a device and a verified webhook, so that all channels reach them.
 
-        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without.
+        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without. Somebody who is
+        stored already is not touched: change them as your own code does, with ``App.update_person``.
 
         Args:
             owner: The owner of these contacts.
             fields: Other values for any field of ``App.put_person``.
+
+        Raises:
+            InvalidInput: The owner is stored already, or a field is not valid.
         """
+        if self.app.container.people.find(owner) is not None:
+            hint = f"Change some of their fields as your own code does: app.update_person({owner!r}, …)."
+            raise InvalidInput("owner", f"is {owner!r}, who is stored already", hint)
         local = re.sub(r"[^A-Za-z0-9]+", "-", owner).strip("-") or "someone"
         known = {
             "email": {"address": f"{local}@example.com", "verified": True},

@@ -23,6 +23,7 @@ from wsgiref.types import WSGIApplication
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import EXECUTE_PATH
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.web.api.parse import read_body
@@ -166,6 +167,12 @@ def asgi(app: App, *, threads: int = THREADS) -> AsgiApplication:
         app: The app whose tasks it serves.
         threads: The most requests, handlers included, that are served at the same time. Later ones wait.
     """
-    from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - functions, which are WSGI, start without it
+    return to_asgi(wsgi(app), threads)
 
-    return cast("AsgiApplication", WSGIMiddleware(cast("Any", wsgi(app)), workers=threads))
+
+def to_asgi(application: WSGIApplication, threads: int) -> AsgiApplication:
+    """Return a WSGI application as an ASGI application. Raises MissingExtra."""
+    with require_extra("An ASGI application"):
+        from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - functions, which are WSGI, start without it
+
+    return cast("AsgiApplication", WSGIMiddleware(cast("Any", application), workers=threads))

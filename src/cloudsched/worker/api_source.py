@@ -222,8 +222,8 @@ class ApiWork(ClaimedWork):
             "tokens": report.tokens,
         }
         match report.outcome:
-            case Done(content):
-                return client.complete(claim, content, notices=report.notices, **usage)
+            case Done(content, silent=silent):
+                return client.complete(claim, content, notices=report.notices, silent=silent, **usage)
             case Cancel(reason):
                 return client.complete(claim, status="CANCELLED", message=reason, **usage)
             case Retry(reason, after):

@@ -6,12 +6,12 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from threading import Thread
 from typing import Any
 from weakref import ref
 
 import pytest
 from google.api_core.exceptions import Aborted, AlreadyExists, FailedPrecondition
+from google.api_core.exceptions import NotFound as NotFoundByGoogle
 from google.cloud import firestore
 from tests.conftest import NOW
 from tests.harness import new_project, wait_until
@@ -200,24 +200,45 @@ def test_changes_of_a_task_join(app: App, client: firestore.Client, queue: Queue
 
 
 def test_a_task_that_changes_meanwhile_is_read_again(app: App, client: firestore.Client) -> None:
-    """By a transaction, as Firestore does it for whatever it has read. A batch reads nothing: its commit fails."""
-    task, others = ship(app), list[Thread]()
+    """By a transaction, which is tried again, with whatever else it has read. A batch is not: its commit fails.
+
+    Until the commit, nothing is held: what changes the task meanwhile, such as a run that ends, waits for nobody.
+    """
+    task, attempts = ship(app), list[str]()
     batch = client.batch()
     app.joining(batch).update(task.id, title="Batch")
     app.update(task.id, title="Meanwhile")
     with pytest.raises(FailedPrecondition):
         batch.commit()
 
+    stock = client.document("stock/1")
+    stock.set({"n": 1})
+
     def rename(transaction: firestore.Transaction) -> None:
-        app.joining(transaction).update(task.id, title="Ship")
-        if not others:
-            others.append(Thread(target=app.update, args=(task.id,), kwargs={"description": "Other"}))
-            others[0].start()
-            others[0].join(0.2)
+        left = stock.get(transaction=transaction).get("n")
+        attempts.append(app.joining(transaction).update(task.id, title="Ship").description)
+        transaction.update(stock, {"n": left - 1})
+        if len(attempts) == 1:
+            app.update(task.id, description="Other")
 
     run(client.transaction(), rename)
-    others[0].join()
+    assert attempts == ["", "Other"]
     assert (app.get(task.id).title, app.get(task.id).description) == ("Ship", "Other")
+    assert stock.get().get("n") == 0
+
+
+def test_a_caller_s_own_precondition_is_not_tried_again(app: App, client: firestore.Client) -> None:
+    """It fails as without a task in the transaction."""
+    task, attempts = ship(app), list[int]()
+
+    def fail(transaction: firestore.Transaction) -> None:
+        attempts.append(1)
+        app.joining(transaction).update(task.id, title="Ship it")
+        transaction.delete(client.document("orders/none"), option=client.write_option(exists=True))
+
+    with pytest.raises(NotFoundByGoogle):
+        run(client.transaction(), fail)
+    assert (app.get(task.id).title, attempts) == ("Ship", [1])
 
 
 def test_an_id_is_taken_once(app: App, client: firestore.Client, queue: Queue) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from tests.cases import try_each
 
 from cloudsched import RetryPolicy
+from cloudsched.errors import InvalidInput
 
 POLICIES = st.builds(
     RetryPolicy,
@@ -70,5 +70,5 @@ def test_jitter_spreads_retries() -> None:
 )
 def test_a_policy_outside_its_limits_is_refused(wrong: dict[str, Any]) -> None:
     """Every limit is checked."""
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidInput):
         RetryPolicy(**wrong)

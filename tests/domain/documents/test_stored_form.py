@@ -20,15 +20,18 @@ from tests.conftest import MakeTask
 from tests.record_kinds import list_record_kinds
 
 from cloudsched.adapters.firestore import list_fields as own
+from cloudsched.adapters.firestore.protos import PRIVATE
 from cloudsched.adapters.firestore.protos import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
+from cloudsched.domain.documents.authority import EventSender
 from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import CatchUp, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import Parent, Task
+from cloudsched.domain.documents.task import Parent, PublicTask, Task
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.locks import Lock, Waiter
@@ -122,6 +125,19 @@ OF_PAGE = {
     "an execution": Execution,
     "a person": Person,
 }
+
+
+def test_the_page_for_clients_says_what_a_document_shows_beside_the_api() -> None:
+    """No rule of Firestore can hide a field, so the page names each that a task's owner reads there only."""
+    text = PAGE.read_text(encoding="utf-8")
+    part = text.partition("### What a document shows beside the API")[2].partition("### ")[0]
+    rows = re.findall(r"^\| (`[^|]+`) \| ([^|]*) \|", part, re.MULTILINE)
+    beside = {each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields}
+    named = {key for keys, _ in rows for key in re.findall(r"`(\w+)`", keys)}
+    assert named == (beside - own.PRIVATE_FIELDS) | {own.UNLISTED, PRIVATE}
+    for field, models in {"`events`": (Event, EventSender), "`runs`": (Lease,)}.items():
+        told = set(re.findall(r"`(\w+)`", dict(rows)[field]))
+        assert {each.key for model in models for each in list_stored_fields(model)} <= told
 
 
 def test_the_page_for_clients_says_what_to_assume() -> None:

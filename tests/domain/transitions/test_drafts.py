@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -220,11 +221,14 @@ def test_words_of_other_systems_lead_to_fields() -> None:
             TaskDraft.from_wire({written: "remind"})
 
 
-def test_numbers_are_owners_as_text() -> None:
-    """The key of a row is a number; a flag is none."""
-    assert make_draft(owner=42).owner == "42"
-    with pytest.raises(InvalidInput, match="owner"):
-        make_draft(owner=True)
+@pytest.mark.parametrize("owner", [None, 42, True, ["ada"]])
+@pytest.mark.parametrize(
+    "make", [lambda owner: make_draft(owner=owner), lambda owner: TaskDraft.from_wire({"handler": "h", "owner": owner})]
+)
+def test_what_is_no_text_is_no_owner(owner: object, make: Callable[[object], TaskDraft]) -> None:
+    """In Python and in JSON, None too: a variable that is not set would give the task to nobody."""
+    with pytest.raises(InvalidInput, match="Give text"):
+        make(owner)
 
 
 def test_an_empty_rule_is_none() -> None:

@@ -23,7 +23,14 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, document_size, stored_size
 from cloudsched.domain.documents.log_lines import MAX_LOG_BYTES
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, MAX_REQUESTS, RecentRequest, Task
+from cloudsched.domain.documents.task import (
+    MAX_OPEN_RUNS,
+    MAX_REQUESTS,
+    MAX_UNNAMED_REQUESTS,
+    RecentRequest,
+    RequestKind,
+    Task,
+)
 from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
 from cloudsched.domain.transitions.suspend import on_event
 from cloudsched.engine.execution.attempt import truncate_error
@@ -32,6 +39,12 @@ from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.validation import SHORT_FIELDS, validate_draft
 from cloudsched.errors import InvalidInput, NotAllowed
 
+SIDES = [
+    EventSender(role=role, via=via).side
+    for role in SenderRole
+    for via in (None, "key:v")
+    if role is SenderRole.OWNER or via is None
+]
 TEXTS = pytest.mark.parametrize("character", ["x", "ü", "中", "🕰", "\ud800"], ids=ascii)
 
 
@@ -69,7 +82,13 @@ def largest_task(make_task: MakeTask, character: str) -> Task:
         for number in range(MAX_AWAITED_EVENTS_BYTES // 8_001)
     ]
     runs = tuple(largest_run(number, character) for number in range(MAX_OPEN_RUNS))
-    requests = [RecentRequest(key="k" * 12, content="c" * 12, at=NOW)] * MAX_REQUESTS
+    requests = [
+        RecentRequest(key=f"20270101T0900{number:02} {side:*<20}", content="c" * 12, at=NOW, side=side, kind=kind)
+        for side in SIDES
+        for kind in RequestKind
+        for number in range(MAX_REQUESTS if kind is RequestKind.NAMED else MAX_UNNAMED_REQUESTS)
+    ]
+    assert make_task(recent_requests=requests).requests_with(*requests) == tuple(requests), "that is no room's end"
     small = make_task(events=events, runs=runs, recent_requests=requests, message="中" * 2_000)
     room = MAX_SPEC_BYTES - stored_size(make_task().to_stored())
     return small.model_copy(update={"payload": {"text": "x" * room}})
@@ -148,16 +167,17 @@ def test_events_are_limited_in_bytes(make_task: MakeTask) -> None:
     run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW)
     task = make_task(runs=(run,))
 
-    def send(number: int) -> Task:
-        event = Event(
-            name="e", payload=[1] * 4_000, at=NOW, token=f"{number}", sender=EventSender(role=SenderRole.OWNER)
-        )
+    def send(number: int, role: SenderRole = SenderRole.OWNER) -> Task:
+        event = Event(name="e", payload=[1] * 4_000, at=NOW, token=f"{number}", sender=EventSender(role=role))
         return on_event(task, event.model_copy(update={"payload": [number] * 4_000}), NOW, early=True).task
 
-    for number in range(5):
+    for number in range(4):
         task = send(number)
     with pytest.raises(NotAllowed, match="bytes of events"):
         send(5)
+    task = send(5, SenderRole.ADMIN)
+    with pytest.raises(NotAllowed, match="bytes of events"):
+        send(6, SenderRole.WORKER)
     assert stored_size(task.to_stored()["events"]) < MAX_AWAITED_EVENTS_BYTES
 
 

@@ -41,6 +41,17 @@ def test_it_answers_with_what_its_tools_found(tools: Tools) -> None:
     assert tools.made == [("search", "ada", "bikes")]
 
 
+def test_it_can_say_nothing(tools: Tools) -> None:
+    """A task such as "tell me only if it rains" has a dry day: the run has succeeded, and nobody gets a message."""
+    model = ScriptedModel({"decision": "nothing", "content": ""})
+    with simulate(tools, model) as sim:
+        sim.add_person("ada")
+        execution = run(sim, "search", delivery_channels=["EMAIL", "WEB"])
+        assert (sim.sent("EMAIL"), sim.inbox("ada")) == ([], [])
+    assert (execution.status, execution.content) == ("SUCCEEDED", None)
+    assert "nothing" in model.schemas[0]["properties"]["decision"]["enum"]
+
+
 def test_the_model_is_told_what_the_task_keeps(tools: Tools) -> None:
     """Who asks, what for, the conversation, the context, the local time, the tools, and what these answered."""
     model = ScriptedModel(call("search", text="bikes"), answer())
@@ -85,7 +96,7 @@ def test_the_last_turn_has_to_be_an_answer(tools: Tools) -> None:
             execution = run(sim, "search")
         assert execution.status == status, execution.error
         assert [each["turnsLeft"] for each in model.asked] == [2, 1, 0]
-        assert model.schemas[2]["properties"]["decision"]["enum"] == ["answer"]
+        assert "call" not in model.schemas[2]["properties"]["decision"]["enum"]
         assert "call" in model.schemas[1]["properties"]["decision"]["enum"], "one call is left"
     assert execution.error is not None
     assert "asked the model 3 times" in execution.error.message

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import DAY, Row, create, run
 
-from cloudsched import App, AsyncContext, CallFailed, Context, Execution, Retry, StepFailed, Task
+from cloudsched import App, AsyncApp, AsyncContext, CallFailed, Context, Execution, Retry, StepFailed, Task
 from cloudsched.engine.ports.tracing import current_log_fields
 from cloudsched.testing import START, Simulation
 
@@ -149,7 +149,7 @@ def test_failures_of_steps_and_calls_can_be_caught(app: App, *, replay: bool) ->
     assert len(tries) == 3
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), KeyError("k"), StopAsyncIteration()])
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), KeyError("k"), StopAsyncIteration()])
 def test_nothing_that_a_handler_raises_ends_the_loop(app: App, error: BaseException) -> None:
     """It fails the attempt, as in a plain handler, and the next one runs on the same loop."""
 
@@ -325,7 +325,7 @@ def test_blocking_code_on_the_loop_is_refused_by_name(app: App) -> None:
     @app.handler("work", retry=False)
     async def work() -> None:
         with Simulation(app, start=START) as inner:
-            create(app, id="inner", handler="child")
+            await AsyncApp(app).create(id="inner", handler="child", schedule=START)
             inner.run_until_idle(DAY)
             (execution,) = inner.executions("inner")
             assert execution.error is not None

@@ -78,7 +78,7 @@ def make_as_user(sim: Simulation, url: str) -> Task:
 
 def put_webhook(url: str | None, *, verified: bool = True) -> None:
     fields = {} if url is None else {"webhook": {"url": url, "verified": verified}}
-    app.container.people.put("ada", PersonSpec.model_validate(fields), by=OWN_CODE)
+    app.container.people.put("ada", PersonSpec.model_validate(fields), by=OWN_CODE, may_remove=True)
 
 
 @pytest.mark.parametrize(

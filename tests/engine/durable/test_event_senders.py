@@ -110,6 +110,7 @@ def test_events_that_do_not_count_shut_out_none_that_does(app: App, sim: Simulat
         app.send_event(task.id, "approved", number, early=True, sender=OWNER)
     with pytest.raises(NotAllowed, match="full of 20 events"):
         app.send_event(task.id, "approved", "forged", early=True, sender=OWNER)
+    app.send_event(task.id, "comment", "not awaited", early=True)
     app.send_event(task.id, "approved", "yes")
     sim.run_until_idle()
     assert sim.executions(task.id)[0].content == "yes"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.authorities import as_user
 from tests.engine.harness import DAY, Row, create, register_work_handler
 
-from cloudsched import App, Context, Execution
+from cloudsched import App, Context, Execution, Schedule
+from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.errors import InvalidInput, NotAllowed, QuotaExceeded
 from cloudsched.testing import Simulation
 
 STEPS = 5
@@ -145,6 +147,32 @@ def test_a_refused_retry_cancels_nothing(app: App, calling: dict[str, Any]) -> N
             app.retry(task_id, failed.id, from_step=1)
         assert {app.get(step.child).status for step in failed.steps if step.child} == {"ACTIVE"}
         assert calling["made"] == [1, 2]
+
+
+def test_a_retry_that_a_quota_refuses_cancels_nothing(app: App) -> None:
+    """It would make the task active again, for which there is no room: that is asked before calls are cancelled."""
+
+    @app.handler("slow", access="users")
+    def sleep(ctx: Context) -> None:
+        ctx.sleep(DAY)
+
+    @app.handler("calls", access="users")
+    def call(ctx: Context) -> None:
+        ctx.call("slow")
+        ctx.sleep(DAY / 24)
+        raise KeyError("the code")
+
+    with Simulation(app, access=Access(max_active_tasks=1)) as sim:
+        task = create(app, handler="calls", retry={"maxRetries": 0})
+        sim.advance(DAY / 12)
+        create(app, handler="slow", schedule=Schedule.once(sim.now + DAY))
+        (failed,) = sim.executions(task.id)
+        (step, _) = app.execution(task.id, failed.id).steps
+        assert step.child is not None
+        for from_step in (1, None):
+            with pytest.raises(QuotaExceeded):
+                as_user(app).retry(task.id, failed.id, from_step=from_step)
+            assert app.get(step.child).status is TaskStatus.ACTIVE
 
 
 def test_a_second_retry_changes_nothing(app: App) -> None:

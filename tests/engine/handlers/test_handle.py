@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from cloudsched import App, AsyncContext, Context, Schedule
-from cloudsched.errors import InvalidInput
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import Simulation
 
 
@@ -33,6 +34,31 @@ def test_create_makes_the_task_that_the_app_makes() -> None:
         assert [each.content for each in sim.executions(task.id)][:2] == ["tea", "tea"]
         with pytest.raises(InvalidInput, match="payload"):
             remind.create(payload={"txt": "tea"})  # type: ignore[arg-type]
+
+
+def test_run_now_edits_no_task_that_it_may_not_run() -> None:
+    """One that is paused, has ended, or has all the open runs that it may have, is as it was."""
+    app = App()
+
+    @app.handler("wait")
+    def wait(ctx: Context) -> None:
+        ctx.sleep(timedelta(days=1))
+
+    with Simulation(app) as sim:
+        for task_id in ("paused", "busy", "over"):
+            app.create(id=task_id, handler="wait", schedule=Schedule.every(timedelta(days=3)))
+        app.pause("paused")
+        app.cancel("over")
+        for _ in range(MAX_OPEN_RUNS):
+            app.trigger("busy")
+        sim.run_until_idle(timedelta(hours=1))
+        for task_id in ("paused", "busy", "over"):
+            before = app.get(task_id)
+            with pytest.raises(NotAllowed):
+                app.run_now("wait", id=task_id, title="Other")
+            assert app.get(task_id) == before
+        app.resume("paused")
+        assert app.run_now("wait", id="paused", title="Other").title == "Other"
 
 
 def test_run_now_runs_at_once_whatever_the_lead() -> None:

@@ -185,6 +185,23 @@ def test_a_creation_that_is_repeated_elsewhere_changes_nothing(at_home: Simulati
         be_in(at_home, BERLIN)
 
 
+def test_a_zone_that_is_changed_alone_moves_tasks_as_a_whole_one_does(at_home: Simulation) -> None:
+    """A change of something else moves none, and replans none."""
+    follow(at_home)
+    revision = at_home.app.get("t").revision
+    at_home.app.update_person("ada", name="Ada", email={"address": "ada@example.com"})
+    at_home.advance(SETTLE)
+    assert at_home.app.get("t").revision == revision
+    at_home.app.update_person("ada", timezone=TOKYO)
+    at_home.advance(SETTLE)
+    assert at_home.app.get("t").schedule.timezone == TOKYO
+    assert at_home.app.get("t").next_execution_time == datetime(2027, 12, 1, tzinfo=UTC)
+    at_home.app.update_person("ada", timezone=None)
+    at_home.advance(SETTLE)
+    assert at_home.app.get("t").schedule.timezone == "UTC"
+    assert at_home.app.person("ada").name == "Ada"
+
+
 def test_an_owner_without_a_zone_is_refused(sim: Simulation) -> None:
     """The error says what is missing, and nothing is stored. So is the system, which is nobody."""
     for owner in ("ada", "system"):

@@ -73,6 +73,14 @@ def end(scene: Scene) -> None:
     scene.sim.advance(HOUR)
 
 
+def lose_the_mail_server(scene: Scene) -> None:
+    scene.sim.add_person("ada")
+    scene.sim.channel("EMAIL").is_down = True
+    scene.does["work"] = lambda _: "Water them"
+    scene.create(schedule=Schedule.once(START + MINUTE), delivery_channels=["EMAIL"])
+    scene.sim.advance(24 * HOUR)
+
+
 def pause(scene: Scene) -> None:
     scene.create()
     as_user(scene.app).pause("t")
@@ -274,6 +282,7 @@ SCENARIOS: dict[Reason, Callable[[Scene], object]] = {
     Reason.BACKLOG: leave_backlog,
     Reason.DEFERRED: lose_queue,
     Reason.SWEEP_IS_LATE: lose_lease,
+    Reason.NOT_DELIVERED: lose_the_mail_server,
     Reason.LAST_OUTCOME: end,
     Reason.OUTCOME: ask_of_a_run,
     Reason.NOT_CREATED: ask_before_its_time,
@@ -302,6 +311,7 @@ WORDS = {
     Reason.UNKNOWN_ZONE: "have no zone 'Europe/Atlantis'",
     Reason.TOO_MANY_RUNS: "20 of its runs",
     Reason.OVERLAP: "is skipped",
+    Reason.NOT_DELIVERED: "the test lets it fail",
     Reason.LAST_OUTCOME: "SUCCEEDED",
     Reason.OUTCOME: "is SUCCEEDED.",
     Reason.NOT_CREATED: "was created only on",

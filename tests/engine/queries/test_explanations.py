@@ -6,17 +6,21 @@ from typing import Any
 
 import pytest
 from tests.engine.queries.explained_scenes import (
+    HOUR,
     MINUTE,
     SCENARIOS,
     WORDS,
     Scene,
+    lose_the_mail_server,
     make_scene,
     offer,
 )
 
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.explanation.findings import Reason
+from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.testing import START
 
 
 @pytest.fixture
@@ -58,6 +62,32 @@ def test_who_listens_is_who_would_claim_it(scene: Scene, worker: dict[str, Any],
         assert is_alone() == (not is_enough)
         scene.sim.clock.advance(10 * MINUTE)
         assert is_alone()
+
+
+def test_a_run_whose_mail_is_stuck_is_explained_by_that(scene: Scene) -> None:
+    """First of all, with the channel, the cause and since when; then that it is given up; and no more once it is sent.
+
+    The same holds for the day on which it ran.
+    """
+    with scene.sim:
+        lose_the_mail_server(scene)
+        ran_on = START + MINUTE
+        for asked_at in (None, ran_on):
+            scene.asked_at = asked_at
+            stuck = scene.find(Reason.NOT_DELIVERED)
+            assert "by EMAIL, since 2027-01-01 at 00:01:" in stuck.sentence
+            assert "RETRYING, and tried again on 2027-01-0" in stuck.sentence
+            assert stuck.execution_id == scene.sim.executions("t")[0].id
+        scene.asked_at = None
+        assert scene.explain().summary == stuck.sentence
+        scene.sim.advance(5 * 24 * HOUR)
+        assert "It is FAILED." in scene.explain().summary
+        scene.app.retry(
+            scene.app.container.store.load_many(delivery_ids(scene.app.get("t"), str(stuck.execution_id)))[0].task.id
+        )
+        scene.sim.channel("EMAIL").is_down = False
+        scene.sim.advance(HOUR)
+        assert Reason.NOT_DELIVERED not in {each.reason for each in scene.explain().findings}
 
 
 def test_what_a_run_waits_for_is_all_explained() -> None:

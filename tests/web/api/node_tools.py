@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.run.network import ask_world
 
 SOURCES = Path(__file__).parent / "node"
 _TIMEOUT_SECONDS = 300
@@ -39,9 +40,10 @@ def install_node_tools(source: Path = SOURCES) -> Path:
             return folder
         for file in files:
             shutil.copy(file, folder)
-        done = _run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
-        if done.returncode != 0:
-            _give_up(f"npm could not install what the tests of the API need: {done.stderr[-2000:]}")
+        with ask_world():
+            done = _run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+            if done.returncode != 0:
+                _give_up(f"npm could not install what the tests of the API need: {done.stderr[-2000:]}")
         stamp.touch()
     return folder
 

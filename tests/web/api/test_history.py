@@ -127,6 +127,26 @@ def test_history_is_bounded_and_says_what_it_lost(world: ApiWorld) -> None:
     assert len(read(world, task_id)) == 50
 
 
+@pytest.mark.parametrize("title", ["{}", "{} " + "\N{SNOWMAN}" * 450], ids=["many", "large"])
+@pytest.mark.parametrize(("side", "stranger"), [("root", "ada"), ("ada", "root")])
+def test_nobody_wipes_out_what_another_side_did(world: ApiWorld, side: str, stranger: str, title: str) -> None:
+    """Neither with many changes nor with large ones; the numbers of the entries tell where some are missing."""
+    task_id = create(world)
+    assert world.ask(side, f"/v1/tasks/{task_id}/pause").status_code == 200
+    for number in range(60):
+        edit = {"title": title.format(number)}
+        assert world.ask(stranger, f"/v1/tasks/{task_id}", edit, "PATCH").status_code == 200
+    entries = read(world, task_id)
+    assert ("PAUSED", f"key:{side}") in [(each["action"], each["by"]["subject"]) for each in entries]
+    numbers = [each["number"] for each in entries]
+    assert numbers == sorted(set(numbers))
+    task = world.sim.app.get(task_id)
+    assert (numbers[-1], task.omitted_history) == (62, 62 - len(numbers))
+    whole = [each.number for each in task.whole_history]
+    assert whole == list(range(whole[0], 63))
+    assert whole[0] - 1 not in numbers
+
+
 def test_bulk_change_names_who_asked_for_it(world: ApiWorld) -> None:
     """A task that a bulk change pauses names the caller that started the change."""
     task_id = create(world)

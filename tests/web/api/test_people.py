@@ -37,7 +37,7 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
         "webhook": {"url": "https://example.com/hook", "verified": False},
     }
     assert set(got) - set(ADA) == {"owner", "createdAt", "updatedAt"}
-    assert call("PUT", "/v1/people/ada", {"name": "A"}).status_code == 200
+    assert call("PUT", "/v1/people/ada?replace=true", {"name": "A"}).status_code == 200
     assert set(call("GET", "/v1/people/ada").get_json()) == {
         *("owner", "name", "devices", "channels", "timezone", "createdAt", "updatedAt")
     }
@@ -67,10 +67,10 @@ def test_what_was_put_is_returned(call: Call, sim: Simulation) -> None:
         ("locale", {"locale": "x\r\n"}),
         ("channels", {"channels": {"REMINDER": ["PIGEON"]}}),
         ("channels", {"channels": {"NOTHING": ["EMAIL"]}}),
-        ("(body)", {"channels": {"REMINDER": ["EMAIL", "EMAIL"]}}),
+        ("channels.REMINDER", {"channels": {"REMINDER": ["EMAIL", "EMAIL"]}}),
         ("devices.0.token", {"devices": [{"token": "a b"}]}),
         ("devices", {"devices": [{"token": f"t{number}"} for number in range(21)]}),
-        ("(body)", {"devices": [{"token": "t"}, {"token": "t"}]}),
+        ("devices", {"devices": [{"token": "t"}, {"token": "t"}]}),
         ("webhook.url", {"webhook": {"url": "file:///etc/passwd"}}),
         ("webhook.url", {"webhook": {"url": "https://user:password@example.com/"}}),
         ("webhook.url", {"webhook": {"url": "https://example.com:99999/"}}),
@@ -84,6 +84,27 @@ def test_what_cannot_be_meant_is_refused(call: Call, field: str, value: dict[str
     assert refused.status_code == 400, refused.text
     assert refused.get_json()["field"].startswith(field), refused.text
     assert call("GET", "/v1/people/ada").status_code == 404
+    before = call("PUT", "/v1/people/ada", ADA).headers["ETag"]
+    in_part = call("PATCH", "/v1/people/ada", value)
+    assert (in_part.status_code, in_part.get_json()["field"]) == (400, refused.get_json()["field"])
+    assert call("GET", "/v1/people/ada").headers["ETag"] == before
+    call("DELETE", "/v1/people/ada")
+
+
+def test_a_replacement_depends_on_what_was_seen(call: Call) -> None:
+    """`If-Match` with the ETag permits what it removes; `*` says that somebody is there, and not what was seen."""
+    assert call("PUT", "/v1/people/ada", ADA, headers={"If-Match": "*"}).status_code == 412
+    tag = call("PUT", "/v1/people/ada", ADA).headers["ETag"]
+    assert call("GET", "/v1/people/ada", headers={"If-None-Match": tag}).status_code == 304
+    refused = call("PUT", "/v1/people/ada", {"name": "A"}, headers={"If-Match": "*"})
+    assert {each["pointer"] for each in refused.get_json()["errors"]} == {f"#/{name}" for name in ADA if name != "name"}
+    assert call("PATCH", "/v1/people/ada", {"name": "A"}, headers={"If-Match": '"other"'}).status_code == 412
+    changed = call("PATCH", "/v1/people/ada", {"name": "A"}, headers={"If-Match": tag})
+    assert (changed.status_code, changed.get_json()["email"]["address"]) == (200, "ada@example.com")
+    assert call("PUT", "/v1/people/ada", {"name": "A"}, headers={"If-Match": tag}).status_code == 412
+    seen = {"If-Match": changed.headers["ETag"]}
+    assert call("PUT", "/v1/people/ada", {"name": "A"}, headers=seen).status_code == 200
+    assert "email" not in call("GET", "/v1/people/ada").get_json()
 
 
 @pytest.mark.parametrize(
@@ -103,6 +124,7 @@ def test_users_see_and_change_themselves(roles: RoleHarness) -> None:
     for method, path, body in (
         ("GET", "/v1/people/{}", None),
         ("PUT", "/v1/people/{}", {}),
+        ("PATCH", "/v1/people/{}", {"name": "B"}),
         ("DELETE", "/v1/people/{}", None),
         ("POST", "/v1/people/{}/webhook/rotate", None),
     ):
@@ -138,7 +160,7 @@ def test_a_rotated_secret_signs_for_a_day_beside_the_new_one(call: Call, sim: Si
     assert sim.app.container.people.webhook_secrets.current("ada") == (newest, new)
     sim.advance(timedelta(days=1))
     assert sim.app.container.people.webhook_secrets.current("ada") == (newest,)
-    call("PUT", "/v1/people/ada", {})
+    call("PATCH", "/v1/people/ada", {"webhook": None})
     assert call("POST", "/v1/people/ada/webhook/rotate").status_code == 400
 
 

@@ -11,6 +11,7 @@ from tests.web.callers import PEOPLE, RoleHarness, make_keys
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.testing import Simulation
 
@@ -331,7 +332,14 @@ def test_a_call_that_exists_needs_no_room(open_limited_api: Callable[..., RoleHa
     """A process that died after it had made a call makes it again: it is the same call, although the quota is full."""
     roles, task_id, _ = wait_for_room(open_limited_api)
     (call,) = roles.sim.app.tree(task_id).children
-    assert not roles.sim.app.container.child_tasks.create(call.task)
+    container = roles.sim.app.container
+
+    def find_caller(*, anew: bool) -> VersionedTask:  # noqa: ARG001 - it is read each time
+        found = container.store.load(task_id)
+        assert found is not None
+        return found
+
+    assert not container.child_tasks.create(call.task, find_caller)
 
 
 def test_the_trees_of_servers_are_not_limited(

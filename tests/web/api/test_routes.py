@@ -34,6 +34,64 @@ def test_a_task_runs_from_creation_to_its_record(call: Call, sim: Simulation, gr
     read_problem(call("GET", place), 404)
 
 
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/v1/task", "/v1/tasks"),
+        ("/v1/tasks/t/run", "/v1/tasks/{taskId}/trigger"),
+        ("/v1/tasks/t/disable", "/v1/tasks/{taskId}/pause"),
+        ("/v1/tasks/t/execution", "/v1/tasks/{taskId}/executions"),
+    ],
+)
+def test_a_path_that_is_nearly_right_says_which_is_meant(call: Call, path: str, meant: str) -> None:
+    """Any other says where all are."""
+    assert f"Did you mean {meant}?" in read_problem(call("POST", path, {}), 404)["detail"]
+    assert "openapi.json" in read_problem(call("POST", "/v1/nothing/like/it/at/all", {}), 404)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"owner": None}, "owner"),
+        ({"owner": 7}, "owner"),
+        ({"lockLimit": 2}, "lockLimit"),
+        ({"timezone": "Europe/Paris"}, "timezone"),
+        ({"timezone": "Europe/Paris", "schedule": None}, "timezone"),
+    ],
+)
+def test_what_would_be_without_effect_is_refused(
+    call: Call, greeting: dict[str, Any], change: dict[str, Any], field: str
+) -> None:
+    """Alone, in a batch and in a check, each with what to write; nothing is stored."""
+    task = {**greeting, **change}
+    for answer in (call("POST", "/v1/tasks", task), call("POST", "/v1/tasks?validateOnly=true", task)):
+        problem = read_problem(answer)
+        assert problem["field"] == field
+        assert problem["hint"]
+    (result,) = call("POST", "/v1/tasks/batchCreate", {"tasks": [task]}).get_json()["results"]
+    assert result["problem"]["field"] == field
+    assert call("GET", "/v1/tasks").get_json()["tasks"] == []
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"schedule": "every day at 9 am", "timezone": "Etc/GMT+2"},
+        {"schedule": "every day at 9 am Etc/GMT+2"},
+        {"schedule": "0 9 * * *", "timezone": "Etc/GMT+2"},
+        {"schedule": {"rrule": "FREQ=DAILY", "timezone": "Etc/GMT+2"}},
+    ],
+)
+def test_a_zone_that_counts_west_is_told_in_a_preview_and_with_the_task(
+    call: Call, greeting: dict[str, Any], schedule: dict[str, Any]
+) -> None:
+    """Once each, in words, in a notation and in an object."""
+    preview = call("POST", "/v1/schedules/preview", schedule).get_json()
+    made = call("POST", "/v1/tasks", {**greeting, **schedule}).get_json()
+    for told in (preview["assumptions"], made["readBack"]["assumed"]):
+        assert told.count("Etc/GMT+2 is 2 hours behind UTC.") == 1
+
+
 def test_null_resets_a_field_to_its_default(call: Call, greeting: dict[str, Any]) -> None:
     """In a patch, null means the default: also a handler's own, and the schedule that a task has by itself."""
     made = {**greeting, "id": "t", "schedule": DAILY, "maxRuns": 3, "retry": {"maxRetries": 9}, "purpose": "fun"}

@@ -41,8 +41,19 @@ def test_an_unsubscribe_link_ends_mails_of_its_category(roles: RoleHarness) -> N
         }
     for forged in (path[:-1], path.replace(".", "x"), path.rpartition(".")[0] + "." + "A" * 43, path[:-2] + "é"):
         assert roles.ask(None, "POST", forged).status_code == 404
-    nobody = roles.sim.app.container.unsubscribe_links.make("", "nobody", Category.REPORT)
-    assert roles.ask(None, "POST", nobody).status_code == 200
+
+
+def test_the_link_of_somebody_who_was_erased_says_so(roles: RoleHarness) -> None:
+    """Nothing is written for them: neither that they have unsubscribed, nor a record of them."""
+    link = roles.sim.app.container.unsubscribe_links.make("", "ada", Category.REPORT)
+    assert "Unsubscribed" in roles.ask(None, "POST", link).text
+    assert roles.ask("admin", "DELETE", "/v1/people/ada").status_code < 300
+    roles.sim.run_until_idle()
+    answer = roles.ask(None, "POST", link)
+    assert answer.status_code == 200
+    assert "Unsubscribed" not in answer.text
+    assert "not known here" in answer.text
+    assert roles.ask("admin", "GET", "/v1/people/ada").status_code == 404
 
 
 def test_links_outlive_the_secret(roles: RoleHarness) -> None:

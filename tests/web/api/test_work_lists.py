@@ -15,7 +15,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, PresenceNotes, WorkerPresence
+from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, MAX_WORKERS, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
@@ -114,6 +114,21 @@ def test_a_user_s_names_make_few_documents(sim: Simulation) -> None:
     for number in range(200):
         notes.note(WorkerFilter("gpu", owner="eve", worker=f"w{number}"), eve)
     assert len(sim.app.container.store.records.list(WorkerPresence, "eve", limit=500)) <= MAX_NAMES_OF_USER
+
+
+def test_a_user_hides_no_server_s_worker(call: Call, sim: Simulation) -> None:
+    """However many queues they ask for work: lists that are cut begin with the workers of servers."""
+    queue_up(call, sim, {"id": "a"})
+    eve = replace(THIS_PROCESS, subject="user:eve", is_user=True)
+    notes = PresenceNotes(sim.app.container.store, sim.app.container.clock)
+    for number in range(MAX_WORKERS + 1):
+        notes.note(WorkerFilter(f"q{number}", owner="eve", worker="w"), eve)
+    for number in range(20):
+        notes.note(WorkerFilter("gpu", worker=f"real-{number}"), THIS_PROCESS)
+    shown = [one["worker"] for one in call("GET", "/v1/workers").get_json()["workers"]]
+    assert {f"real-{number}" for number in range(20)} <= set(shown)
+    (queue,) = [one for one in call("GET", "/v1/queues").get_json()["queues"] if one["queue"] == "gpu"]
+    assert queue["workers"] == 20
 
 
 def test_a_store_that_fails_keeps_no_worker_from_work(

@@ -53,6 +53,11 @@ class Api:
             f"/v1/people/{owner}", json=body, headers={"Authorization": f"Bearer {token}", **headers}
         )
 
+    def patch(self, claims: dict[str, Any], body: dict[str, Any]) -> TestResponse:
+        """Change some of a person, as the user with these claims."""
+        headers = {"Authorization": f"Bearer {self._issuer.make_user_token(**claims)}"}
+        return self._client.patch("/v1/people/ada", json=body, headers=headers)
+
     def put_as_account(self, account: str, owner: str, body: dict[str, Any]) -> TestResponse:
         """Set a person, as a Google account."""
         headers = {"Authorization": f"Bearer {self._issuer.make_account_token(account)}"}
@@ -120,6 +125,21 @@ def test_an_address_that_is_verified_later_counts_when_it_is_set_again(api: Api)
     assert api.mail() == [ADA]
     assert api.put({}, {**contact(ADA), "name": "A"}).get_json()["email"]["verified"] is True
     assert api.mail() == [ADA]
+
+
+def test_a_change_in_part_verifies_what_it_names(api: Api) -> None:
+    """A token proves an address that is set with it, and leaves one alone that is not named."""
+    api.put({}, contact("Ada@example.com"))
+    assert api.patch(VERIFIED, {"name": "A"}).get_json()["email"] == {"address": "Ada@example.com", "verified": False}
+    assert api.patch({}, contact(ADA, verified=True)).status_code == 403
+    assert api.mail() == []
+    assert api.patch(VERIFIED, contact(ADA)).get_json()["email"]["verified"] is True
+    assert api.mail() == [ADA]
+    assert api.patch({}, {"name": "B"}).get_json()["email"]["verified"] is True
+    assert api.patch(VERIFIED, contact(EVE)).get_json()["email"]["verified"] is False
+    assert api.mail() == []
+    assert api.patch({}, {"email": {"verified": True}}).status_code == 400
+    assert api.patch({**VERIFIED, "uid": "bob"}, {"name": "B"}).status_code == 404
 
 
 def test_a_server_says_whose_an_address_is(api: Api) -> None:

@@ -169,7 +169,7 @@ class WebhookSender:
 
 
 def write_body(message: Message) -> bytes:
-    """Return what is posted: the same bytes for all tries."""
+    """Return what is posted. Tries differ at most in how late the message is."""
     data = {"title": message.title, "body": message.body, **message.data}
     body = {"type": message.kind, "timestamp": message.created_at.astimezone(UTC).isoformat(), "data": data}
     return json.dumps(body, separators=(",", ":")).encode()

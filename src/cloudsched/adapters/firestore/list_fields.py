@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, build_precondition_write, get_private
+from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_private
 from cloudsched.adapters.firestore.values import decode, encode_fields
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
@@ -34,12 +34,15 @@ UNLISTED: Final = "unlisted"
 """The place of the fields of a delivery by which other lists are ordered."""
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """The fields that are one level deeper in the documents of deliveries."""
-SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "omittedHistory", "runs", "wakeAt"})
-"""The fields beside a task's private map that the API shows in no such form: rules, indexes and pages read them."""
+SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "runs", "wakeAt"})
+"""The fields beside a task's private map that the API shows in no such form: rules, indexes and pages read them.
+
+Their owner reads them, too, as no rule can hide a field. docs/guides/clients.md says what they show.
+"""
 PRIVATE_FIELDS: Final = frozenset(
     each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields and each.key not in SHOWN
 )
-"""The fields in a task's private map: notes of the scheduler, in forms that are made to be short."""
+"""The fields in a task's private map: notes of the scheduler, in forms that are made to be short. None is a secret."""
 _Write: Message = messages.Write
 
 
@@ -61,16 +64,14 @@ def unhide(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, **moved} if isinstance(moved, dict) else data
 
 
-def build_delivery_mark(documents: str, mark: DeliveryMark) -> list[Message]:
-    """Return the write of `is_delivered` alone, or a write that fails the commit if another delivery has changed."""
-    if mark.unfinished:
-        return [build_precondition_write(f"{documents}/tasks/{each.task.id}", each.version) for each in mark.unfinished]
+def build_delivery_mark(documents: str, mark: DeliveryMark) -> Message:
+    """Return the write of `is_delivered` alone."""
     write = _Write()
     write.update.name = f"{documents}/tasks/{mark.task_id}/executions/{mark.execution_id}"
     write.update.fields["isDelivered"].boolean_value = True
     write.update_mask.field_paths.append("isDelivered")
     write.current_document.exists = True
-    return [write]
+    return write
 
 
 LISTED: Final = f"{PRIVATE}.listed"

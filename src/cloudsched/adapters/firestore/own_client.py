@@ -5,8 +5,9 @@ again by the library, with the caller's function and what it calls here. What fo
 a new task, waits for it. Only a commit whose answer came counts. After any other, and after a crash, the sweep finds
 what was stored.
 
-A task is read with the transaction's id, so Firestore itself holds what was read until the commit. A batch reads
-nothing: there a task's write keeps the precondition that it has not changed since.
+A task's write keeps the precondition that it has not changed since it was read. It is not read with the transaction's
+id: then Firestore would hold it until the commit, against the run that is to renew its lease or to end. If such a
+precondition fails in a transaction, the library is told what it is told of any contention, and tries again.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary, WeakSet, ref
 
+from google.api_core.exceptions import Aborted, FailedPrecondition, GoogleAPICallError
 from google.cloud.firestore import AsyncTransaction, AsyncWriteBatch, Transaction, WriteBatch
 from google.cloud.firestore_v1.types import Write
 
@@ -70,32 +74,48 @@ class Joins:
         name = "_commit" if isinstance(group, Transaction | AsyncTransaction) else "commit"
         commit: Callable[..., Any] = getattr(group, name)
 
-        def take() -> Callable[[], None]:
+        def take() -> JoinedStore | None:
             joined = self._found.get(group)
-            if joined is None or not joined.is_present:
-                return lambda: None
-            return joined.follow
+            return joined if joined is not None and joined.is_present else None
 
         if inspect.iscoroutinefunction(commit):
 
             async def commit_and_await(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
-                follow = take()
-                answer = await commit(*arguments, **named)
+                joined = take()
+                try:
+                    answer = await commit(*arguments, **named)
+                except FailedPrecondition as error:
+                    raise await asyncio.to_thread(_to_contention, error, joined) from error
                 self._found.pop(group, None)
-                await asyncio.to_thread(follow)
+                await asyncio.to_thread(_follow, joined)
                 return answer
 
             setattr(group, name, commit_and_await)
             return
 
         def commit_and_follow(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the library's
-            follow = take()
-            answer = commit(*arguments, **named)
+            joined = take()
+            try:
+                answer = commit(*arguments, **named)
+            except FailedPrecondition as error:
+                raise _to_contention(error, joined) from error
             self._found.pop(group, None)
-            follow()
+            _follow(joined)
             return answer
 
         setattr(group, name, commit_and_follow)
+
+
+def _follow(joined: JoinedStore | None) -> None:
+    if joined is not None:
+        joined.follow()
+
+
+def _to_contention(error: GoogleAPICallError, joined: JoinedStore | None) -> GoogleAPICallError:
+    """Return the error of a commit as the library knows contention, if a transaction's task has changed meanwhile."""
+    if joined is None or not joined.attempt or not joined.has_conflict():
+        return error
+    return Aborted(f"A task has changed meanwhile: {error.message}")  # type: ignore[no-untyped-call]
 
 
 class JoinedStore:
@@ -105,8 +125,14 @@ class JoinedStore:
         self._store = store.over(self._wrap)
         self.attempt = attempt
         self._group = ref(group)  # an aborted one must not stay for as long as the app
+        self._read: dict[str, VersionedTask | None] = {}
         self._written: dict[str, VersionedTask] = {}
         self._then: list[Callable[[], object]] = []
+        self._lock = RLock()
+        self._changing: list[Message] | None = None
+        """The writes of a change in progress, whose last check may still refuse it."""
+        self.held: set[str] = set()
+        """The documents that the commit has written before: it is certain of their state."""
 
         database = group._client._database_string  # noqa: SLF001 - it has no other name
         if database != self.database:
@@ -141,48 +167,71 @@ class JoinedStore:
                 log.exception("What follows a commit failed; the sweep sends what is due", extra={"action": "deferred"})
 
     def load(self, task_id: str) -> VersionedTask | None:
-        """Return the task as this attempt has left it, or as its transaction reads it."""
-        return self._written.get(task_id) or self._store.load(task_id)
+        """Return the task as this attempt has left it, or as it is."""
+        if (written := self._written.get(task_id)) is not None:
+            return written
+        self._read[task_id] = found = self._store.load(task_id)
+        return found
+
+    def has_conflict(self) -> bool:
+        """Return whether a task that the attempt writes is not as it was read."""
+        written = self._read.keys() & self._written.keys()
+        return any(self._store.load(task_id) != self._read[task_id] for task_id in written)
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write one task by the caller's commit. Raises InvalidInput if more than that belongs to the change."""
-        if commit.lock is not None or commit.others or commit.messages or commit.delivered is not None:
+        more = commit.others, commit.messages, commit.unchanged
+        if commit.lock is not None or any(more) or commit.delivered is not None:
             why = "it changes a lock, a quota, an inbox or another task as well"
             raise InvalidInput(_FIELD, f"cannot carry this change: {why}", "Make it on its own, before or after.")
         committed = self._written[commit.task.id] = self._store.commit(commit)
         return committed
 
-    def add(self, writes: Sequence[Message]) -> None:
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Make a change as a whole: if anything refuses it, the caller's commit has nothing of it, nor what follows."""
+        with self._lock:  # coroutines may make several changes at once
+            if self._changing is not None:  # a part of a change
+                yield
+                return
+            written, then, self._changing = dict(self._written), list(self._then), []
+            try:
+                yield
+                self._add(self._changing)
+            except BaseException:
+                self._written, self._then = written, then
+                raise
+            finally:
+                self._changing = None
+
+    def write(self, writes: Sequence[Message]) -> None:
+        """Write with the change in progress."""
+        assert self._changing is not None  # noqa: S101 - whatever writes is a change
+        self._changing += writes
+
+    def _add(self, writes: Sequence[Message]) -> None:
         """Add writes to the caller's."""
         group = self._group()
         if group is None or not self.is_present:
             raise InvalidInput(_FIELD, "is over, or in another attempt", "Call `app.joining` in each attempt.")
+        for write in writes:
+            name = write.update.name or write.delete
+            if name in self.held:
+                write.ClearField("current_document")
+            self.held.add(name)
         # Its public methods take documents, not writes as they are sent.
         group._add_write_pbs([Write.deserialize(each.SerializeToString()) for each in writes])  # noqa: SLF001
 
 
 class _JoinedRpc:
-    """The calls of an attempt: reads with its transaction's id, and a commit that the caller makes."""
+    """The calls of an attempt: the commit is the caller's."""
 
     def __init__(self, rpc: FirestoreRpc, store: JoinedStore) -> None:
         self._rpc = rpc
         self._store = store
-        self._held: set[str] = set()
-        """The documents whose state the commit is certain of: read by its transaction, or written before."""
-
-    def get(self, name: str) -> tuple[Message | None, datetime]:
-        found = self._rpc.get(name, self._store.attempt)
-        if self._store.attempt:
-            self._held.add(name)
-        return found
 
     def commit(self, writes: Sequence[Message]) -> Message:
-        for write in writes:
-            name = write.update.name or write.delete
-            if name in self._held:
-                write.ClearField("current_document")
-            self._held.add(name)
-        self._store.add(writes)
+        self._store.write(writes)
         return messages.CommitResponse(write_results=[{} for _ in writes])
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what a change asks beside, such as for its records

@@ -63,12 +63,12 @@ class FirestoreRpc:
         self._commit = self._bind_method("Commit", messages.CommitRequest, messages.CommitResponse)
         self._query = self._bind_method("RunQuery", messages.RunQueryRequest, messages.RunQueryResponse, is_stream=True)
 
-    def get(self, name: str, transaction: bytes = b"") -> tuple[Message | None, datetime]:
+    def get(self, name: str) -> tuple[Message | None, datetime]:
         """Return a document, or None if there is none, and when it was read, by Firestore's clock.
 
         A batch of one: GetDocument costs the same, but does not tell the time.
         """
-        (answer,) = self._batch_get([name], transaction)
+        (answer,) = self._batch_get([name])
         read_at: datetime = answer.read_time.ToDatetime(UTC)
         return (answer.found if answer.HasField("found") else None), read_at
 
@@ -76,10 +76,8 @@ class FirestoreRpc:
         """Return those of some documents that exist."""
         return [answer.found for answer in self._batch_get(names) if answer.HasField("found")]
 
-    def _batch_get(self, names: Sequence[str], transaction: bytes = b"") -> list[Message]:
+    def _batch_get(self, names: Sequence[str]) -> list[Message]:
         request = messages.BatchGetDocumentsRequest(database=self.database, documents=names)
-        if transaction:
-            request.transaction = transaction
         return self._read_stream(self._get, request, "name")
 
     def commit(self, writes: Sequence[Message]) -> Message:

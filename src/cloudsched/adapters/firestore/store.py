@@ -170,8 +170,12 @@ class FirestoreStore:
         writes += (
             self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in commit.entries
         )
+        writes += (
+            build_precondition_write(f"{self._documents}/tasks/{each.task.id}", each.version)
+            for each in commit.unchanged
+        )
         if commit.delivered is not None:
-            writes += build_delivery_mark(self._documents, commit.delivered)
+            writes.append(build_delivery_mark(self._documents, commit.delivered))
         require_request_fits(writes)
         response = self._rpc.commit(writes)
         if response is None:

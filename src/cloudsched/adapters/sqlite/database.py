@@ -201,12 +201,16 @@ def _identify(path: Path) -> tuple[int, int] | None:
 class Database:
     """A SQLite database with a fixed set of tables."""
 
-    def __init__(self, path: Path | None, layout: Sequence[str], layout_version: int) -> None:
+    def __init__(
+        self, path: Path | None, layout: Sequence[str], layout_version: int, *, is_read_only: bool = False
+    ) -> None:
         """Open the database, and create its tables if it is new.
 
-        Without a path it is in memory. The version is stored as SQLite's ``user_version``.
+        Without a path it is in memory. The version is stored as SQLite's ``user_version``. A file that is only read
+        exists, and another process may write to it meanwhile.
         """
         self._path = path
+        self._is_read_only = is_read_only
         self._name = f"The database {path.name}" if path else "The database in memory"
         self._write_lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
@@ -293,11 +297,13 @@ class Database:
                 self._idle.pop().close()
 
     def _connect(self) -> sqlite3.Connection:
+        is_read_only = self._is_read_only and self._path is not None
         return sqlite3.connect(
-            self._path or ":memory:",
+            f"{self._path.absolute().as_uri()}?mode=ro" if self._path and is_read_only else self._path or ":memory:",
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,  # this module begins and ends transactions itself
             check_same_thread=False,  # the lock and the pool give a connection to one thread at a time
+            uri=is_read_only,
         )
 
     def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
@@ -307,6 +313,8 @@ class Database:
         self._writer.execute("BEGIN")
         self._is_new(layout_version)  # before anything is written: it may be another program's file
         self._writer.execute("COMMIT")
+        if self._is_read_only:
+            return
         self._enable_wal()
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}").fetchall()

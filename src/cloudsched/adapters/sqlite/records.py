@@ -13,7 +13,7 @@ from cloudsched.adapters.sqlite.search import BODY
 from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
-from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedLock
+from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedLock, VersionedTask
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import VersionConflict
@@ -55,12 +55,16 @@ _MARK_DELIVERED: Final = (
 )
 
 
-def mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:
-    """Set `is_delivered`, or check that the other deliveries have not ended. Raises VersionConflict if they have."""
-    for each in mark.unfinished:
+def require_unchanged(connection: sqlite3.Connection, tasks: Sequence[VersionedTask]) -> None:
+    """Check that tasks are as they were read. Raises VersionConflict."""
+    for each in tasks:
         if connection.execute(_HAS_TASK, (each.task.id, each.version.value)).fetchone() is None:
             raise VersionConflict(f"task {each.task.id}")
-    if not mark.unfinished and connection.execute(_MARK_DELIVERED, (mark.task_id, mark.execution_id)).rowcount != 1:
+
+
+def mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:
+    """Set `is_delivered` of a record. Raises VersionConflict if there is none."""
+    if connection.execute(_MARK_DELIVERED, (mark.task_id, mark.execution_id)).rowcount != 1:
         raise VersionConflict(f"execution {mark.execution_id} of {mark.task_id}")
 
 

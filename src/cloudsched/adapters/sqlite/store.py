@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, mark_delivered, write_lock
+from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, mark_delivered, require_unchanged, write_lock
 from cloudsched.adapters.sqlite.search import (
     BODY,
     Listing,
@@ -89,13 +89,19 @@ file does not grow with what nobody keeps."""
 class SqliteStore:
     """A `Store` in a SQLite file that several threads and processes may use, or in memory."""
 
-    def __init__(self, path: Path | None = None, *, on_removed: Callable[[str], None] = lambda _: None) -> None:
-        """Open the store, creating it if it does not exist.
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        on_removed: Callable[[str], None] = lambda _: None,
+        is_read_only: bool = False,
+    ) -> None:
+        """Open the store, creating it if it does not exist. One that is only read has to exist.
 
         `on_removed` is called with ``taskId`` or ``taskId/executionId``, to remove large results as well: in the same
         transaction, so that the id cannot be created again in between, and again if that is repeated.
         """
-        self._database = Database(path, LAYOUT, LAYOUT_VERSION)
+        self._database = Database(path, LAYOUT, LAYOUT_VERSION, is_read_only=is_read_only)
         self.records = SqliteRecords(self._database)
         self.inbox = SqliteInbox(self._database)
         self.search = SqliteSearch(self._database)
@@ -175,6 +181,7 @@ class SqliteStore:
             versions = [write_task(connection, each) for each in tasks]
             if commit.lock is not None:
                 write_lock(connection, commit.lock)
+            require_unchanged(connection, commit.unchanged)
             if commit.delivered is not None:
                 mark_delivered(connection, commit.delivered)
             for row in executions:

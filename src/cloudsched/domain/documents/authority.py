@@ -12,7 +12,7 @@ from collections.abc import Container
 from enum import StrEnum
 from typing import Final
 
-from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.document import InputModel
 
 SYSTEM_OWNER: Final = "system"
 """The owner of all that belongs to the system rather than to a user. No user can have this name."""
@@ -32,6 +32,13 @@ def is_reserved_name(name: str) -> bool:
     Source: firebase.google.com/docs/firestore/quotas, "Constraints on document IDs".
     """
     return name in {".", ".."} or (name.startswith("__") and name.endswith("__"))
+
+
+def reject_reserved_name(name: str) -> str:
+    """Return a name. Raises ValueError if Firestore keeps it for itself."""
+    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):  # a call cheaper
+        raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
+    return name
 
 
 def is_subject(name: object) -> bool:
@@ -67,7 +74,7 @@ PERSON: Final = "user:"
 """What precedes a user's name where a handler asks for their events."""
 
 
-class EventSender(WireModel):
+class EventSender(InputModel):
     """The sender of an event."""
 
     role: SenderRole
@@ -92,6 +99,11 @@ class EventSender(WireModel):
     def counts_for(self, senders: Container[str]) -> bool:
         """Return whether it is among those whose events count: by its role, or by name."""
         return self.role in senders or (self.person is not None and self.person in senders)
+
+    @property
+    def side(self) -> str:
+        """The side that they are on: what a task remembers of one side, no other side can make it forget."""
+        return self.role if self.via is None else f"{self.role} by server"
 
 
 DEFAULT_SENDERS: Final[tuple[str, ...]] = (SenderRole.OWNER, SenderRole.ADMIN)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
-from cloudsched.domain.documents.document import Duration, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Duration, InputModel, StoredEnum
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
 from cloudsched.domain.documents.policy import LockScope, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Pull
@@ -37,7 +37,7 @@ class OnChildFailure(StoredEnum):
     CONTINUE = "continue"
 
 
-class Child(WireModel):
+class Child(InputModel):
     """One child of a task."""
 
     handler: _Text
@@ -55,6 +55,12 @@ class Child(WireModel):
     lock_scope: LockScope | None = None
     """The tasks that share the lock key, as in a task."""
     expected_duration: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(hours=1))
+
+    @model_validator(mode="after")
+    def _require_lock_key(self) -> Self:
+        if self.lock_scope is not None and self.lock_key is None:
+            raise ValueError("has a lockScope, which has no meaning without a lockKey")
+        return self
 
     def to_call_fields(self) -> dict[str, Any]:
         """Return the fields of its call besides the handler and the payload."""

@@ -14,7 +14,14 @@ from typing import Annotated, Final
 
 from pydantic import StringConstraints
 
-from cloudsched.domain.documents.document import Instant, StoredEnum, WireModel, complete_table
+from cloudsched.domain.documents.document import (
+    Duration,
+    InputModel,
+    Instant,
+    StoredEnum,
+    WireModel,
+    complete_table,
+)
 
 COMPLETION: Final = "COMPLETION"
 """The channel of a task's own completion callback, beside those of `DeliveryChannel`."""
@@ -107,7 +114,7 @@ class DeliveryStatus(StoredEnum):
 CallbackUrl = Annotated[str, StringConstraints(pattern=r"^https?://[!-~]{1,2000}$")]
 
 
-class OnCompletion(WireModel):
+class OnCompletion(InputModel):
     """The receiver of a message when an execution of a task has ended."""
 
     webhook: CallbackUrl
@@ -124,7 +131,7 @@ class PingEvent(StrEnum):
     """It failed, timed out or expired."""
 
 
-class Ping(WireModel):
+class Ping(InputModel):
     """The dead-man's switch that is told when a task's executions begin and end, such as a check of healthchecks.io.
 
     Users may name only addresses at the host of their own webhook, and at hosts that the operator allows.
@@ -162,6 +169,10 @@ class Delivery(WireModel):
     """The id of the message for its receivers. It cannot be guessed, and is the same for all attempts."""
     thread: str
     """The id of the conversation of all messages of that task. It cannot be guessed."""
+    late: Duration | None = None
+    """How much later than due the execution began, if that is to be said."""
+    is_failure: bool = False
+    """True if it tells of a failure, and carries no result."""
     siblings: tuple[str, ...] = ()
     """The ids of the execution's other deliveries."""
     url: str | None = None

@@ -34,7 +34,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUndefined, core_schema, to_json
 
-from cloudsched.domain.in_words import find_first_error, list_given
+from cloudsched.domain.in_words import describe_error, find_first_error, list_given
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_INSTANT, LAST_YEAR, reject_number, to_utc
 from cloudsched.errors import DamagedDocument, InvalidInput, UnsupportedDocument
 
@@ -86,13 +86,13 @@ def find_changes(before: BaseModel, after: BaseModel) -> set[str]:
     """Return the names of the fields in which the stored forms of two objects of one model may differ.
 
     Models and JSON count as changed unless they are the same object: to compare a model costs more than to write it,
-    and JSON values that are equal may be stored differently (1 and true).
+    and JSON values that are equal may be stored differently (1 and true). What only one of them has is no field.
     """
-    earlier, compared = before.__dict__, _list_compared(type(after))
+    find_earlier, compared = before.__dict__.get, _list_compared(type(after))
     return {
         name
         for name, value in after.__dict__.items()
-        if value is not (old := earlier[name]) and (name not in compared or value != old)
+        if value is not (old := find_earlier(name, value)) and (name not in compared or value != old)
     }
 
 
@@ -268,6 +268,39 @@ class WireModel(BaseModel):
     def to_wire(self) -> dict[str, Any]:
         """Return the object as JSON types with camelCase keys, without the fields that are None."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)  # which pydantic does not export
+
+
+class _Explained(ModelMetaclass):
+    """A metaclass of models that Python code makes by hand: what is wrong is told as our own error."""
+
+    if not TYPE_CHECKING:  # type checkers read the fields
+
+        def __call__(cls, *arguments, **values):  # noqa: ANN002, ANN003, ANN204, N805 - of a metaclass
+            try:
+                return super().__call__(*arguments, **values)
+            except ValidationError as error:
+                raise _explain(cls, find_first_error(error, "extra_forbidden")) from None
+
+
+def _explain(model: type[BaseModel], error: Mapping[str, Any]) -> InvalidInput:
+    field = ".".join(map(str, error["loc"])) or model.__name__
+    if error["type"] != "extra_forbidden":
+        return InvalidInput(field, *describe_error(error, {}))
+    from difflib import get_close_matches  # noqa: PLC0415 - needed only for errors
+
+    near = get_close_matches(field, model.model_fields, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(model.model_fields)}."
+    return InvalidInput(field, f"is no field of {model.__name__}", hint)
+
+
+class InputModel(WireModel, metaclass=_Explained):
+    """A part of a task that Python code makes by hand, such as a policy. A mistake in it raises InvalidInput."""
 
 
 _AS_STORED: Final[dict[str, Any]] = {

@@ -11,12 +11,12 @@ import json
 from collections.abc import Container
 from typing import Annotated, Any
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
-from cloudsched.domain.documents.authority import EventSender
+from cloudsched.domain.documents.authority import EventSender, reject_reserved_name
 from cloudsched.domain.documents.document import Instant, WireModel
 
-EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$"), AfterValidator(reject_reserved_name)]
 """Letters, digits, dots, hyphens and underscores: a segment of a URL."""
 
 

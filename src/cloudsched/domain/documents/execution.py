@@ -18,6 +18,7 @@ from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import Child, OnChildFailure
 from cloudsched.domain.documents.document import (
     Document,
+    Duration,
     Instant,
     Integer,
     Packed,
@@ -93,6 +94,8 @@ for _status in ExecutionStatus:
     _status.is_final = _status not in OPEN_STATUSES
 FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """The statuses of executions that ended because the handler failed: lists have them first."""
+MISSED_STATUSES = frozenset({*FAILURE_STATUSES, ExecutionStatus.EXPIRED, ExecutionStatus.SKIPPED})
+"""The statuses of executions that ended without a result, though nobody called them off."""
 NOT_RUN_STATUSES = frozenset({ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED})
 """The statuses of executions that ended without a result, by a decision and not by a failure."""
 
@@ -484,6 +487,8 @@ class Message(Document):
     """The event that is asked for, if it is a question: send it to the task, for that execution, to answer."""
     until: Instant | None = None
     """The time until which an answer is accepted, or None if there is no limit."""
+    late: Duration | None = None
+    """How much later than due its execution began, if that is more than a few minutes."""
     is_read: bool = False
     read_at: Instant | None = None
     """The time at which its owner first read it."""

@@ -14,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
@@ -40,11 +40,17 @@ def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     if value is None or type(value) in {str, int, bool}:
         return value
     try:
-        encoded = to_jsonable_python(value, by_alias=True)
+        encoded = to_jsonable_python(value, by_alias=True, fallback=_refuse_unknown)
     except ValueError as error:  # a value that pydantic cannot convert, a lone surrogate, or a circular reference
         raise InvalidInput(field, str(error), "Use a pydantic model, or JSON values.") from error
     reject_masked_secrets(field, value, encoded)
     return encoded
+
+
+def _refuse_unknown(value: object) -> NoReturn:
+    """Refuse what JSON cannot represent. What only stands for a value says how to get that."""
+    describe = getattr(type(value), "describe_misuse", None)
+    raise ValueError(f"Unable to serialize unknown type: {type(value)}" if describe is None else describe(value))
 
 
 def reject_masked_secrets(field: str, value: object, encoded: object) -> None:

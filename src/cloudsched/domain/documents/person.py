@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from typing import Annotated, ClassVar, Final, Literal, NamedTuple, assert_never
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeVar, assert_never
 
-from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
@@ -106,31 +108,93 @@ class WebhookContact(WireModel):
     may set it. If anybody else sets the URL, the endpoint is asked. It is lost when the URL changes."""
 
 
+T = TypeVar("T")
+
+
+def _require_distinct(each: tuple[T, ...], info: ValidationInfo) -> tuple[T, ...]:
+    if len(set(each)) != len(each) and not (info.context and info.context.get("stored")):
+        raise ValueError("has the same one twice")
+    return each
+
+
+Devices = Annotated[tuple[Device, ...], Field(max_length=MAX_DEVICES), AfterValidator(_require_distinct)]
+Channels = Annotated[tuple[DeliveryChannel, ...], AfterValidator(_require_distinct)]
+
+_OTHER_NAMES: Final[Mapping[str, str]] = {
+    other: field
+    for field, others in {
+        "name": "displayname fullname title",
+        "email": "address emailaddress mail",
+        "devices": "device devicetoken devicetokens fcmtoken mobile push token tokens",
+        "webhook": "callback hook url webhookurl",
+        "timezone": "timezonename tz zone",
+        "locale": "lang language",
+        "channels": "deliverychannels preferences subscriptions unsubscribed",
+    }.items()
+    for other in others.split()
+} | dict.fromkeys(("phone", "phonenumber", "sms"), "There is no channel to a phone number; devices get pushes.")
+"""Other words for the fields, in small letters without separators, with the name here, or a sentence."""
+
+
 class PersonSpec(WireModel):
     """The contacts and preferences that a person sets."""
 
+    called: ClassVar = "of a person"
+    other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
+
     name: Name = ""
     email: EmailContact | None = None
-    devices: tuple[Device, ...] = Field(default=(), max_length=MAX_DEVICES)
+    devices: Devices = ()
     webhook: WebhookContact | None = None
     timezone: ZoneName = "UTC"
     """The IANA zone of the tasks whose schedules follow the person."""
     locale: Locale | None = None
     """The person's language, such as ``de-AT``, for templates and handlers."""
-    channels: dict[Category, tuple[DeliveryChannel, ...]] = Field(default_factory=dict)
+    channels: dict[Category, Channels] = Field(default_factory=dict)
     """The only channels that may be used, by category. A category that is not listed may come by all channels. The web
     inbox always has everything."""
 
-    @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> PersonSpec:
-        if info.context and info.context.get("stored"):
-            return self
-        tokens = [each.token for each in self.devices]
-        if len(set(tokens)) != len(tokens):
-            raise ValueError("devices has the same token twice")
-        if any(len(set(channels)) != len(channels) for channels in self.channels.values()):
-            raise ValueError("channels has the same channel twice")
-        return self
+
+class PersonPatch(WireModel):
+    """Changes of some contacts and preferences. A field that is left out stays, and null removes one."""
+
+    called: ClassVar = PersonSpec.called
+    other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
+
+    name: Name | None = None
+    email: EmailContact | None = None
+    """The address, in place of the present one. Another address is not verified."""
+    devices: Devices | None = None
+    """All devices, in place of the present ones."""
+    webhook: WebhookContact | None = None
+    """The endpoint, in place of the present one. Another URL is not verified."""
+    timezone: ZoneName | None = None
+    locale: Locale | None = None
+    channels: dict[Category, Channels | None] | None = None
+    """The channels of the categories that are named here. All others keep theirs, and null removes a category's."""
+
+    def apply_to(self, person: PersonSpec) -> PersonSpec:
+        """Return what a person has set with these changes. What they do not name is not checked again."""
+        changed: dict[str, Any] = {name: getattr(person, name) for name in PersonSpec.model_fields}
+        for name in self.model_fields_set:
+            given, field = getattr(self, name), PersonSpec.model_fields[name]
+            changed[name] = field.get_default(call_default_factory=True) if given is None else given
+        if self.channels is not None:
+            merged = {**person.channels, **self.channels}
+            changed["channels"] = {category: each for category, each in merged.items() if each is not None}
+        return PersonSpec.model_construct(**changed)
+
+
+def list_removed(person: PersonSpec, spec: PersonSpec) -> list[str]:
+    """Return the fields of a person that a spec in its place would remove, whole or in part. A change is none."""
+    removed = []
+    for name in PersonSpec.model_fields:
+        stored, given = getattr(person, name), getattr(spec, name)
+        is_left_out = name not in spec.model_fields_set or not given
+        is_cut = isinstance(stored, tuple | dict) and any(each not in given for each in stored)
+        if stored != given and (is_left_out or is_cut):
+            removed.append(name)
+    return removed
 
 
 class Person(Record, PersonSpec):
@@ -140,6 +204,23 @@ class Person(Record, PersonSpec):
 
     zone_revision: int = 0
     """The number of changes of `timezone`. The tasks that follow the person are planned again after each."""
+
+    @property
+    def etag(self) -> str:
+        """Identify this state. A change that is given it is refused if the person has changed since."""
+        content = self.model_dump_json(by_alias=True, exclude_none=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:20]
+
+    @cached_property
+    def webhook_secret(self) -> str | None:
+        """The secret that signs messages to a webhook, in the answer to the call that set its URL. None elsewhere."""
+        return None
+
+    def answering(self, webhook_secret: str | None) -> Person:
+        """Return the person as the answer to a call, with the secret that it made. It is not stored."""
+        answer = self.model_copy()
+        vars(answer)["webhook_secret"] = webhook_secret
+        return answer
 
     @property
     def verified_address(self) -> str | None:
@@ -155,6 +236,7 @@ class Person(Record, PersonSpec):
 class WebhookSecret(WireModel):
     """A secret that signs messages to a webhook."""
 
+    url: str
     value: str
     """The secret as the receiver has it: ``whsec_`` and Base64."""
     until: Instant | None = None
@@ -166,10 +248,8 @@ class ContactSecrets(Record):
 
     collection: ClassVar[str] = "contactSecrets"
 
-    webhook_url: str | None = None
-    """The webhook that the secrets are for."""
     webhook_secrets: tuple[WebhookSecret, ...] = ()
-    """The newest first."""
+    """The newest first. Some of earlier URLs are kept: a change to another one may still be refused."""
 
 
 class RecentCount(Record):

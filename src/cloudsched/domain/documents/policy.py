@@ -26,10 +26,10 @@ from typing import Final
 
 from pydantic import Field, model_validator
 
-from cloudsched.domain.documents.document import Duration, Integer, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Duration, InputModel, Integer, StoredEnum
 
 
-class RetryPolicy(WireModel):
+class RetryPolicy(InputModel):
     """The number of times that a failing handler is called again, and the delays before these calls."""
 
     max_retries: Integer = Field(default=3, ge=0, le=20)
@@ -89,7 +89,7 @@ class CatchUpMode(StoredEnum):
     NONE = "none"
 
 
-class CatchUp(WireModel):
+class CatchUp(InputModel):
     """The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace the object."""
 
     mode: CatchUpMode = CatchUpMode.LATEST
@@ -108,6 +108,16 @@ class Overlap(StoredEnum):
     SKIP = "skip"
     BUFFER = "buffer"
     ALLOW = "allow"
+
+
+class TellFailures(StoredEnum):
+    """The failed runs of a task that its owner is told of."""
+
+    FIRST = "first"
+    """The first of a row, and that it works again."""
+    EACH = "each"
+    """Each, and that it works again."""
+    NEVER = "never"
 
 
 class LockScope(StrEnum):

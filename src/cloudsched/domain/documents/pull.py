@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints, model_validator
 
-from cloudsched.domain.documents.document import Document, WireModel
+from cloudsched.domain.documents.document import Document, InputModel, WireModel
 
 MAX_SKILLS = 20
 """The most skills of one worker: each is a queue key that it reads (Firestore's ``IN`` takes 30 values)."""
@@ -28,7 +28,7 @@ Skill = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 """Letters, digits, hyphens, underscores and dots."""
 
 
-class Pull(WireModel):
+class Pull(InputModel):
     """The queue whose workers run a task. On the wire, the queue's name alone may replace the object."""
 
     queue: QueueName

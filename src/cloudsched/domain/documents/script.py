@@ -11,7 +11,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.document import InputModel
 from cloudsched.errors import InvalidInput
 
 SCRIPT_HANDLER = "cloudsched.script"
@@ -40,7 +40,7 @@ ScriptName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """Letters, digits, hyphens and underscores."""
 
 
-class Script(WireModel):
+class Script(InputModel):
     """The script that a task runs, its own or one that its owner has stored, and its tools."""
 
     source: ScriptSource | None = None

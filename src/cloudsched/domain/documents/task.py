@@ -15,11 +15,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters
+from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters, reject_reserved_name
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryChannel, OnCompletion, Ping
-from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, StoredEnum, WireModel
+from cloudsched.domain.documents.document import Document, Duration, InputModel, Instant, Integer, StoredEnum, WireModel
 from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
@@ -30,7 +30,15 @@ from cloudsched.domain.documents.execution import (
     Outcomes,
     Run,
 )
-from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy, scoped_lock_key
+from cloudsched.domain.documents.policy import (
+    CatchUp,
+    LockScope,
+    Overlap,
+    Priority,
+    RetryPolicy,
+    TellFailures,
+    scoped_lock_key,
+)
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.usage import Usage
@@ -45,14 +53,14 @@ Text = Annotated[str, StringConstraints(max_length=500)]
 LongText = Annotated[str, StringConstraints(max_length=10_000)]
 
 
-class SourceMessage(WireModel):
+class SourceMessage(InputModel):
     """A message of the conversation that a task comes from."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: LongText
 
 
-class SourceModel(WireModel):
+class SourceModel(InputModel):
     """The settings of the language model in that conversation: the built-in handler `assistant` follows them."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
@@ -63,7 +71,7 @@ class SourceModel(WireModel):
     """The most tokens that one execution may use. The app's limit holds if this is None or higher."""
 
 
-class Source(WireModel):
+class Source(InputModel):
     """The origin of the request for a task."""
 
     chat_id: Text | None = None
@@ -76,6 +84,17 @@ class Source(WireModel):
     """The settings of the language model in that conversation."""
 
 
+class RequestKind(StoredEnum):
+    """How a task knows a request when it comes again."""
+
+    NAMED = "NAMED"
+    """By a name that its sender has chosen, or by the state that it was for."""
+    EVENT = "EVENT"
+    """By what it says: an event."""
+    UNNAMED = "UNNAMED"
+    """By a name that the code has drawn, to know a commit whose answer was lost."""
+
+
 class RecentRequest(WireModel):
     """A request that a task remembers, so that a repetition of it changes nothing."""
 
@@ -86,6 +105,18 @@ class RecentRequest(WireModel):
     at: Instant | None = None
     """The time of the request. It is unique among the task's requests, since the ids of the runs that they ask for are
     derived from it. None for the one that created the task, and for events."""
+    side: str = ""
+    """The side that it came from (`EventSender.side`). No other side makes the task forget it."""
+    kind: RequestKind = RequestKind.NAMED
+
+    @classmethod
+    def of_event(cls, event: Event, execution_id: str) -> RecentRequest:
+        """Return an event as a request that its task remembers, beside the execution that it was for."""
+        return cls(key=event.mark(execution_id), side=event.sender.side, kind=RequestKind.EVENT)
+
+    def may_displace(self, other: RecentRequest) -> bool:
+        """Return whether the task may forget the other one for this one. It never forgets a creation."""
+        return other.key not in CREATION_KEYS and (self.side, self.kind) == (other.side, other.kind)
 
 
 class BudgetPause(WireModel):
@@ -110,6 +141,8 @@ class FieldChange(WireModel):
 class HistoryEntry(WireModel):
     """One action on a task."""
 
+    number: Integer = 1
+    """Its number since the task was created. Numbers that are missing are of entries that have fallen off."""
     at: Instant
     action: Action
     by: EventSender | None = None
@@ -127,7 +160,9 @@ MAX_RETENTION = timedelta(days=36_525)
 CREATION_KEYS = frozenset({"id", "key"})
 """The keys of the request that created a task, which it remembers as long as it exists. No other key is so short."""
 MAX_REQUESTS = 50
-"""The number of its latest requests that a task remembers: about 5 KB."""
+"""The number of the latest named requests that a task remembers of each side: about 5 KB."""
+MAX_UNNAMED_REQUESTS = 20
+"""The number of the latest events, and of the latest requests without a name, that a task remembers of each side."""
 MAX_OPEN_RUNS = 20
 """The most runs of one task that may be open at once: at their largest they fit Firestore's 1 MiB."""
 
@@ -139,15 +174,9 @@ MAX_COUNT = 10**9
 """The largest `max_runs` and `pause_after_failures`, since no store keeps integers without a bound."""
 
 
-def _reject_reserved(name: str) -> str:
-    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):  # as in `authority`, a call cheaper
-        raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
-    return name
-
-
-TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_reject_reserved)]
+TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(reject_reserved_name)]
 """Letters, digits, hyphens and underscores: allowed in names by both Firestore and Cloud Tasks."""
-Owner = Annotated[str, StringConstraints(pattern=f"^{OWNER_PATTERN}$"), AfterValidator(_reject_reserved)]
+Owner = Annotated[str, StringConstraints(pattern=f"^{OWNER_PATTERN}$"), AfterValidator(reject_reserved_name)]
 """The owner's id, as one segment of a Firestore path (no slash, no control character)."""
 
 
@@ -210,6 +239,8 @@ class TaskSpec(WireModel):
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The title of the message that is delivered, or the task's title if None."""
+    tell_failures: TellFailures = TellFailures.FIRST
+    """The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none."""
     on_completion: OnCompletion | None = None
     """The receiver of a message when an execution has ended, with any status."""
     ping: Ping | None = None
@@ -403,8 +434,8 @@ class Task(PublicTask):
     zone_change: ZoneChange | None = None
     """The latest change of its owner's zone, if its schedule follows that and something was due by then."""
     recent_requests: tuple[RecentRequest, ...] = ()
-    """The latest requests that must be known when they come again, the earliest first. Events are among them, each
-    with the execution that it was for. `requests_with` bounds them."""
+    """The latest requests of each side that must be known when they come again, the earliest first. Events are among
+    them, each with the execution that it was for. `requests_with` bounds them."""
     defined_by: Requesters | None = None
     """USERS if a user wrote or edited it, which limits what its script may call. None if only servers did."""
     paused_by: Requesters | None = None
@@ -418,12 +449,12 @@ class Task(PublicTask):
     too, it is their pause."""
     has_children: bool = False
     """True if any of its executions has made calls. Only then can it have child tasks."""
+    failure_told_at: Instant | None = None
+    """The time at which its owner was told of a failure. None once they are told that it works again, or before."""
     events: tuple[Event, ...] = ()
     """The events that its durable handler has not taken yet, the earliest first."""
     history: tuple[HistoryEntry, ...] = ()
     """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
-    omitted_history: int = 0
-    """The number of earlier entries that have fallen off."""
     deferred: bool = False
     """True if follow-up work of the last commit (a dispatch, say) could not be done. The sweep does it."""
     deleted_at: Instant | None = None
@@ -450,6 +481,18 @@ class Task(PublicTask):
         answer = self.model_copy()
         vars(answer)["assumed"] = tuple(assumed)
         return answer
+
+    @property
+    def omitted_history(self) -> int:
+        """Return the number of entries of its history that have fallen off."""
+        return self.history[-1].number - len(self.history) if self.history else 0
+
+    @property
+    def whole_history(self) -> tuple[HistoryEntry, ...]:
+        """Return the latest entries of its history among which none is missing."""
+        last = len(self.history) - 1
+        gaps = [at for at in range(last) if self.history[at].number + 1 < self.history[at + 1].number]
+        return self.history[gaps[-1] + 1 :] if gaps else self.history
 
     @property
     def has_ended(self) -> bool:
@@ -526,11 +569,16 @@ class Task(PublicTask):
         return (*others, run)
 
     def requests_with(self, *requests: RecentRequest) -> tuple[RecentRequest, ...]:
-        """Return the requests that it remembers, with these as the latest. The earliest fall off, but no creation."""
+        """Return the requests that it remembers, with these as the latest.
+
+        Each makes it forget the earliest one of its own side and kind at most, and no creation.
+        """
         keys = {each.key for each in requests}
         known = [*(each for each in self.recent_requests if each.key not in keys), *requests]
-        while len(known) > MAX_REQUESTS:
-            known.remove(next(each for each in known if each.key not in CREATION_KEYS))
+        for added in requests:
+            ring = [each for each in known if added.may_displace(each)]
+            if len(ring) > (MAX_REQUESTS if added.kind is RequestKind.NAMED else MAX_UNNAMED_REQUESTS):
+                known.remove(ring[0])
         return tuple(known)
 
 

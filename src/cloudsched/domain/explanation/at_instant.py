@@ -14,16 +14,17 @@ from typing import Final
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import FINAL_STATUSES, HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action
-from cloudsched.domain.explanation.explain import MISSED, explain_run, say_instant
+from cloudsched.domain.explanation.explain import MISSED, explain_delivery, explain_run
 from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.notices import say_instant
 from cloudsched.domain.transitions.planning import waits_for_open_run
 from cloudsched.errors import InvalidSchedule
 
 MAX_RECORDS: Final = 50
 """The most records of a day that are read, the latest first."""
-_TOLD: Final = 3
+TOLD: Final = 3
 """The number of a day's records, of occurrences that its calendars leave out, and of its edits that are told singly."""
 _TICK: Final = timedelta(microseconds=1)
 _LATE: Final = timedelta(minutes=1)
@@ -137,10 +138,17 @@ def _explain_runs(question: _Question) -> Iterator[Finding]:
         yield finding.model_copy(update={"sentence": sentence, "at": run.scheduled_for})
 
 
+def sort_records(records: Sequence[Execution], at: datetime) -> list[Execution]:
+    """Return the records of a day, the nearest to an instant first. `TOLD` of them are told singly."""
+    return sorted(records, key=lambda each: abs(each.scheduled_for - at))
+
+
 def _explain_records(question: _Question) -> Iterator[Finding]:
-    records = sorted(question.records, key=lambda each: abs(each.scheduled_for - question.at))
-    for record in records[:_TOLD]:
+    records = sort_records(question.records, question.at)
+    for record in records[:TOLD]:
         yield _explain_record(question, record)
+        undelivered = (each for each in question.evidence.undelivered if each.execution_id == record.id)
+        yield from (explain_delivery(question.task, each) for each in undelivered)
     question.told.update(each.scheduled_for for each in records)
 
 
@@ -290,7 +298,7 @@ def _next_from(schedule: Schedule, at: datetime) -> datetime | None:
 
 def _explain_calendars(question: _Question, schedule: Schedule) -> Iterator[Finding]:
     after, day = question.day.start - _TICK, question.day
-    for _ in range(_TOLD):
+    for _ in range(TOLD):
         skipped = schedule.find_skipped(after, day.end - _TICK)
         if skipped is None:
             break
@@ -366,7 +374,7 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
     _, later = _find_schedule(question)
     if later is not None and later not in entries:
         entries.append(later)
-    for entry in entries[:_TOLD] + [each for each in entries[_TOLD:] if each is later]:
+    for entry in entries[:TOLD] + [each for each in entries[TOLD:] if each is later]:
         when = say_instant(task, entry.at)
         if entry.action is Action.MOVED:
             yield Finding(
@@ -381,7 +389,8 @@ def _explain_changes(question: _Question) -> Iterator[Finding]:
 
 def _explain_left_out(question: _Question) -> Iterator[Finding]:
     task = question.task
-    if task.omitted_history and (not task.history or task.history[0].at > question.day.start):
-        since = f" before {question.say(task.history[0].at)}" if task.history else ""
-        sentence = f"What was done with it{since} is no longer kept, so a pause or an edit may be missing here."
+    whole = task.whole_history
+    if whole and whole[0].number > 1 and whole[0].at > question.day.start:
+        since = question.say(whole[0].at)
+        sentence = f"Not all that was done with it before {since} is kept, so a pause or an edit may be missing here."
         yield Finding(reason=Reason.NOT_KEPT, sentence=sentence, at=question.at)

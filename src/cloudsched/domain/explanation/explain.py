@@ -18,9 +18,9 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
-from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason
+from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, Undelivered
 from cloudsched.domain.recurrence import time_zones
-from cloudsched.domain.transitions.deliveries import is_undelivered
+from cloudsched.domain.transitions.notices import say_instant
 from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
 from cloudsched.errors import UnknownHandler
 
@@ -115,12 +115,6 @@ def say_due(task: Task, at: datetime) -> str:
     return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
 
 
-def say_instant(task: Task, at: datetime) -> str:
-    """Return an instant in the task's time zone, to stand in a sentence: "on 2027-01-04 at 09:00:00 (Europe/Paris)"."""
-    zone = task.timezone if time_zones.in_use.knows(task.timezone) else "UTC"
-    return f"on {at.astimezone(time_zones.in_use.tzinfo(zone)):%Y-%m-%d at %H:%M:%S} ({zone})"
-
-
 def say_worker(task: Task) -> str:
     """Return which worker a task needs, to stand in a sentence: "worker with the skill 'cuda' on the queue 'gpu'"."""
     queue = task.pull.queue if task.pull else ""
@@ -212,9 +206,9 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     last = () if evidence.last is None else (_explain_last(evidence),)
     has_failed = evidence.last is not None and evidence.last.status in FAILURE_STATUSES
     is_failing = has_failed and bool(task.consecutive_failures) and task.status is TaskStatus.ACTIVE and not runs
-    is_failing = is_failing or (evidence.last is not None and is_undelivered(evidence.last))
     if is_failing:  # that somebody has to know first: the next run is below
         yield from last
+    yield from (explain_delivery(task, each) for each in evidence.undelivered)
     match task.status:
         case TaskStatus.ACTIVE:
             yield from open_runs
@@ -237,6 +231,22 @@ def _find(evidence: Evidence) -> Iterator[Finding]:
     yield from _explain_repairs(evidence)
     if not is_failing:
         yield from last
+
+
+def explain_delivery(task: Task, delivery: Undelivered) -> Finding:
+    """Return the reason why a message has not arrived, though its run is over."""
+    sentence = f"What the run of {say_instant(task, delivery.scheduled_for).removeprefix('on ')} has to say"
+    since = say_instant(task, delivery.since).removeprefix("on ")
+    sentence = f"{sentence} has not arrived by {delivery.channel}, since {since}"
+    sentence = _with_message(sentence, (delivery.reason or "").rstrip("."))
+    if delivery.next_attempt_at is not None:
+        sentence = f"{sentence.rstrip('.')}. It is {delivery.status}, and tried again "
+        sentence += f"{say_instant(task, delivery.next_attempt_at)}."
+    else:
+        sentence = f"{sentence.rstrip('.')}. It is {delivery.status}."
+    return Finding(
+        reason=Reason.NOT_DELIVERED, sentence=sentence, at=delivery.since, execution_id=delivery.execution_id
+    )
 
 
 def _explain_events(task: Task) -> Iterator[Finding]:

@@ -60,6 +60,8 @@ class Reason(StrEnum):
     DEFERRED = "DEFERRED"
     """The queue could not be reached. The sweep sends the missing dispatches."""
     SWEEP_IS_LATE = "SWEEP_IS_LATE"
+    NOT_DELIVERED = "NOT_DELIVERED"
+    """What a run has to say has not arrived: its delivery is tried again, or has failed."""
     LAST_OUTCOME = "LAST_OUTCOME"
     OUTCOME = "OUTCOME"
     """The result of an occurrence on the day that was asked about."""
@@ -102,6 +104,22 @@ class Explanation(WireModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undelivered:
+    """A delivery that has not arrived."""
+
+    execution_id: str
+    """The execution that it delivers."""
+    scheduled_for: datetime
+    """The instant of that execution."""
+    channel: str
+    status: str
+    since: datetime
+    """The time at which the execution ended."""
+    reason: str | None
+    next_attempt_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The content of the store about a task."""
 
@@ -115,5 +133,7 @@ class Evidence:
     """True if the reader may learn which tasks hold the lock."""
     last: Execution | None = None
     """Its last record."""
+    undelivered: Sequence[Undelivered] = ()
+    """The deliveries of the records that are told which have not arrived."""
     listeners: int | None = None
     """The number of workers that have asked for such work in the last minutes, or None if it does not wait for one."""

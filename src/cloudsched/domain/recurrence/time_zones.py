@@ -436,6 +436,19 @@ def explain_unknown(name: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
 
 
+def explain_fixed(name: str) -> tuple[str, ...]:
+    """Return a sentence on a zone whose name counts the hours west of Greenwich, which few expect."""
+    offset = name.removeprefix("Etc/GMT")
+    if offset == name:
+        return ()
+    hours = -int(offset or 0)
+    return (f"{name} is {_count_hours(hours)} UTC." if hours else f"{name} is UTC.",)
+
+
+def _count_hours(hours: int) -> str:
+    return f"{abs(hours)} hour{'s' if abs(hours) > 1 else ''} {'ahead of' if hours > 0 else 'behind'}"
+
+
 def _explain_offset(sign: str, digits: str, minutes: str | None) -> str:
     hours = int(f"{sign}{digits}")
     if minutes and int(minutes):
@@ -444,5 +457,5 @@ def _explain_offset(sign: str, digits: str, minutes: str | None) -> str:
         return "did you mean UTC?"
     if not _FURTHEST_WEST <= hours <= _FURTHEST_EAST:
         return "use the zone of a city, such as Europe/Paris"
-    ahead = f"{abs(hours)} hour{'s' if abs(hours) > 1 else ''} {'ahead of' if hours > 0 else 'behind'} UTC"
-    return f"did you mean Etc/GMT{-hours:+}, {ahead} all year (these names count west), or a city such as Europe/Paris?"
+    there = f"Etc/GMT{-hours:+}, {_count_hours(hours)} UTC all year"
+    return f"did you mean {there} (these names count west), or a city such as Europe/Paris?"

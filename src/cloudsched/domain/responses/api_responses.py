@@ -100,7 +100,7 @@ class TaskHistory(ApiResponse):
 
     entries: tuple[HistoryEntry, ...]
     omitted_entries: int = Field(default=0, ge=0)
-    """The number of earlier entries that are not kept."""
+    """The number of entries that are not kept."""
 
 
 class DeliveryReport(ApiResponse):

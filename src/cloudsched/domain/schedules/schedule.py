@@ -218,16 +218,16 @@ class Schedule(BaseModel):
     start_zone: str | None = None
 
     @classmethod
-    def once(cls, at: datetime, timezone: str = "UTC") -> Self:
-        """Return the schedule of one instant.
+    def once(cls, at: datetime, timezone: str | None = None) -> Self:
+        """Return the schedule of one instant, which is shown in a zone. None is UTC, here and below.
 
         Raises:
             InvalidSchedule: ``at`` has no time zone.
         """
-        return cls(at=at, timezone=timezone)
+        return cls._in(timezone, at=at)
 
     @classmethod
-    def after(cls, delay: timedelta, timezone: str = "UTC") -> Self:
+    def after(cls, delay: timedelta, timezone: str | None = None) -> Self:
         """Return the schedule of one run, so long after the task is created. ``timedelta(0)`` is now.
 
         Raises:
@@ -236,7 +236,12 @@ class Schedule(BaseModel):
         if not isinstance(delay, timedelta):
             hint = "give a timedelta, such as timedelta(minutes=5); for the next occurrence use next_after"
             raise InvalidSchedule("delay", f"is {delay!r}"[:60], hint)
-        return cls(delay=delay, timezone=timezone)
+        return cls._in(timezone, delay=delay)
+
+    @classmethod
+    def _in(cls, zone: str | None, **fields: Any) -> Self:
+        """Return a schedule in a zone. If none is named, the edit of a task with it stays in the task's."""
+        return cls(**fields) if zone is None else cls(**fields, timezone=zone)
 
     @classmethod
     def once_at(cls, local: datetime, timezone: str) -> Self:
@@ -248,7 +253,7 @@ class Schedule(BaseModel):
         return cls(local=local.isoformat(), timezone=timezone)
 
     @classmethod
-    def every(cls, interval: timedelta, *, start: datetime | None = None, timezone: str = "UTC") -> Self:
+    def every(cls, interval: timedelta, *, start: datetime | None = None, timezone: str | None = None) -> Self:
         """Return the schedule of one occurrence every ``interval``.
 
         Whole days and weeks keep their local time through clock changes. Any other interval is real, elapsed time.
@@ -271,11 +276,11 @@ class Schedule(BaseModel):
         name, length = next(unit for unit in units if seconds % unit[1] == 0)
         count = seconds // length
         rule = f"FREQ={name}" + (f";INTERVAL={count}" if count > 1 else "")
-        schedule = cls(rrule=rule, timezone=timezone)
+        schedule = cls._in(timezone, rrule=rule)
         return schedule if start is None else schedule.anchor(start)
 
     @classmethod
-    def parse(cls, text: str, timezone: str = "UTC", *, now: datetime | None = None) -> Self:
+    def parse(cls, text: str, timezone: str | None = None, *, now: datetime | None = None) -> Self:
         """Parse a schedule from text.
 
         Accepts an RRULE value, an iCalendar block, a cron expression of five fields, an ISO 8601 instant or local
@@ -292,7 +297,10 @@ class Schedule(BaseModel):
         """
         from cloudsched.domain.recurrence.notations import parse_fields  # noqa: PLC0415 -- stored schedules are no text
 
-        schedule = cls(**parse_fields(text, timezone=timezone, now=now))
+        fields = parse_fields(text, timezone=timezone or "UTC", now=now)
+        if timezone is None and fields.get("timezone") == "UTC" and "DTSTART" not in text.upper():
+            del fields["timezone"]  # which nobody has named
+        schedule = cls(**fields)
         if now is None or schedule.is_anchored or schedule.is_now:
             return schedule
         return schedule.anchor(now)
@@ -315,7 +323,10 @@ class Schedule(BaseModel):
             self._check_once()
         elif self.dtstart is None:
             if self.rrule is None:
-                raise InvalidSchedule("rrule", "is missing", "give `at` for one instant, or `rrule` for several")
+                lines = {"exdates": 'rrule "FREQ=DAILY"', "rdates": 'dtstart "2027-01-01T09:00:00"'}
+                beside = [f"; beside {each} give {line}" for each, line in lines.items() if getattr(self, each)]
+                hint = f"give `at` for one instant, or `rrule` for several{''.join(beside)}"
+                raise InvalidSchedule("rrule", "is missing", hint)
             [parse_rule(rule) for rule in self.rules]
         elif self._base.first is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, MISSED_STATUSES
 from cloudsched.domain.transitions.offers import offer_entry
 
 if TYPE_CHECKING:
@@ -129,13 +129,10 @@ class TaskWrite:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryMark:
-    """The effect of a delivery's end on the record of its execution, or its condition on the other deliveries."""
+    """The effect of a delivery's end on the record of the execution whose result it delivers: `is_delivered`."""
 
     task_id: str
     execution_id: str
-    """The execution whose result it delivers. Its record gets `is_delivered`, unless `unfinished` is set."""
-    unfinished: tuple[VersionedTask, ...] = ()
-    """The other deliveries of that execution that have not ended: the commit requires that they still have not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +176,9 @@ class Commit(TaskWrite):
     others: Sequence[TaskWrite] = ()
     """Further tasks, each under the same condition as the first. No two of them have the same id."""
     delivered: DeliveryMark | None = None
-    """A record of another task of which one field is set, or tasks that have to be as they were read."""
+    """A record of another task of which one field is set."""
+    unchanged: Sequence[VersionedTask] = ()
+    """Other tasks, which still have to be as they were read."""
     drafts: Sequence[TaskDraft] = ()
     """The follow-ups of a success. They become `others`."""
     effects: Effects = NO_EFFECTS
@@ -189,6 +188,11 @@ class Commit(TaskWrite):
     def failures(self) -> Sequence[Execution]:
         """The executions that it ends as failed."""
         return [each for each in self.executions if each.status in FAILURE_STATUSES]
+
+    @property
+    def missed(self) -> Sequence[Execution]:
+        """The executions that it ends without a result, though somebody may have waited for one."""
+        return [each for each in self.executions if each.status in MISSED_STATUSES]
 
     @property
     def ends_journals(self) -> bool:
@@ -220,8 +224,7 @@ class Commit(TaskWrite):
                 before, after = each.find_offers()
                 if before != after:
                     writes, deletes = writes + (after is not None), deletes + (after is None)
-        if self.delivered is not None:
-            writes += len(self.delivered.unfinished) or 1
+        writes += len(self.unchanged) + (self.delivered is not None)
         if self.lock is not None:
             lock_writes, lock_deletes = self.lock.count_writes()
             writes, deletes = writes + lock_writes, deletes + lock_deletes

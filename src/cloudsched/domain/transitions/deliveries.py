@@ -1,14 +1,14 @@
-"""The deliveries that a success creates. They follow from the task and its result alone, so nothing more is read.
+"""The deliveries that the end of a run creates. They follow from the task and its result alone: nothing more is read.
 
-There is one for each channel that the task names, besides its owner's inbox, which has everything. The notices of a
-handler are one message. Without notices, the result is the message. The callback of a task (`on_completion`) is one
-more, and reports every end of an execution.
+There is one for each channel that the task names, besides its owner's inbox. What a success says is one message
+(`notices`), and one that says nothing has none. A failure of which the owner is told is one, too. The callback of a
+task (`on_completion`) is one more, and reports every end of an execution.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
@@ -19,6 +19,7 @@ from cloudsched.domain.documents.delivery_channels import (
     DELIVERY_HANDLER,
     PING,
     SENDER_NAMES,
+    SENT_CHANNELS,
     Delivery,
     DeliveryChannel,
     PingEvent,
@@ -29,6 +30,14 @@ from cloudsched.domain.documents.json_limits import json_size, truncate
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.task import Parent, Task
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.transitions.notices import (
+    MAX_BODY,
+    InboxMessage,
+    describe_failure,
+    find_lateness,
+    find_recovery,
+    find_said,
+)
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry
 from cloudsched.domain.transitions.run_records import derive_message_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
@@ -36,8 +45,6 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
 
-MAX_BODY: Final = 100_000
-"""The most bytes of text of one delivery. The whole result is in its execution."""
 MAX_DATA: Final = 100_000
 """The largest result, in bytes of JSON, that is part of the data for programs."""
 _RETRY: Final = RetryPolicy.build(
@@ -53,21 +60,18 @@ _PING_EXPIRATION: Final = timedelta(hours=1)
 _START_EXPIRATION: Final = timedelta(minutes=1)
 _EXPIRATION: Final = timedelta(days=3)
 """A message that did not even begin to be sent by then is not news any more."""
+_FAILURE: Final = "FAILURE"
+"""Precedes the channel in what the id of a delivery is derived from that tells of a failure: a retry may succeed."""
 _ATTEMPT: Final = timedelta(minutes=3)
 """The longest duration of one attempt: several answers of a slow mail server."""
 
 NOT_DELIVERED: Final = "Not delivered by "
-"""The first words of an execution's message if its result has not reached anybody by a channel."""
+"""The first words of an execution's message if what it says has not reached anybody by a channel."""
 
 
 def explain_undelivered(channel: str, why: str) -> str:
     """Return the sentence in the record of an execution about a delivery that has not been sent."""
     return f"{NOT_DELIVERED}{channel}: {why.rstrip('.')}."
-
-
-def is_undelivered(execution: Execution) -> bool:
-    """Return whether an execution has succeeded, and its result has not reached anybody by one of its channels."""
-    return execution.status is ExecutionStatus.SUCCEEDED and (execution.message or "").startswith(NOT_DELIVERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +84,22 @@ class DeliveryMaker:
     """The retention of an ended delivery, if its task has none of its own."""
 
     def make_all(
-        self, task: Task, run: Run, report: AttemptReport, now: datetime, status: ExecutionStatus | None
+        self, task: Task, run: Run, report: AttemptReport, now: datetime, after: Task, status: ExecutionStatus | None
     ) -> tuple[Task, ...]:
         """Return the deliveries of an attempt: of its result if it succeeds, and the callback if its execution ends.
 
-        `status` is the final status of its execution, or None if it goes on.
+        `after` is the task as the attempt leaves it. `status` is the final status of its execution, or None if it goes
+        on.
         """
-        named = [each for each in dict.fromkeys(task.delivery_channels) if each.traits.is_sent]
-        is_success = isinstance(report.outcome, Done)
-        ids = {each: _derive_id(task, run.execution_id, each) for each in named} if is_success else {}
-        made: list[Task] = []
-        if ids:
-            payload = _build_payload(task, run.execution_id, report)
+        made = list[Task]()
+        if isinstance(report.outcome, Done):
+            done = report.outcome
+            said = (*find_said(task, done, report.notices), *find_recovery(task, after))
+            ids = {each: _derive_id(task, run.execution_id, each) for each in _list_sent(task)} if said else {}
+            payload = _build_payload(task, run.execution_id, None if done.silent else done.content, said) if ids else {}
             for channel, delivery_id in ids.items():
-                siblings = tuple(each for each in ids.values() if each != delivery_id)
-                made.append(self._make(task, run.execution_id, channel, payload, now, siblings=siblings))
+                siblings, late = tuple(each for each in ids.values() if each != delivery_id), find_lateness(task, run)
+                made.append(self._make(task, run.execution_id, channel, payload, now, siblings=siblings, late=late))
         if task.on_completion is not None and status is not None:
             payload = _build_callback_payload(task, run.execution_id, report, status)
             made.append(self._make_callback(task, run.execution_id, payload, now, task.find_author(run)))
@@ -105,13 +110,17 @@ class DeliveryMaker:
 
         The task has a callback.
         """
-        reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
-        kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
-        data: dict[str, Any] = {**_to_ids(task, record.id), "content": None, "status": record.status}
-        data["error"] = {"type": kind, "message": reason}
-        payload = {"title": task.delivery_title or task.title, "body": reason, "data": data}
-        payload["kind"] = _kind_of(record.status)
+        payload = _build_failure(task, record)
         return self._make_callback(task, record.id, payload, now, record.defined_by)
+
+    def make_failures(self, task: Task, record: Execution, now: datetime) -> tuple[Task, ...]:
+        """Return the deliveries that tell of a failure, one for each channel."""
+        message = describe_failure(task, record)
+        payload = {**_build_failure(task, record), "title": message.title, "body": message.body}
+        return tuple(
+            self._make(task, record.id, each, payload, now, key=f"{_FAILURE} {each}", is_failure=True)
+            for each in _list_sent(task)
+        )
 
     def make_ping(
         self, task: Task, execution_id: str, event: PingEvent, now: datetime, author: Requesters | None
@@ -205,27 +214,38 @@ def _kind_of(status: ExecutionStatus) -> str:
 def delivery_ids(task: Task, execution_id: str) -> list[str]:
     """Return the ids of all deliveries that an execution of the task can have."""
     events = () if task.ping is None else tuple(f"{PING} {each}" for each in PingEvent)
-    return [_derive_id(task, execution_id, each) for each in (*SENDER_NAMES, *events) if each != PING]
+    failures = tuple(f"{_FAILURE} {each}" for each in SENT_CHANNELS)
+    return [_derive_id(task, execution_id, each) for each in (*SENDER_NAMES, *failures, *events) if each != PING]
+
+
+def _list_sent(task: Task) -> tuple[DeliveryChannel, ...]:
+    """Return the task's channels to which something is sent: all but the inbox."""
+    return tuple(each for each in dict.fromkeys(task.delivery_channels) if each.traits.is_sent)
 
 
 def _derive_id(task: Task, execution_id: str, channel: str) -> str:
     return derive_delivery_id(task.id, task.created_at, execution_id, channel, task.owner)
 
 
-def _build_payload(task: Task, execution_id: str, report: AttemptReport) -> dict[str, Any]:
-    content = report.outcome.content if isinstance(report.outcome, Done) else None
-    first, *others = report.notices or (None,)
-    title = task.delivery_title or task.title
+def _build_payload(task: Task, execution_id: str, content: object, said: Sequence[InboxMessage]) -> dict[str, Any]:
+    """Return the payload of a message with what a success says, and `content` for programs."""
+    first, *others = said
+    text = "\n\n".join([first.body, *(f"{each.title}\n{each.body}" for each in others)])
     data: dict[str, Any] = {**_to_ids(task, execution_id), "content": content}
     if json_size(content) > MAX_DATA:
         data["content"] = None
         data["isContentOmitted"] = True
-    if first is None:
-        is_text = isinstance(content, str) or content is None
-        text = (content or "") if is_text else json.dumps(content, ensure_ascii=False, indent=2)
-    else:
-        title, text = first.title, "\n\n".join([first.body, *(f"{each.title}\n{each.body}" for each in others)])
-    return {"title": title, "body": truncate(text, MAX_BODY), "data": data}
+    return {"title": first.title, "body": truncate(text, MAX_BODY), "data": data}
+
+
+def _build_failure(task: Task, record: Execution) -> dict[str, Any]:
+    """Return the payload of what programs are told of an execution that ended without a result."""
+    reason = truncate(record.message or (record.error.message if record.error is not None else ""), MAX_BODY)
+    kind = record.error.type if record.error is not None else record.status.title().replace("_", "")
+    data: dict[str, Any] = {**_to_ids(task, record.id), "content": None, "status": record.status}
+    data["error"] = {"type": kind, "message": reason}
+    title = task.delivery_title or task.title
+    return {"title": title, "body": reason, "data": data, "kind": _kind_of(record.status)}
 
 
 def _to_ids(task: Task, execution_id: str) -> dict[str, str]:
@@ -239,7 +259,9 @@ def _build_callback_payload(
     task: Task, execution_id: str, report: AttemptReport, status: ExecutionStatus
 ) -> dict[str, Any]:
     """Return the payload for a program. Its `kind` is ``execution.succeeded``, ``execution.failed`` and so on."""
-    payload = _build_payload(task, execution_id, report)
+    done = report.outcome if isinstance(report.outcome, Done) else Done()
+    said = find_said(task, done, report.notices) or (InboxMessage(task.delivery_title or task.title, ""),)
+    payload = _build_payload(task, execution_id, done.content, said)
     data = {**payload["data"], "status": status}
     if isinstance(report.outcome, Retry | Fail | Cancel):
         reason = report.outcome.reason

@@ -14,7 +14,6 @@ dropped.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,7 +27,6 @@ from cloudsched.domain.documents.execution import (
     Execution,
     ExecutionError,
     ExecutionStatus,
-    Message,
     ProgressNote,
     Run,
     Trigger,
@@ -47,11 +45,19 @@ from cloudsched.domain.transitions.lifecycle import (
     start_next_backfill,
     with_changes,
 )
+from cloudsched.domain.transitions.notices import (
+    InboxMessage,
+    find_lateness,
+    find_recovery,
+    find_said,
+    find_spoken,
+    has_inbox,
+    make_messages,
+)
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.transitions.overlap_and_catch_up import decide_overlap_at_end, pass_over, stop_plan
 from cloudsched.domain.transitions.planning import occurrence_after, waits_for_open_run
 from cloudsched.domain.transitions.run_records import (
-    derive_message_id,
     execution_record,
     last_run_fields,
     says_how_task_is,
@@ -69,14 +75,6 @@ UNSTARTED_GRACE = timedelta(seconds=30)
 it."""
 
 """The final statuses of an occurrence that was attempted and did not succeed."""
-
-
-@dataclass(frozen=True, slots=True)
-class InboxMessage:
-    """A message for the owner's inbox, sent when the attempt succeeds."""
-
-    title: str
-    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +181,17 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
 ) -> Commit:
     record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
-        case Done(content):
-            messages = _build_messages(task, run, report, now) if report.notices or task.delivery_channels else ()
-            delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
+        case Done(content) as done:
+            is_for_inbox = DeliveryChannel.WEB in task.delivery_channels
+            said = find_said(task, done, report.notices) if is_for_inbox else find_spoken(report.notices)
+            delivered = bool(said) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
             ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
             step = _finish_run(
                 task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **record_fields
             )
-            return step.having(messages=messages) if messages else step
+            said += find_recovery(task, step.task) if has_inbox(task) else ()
+            late = find_lateness(task, run) if said else None
+            return step.having(messages=make_messages(task, run.execution_id, said, now, late=late)) if said else step
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
@@ -363,24 +364,3 @@ def _decide_overlaps(task: Task, run: Run, now: datetime) -> tuple[Task, tuple[E
         return task, ()
     past, records = pass_over(task, decided, now)  # guard: overlap record
     return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)}), records
-
-
-def _build_messages(task: Task, run: Run, report: AttemptReport, now: datetime) -> tuple[Message, ...]:
-    notices = list(report.notices)
-    if not notices and DeliveryChannel.WEB in task.delivery_channels and isinstance(report.outcome, Done):
-        content = report.outcome.content
-        body = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        notices.append(InboxMessage(task.delivery_title or task.title, body))
-    return tuple(
-        Message(
-            id=derive_message_id(task.id, run.execution_id, number),
-            owner=task.owner,
-            task_id=task.id,
-            execution_id=run.execution_id,
-            title=notice.title,
-            body=notice.body,
-            created_at=now,
-            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
-        )
-        for number, notice in enumerate(notices, 1)
-    )

@@ -1,12 +1,14 @@
 """Note actions on a task by hand in its document, in the commit that does them.
 
-The notes cost no operation. Their room is bounded: the oldest fall off, and are counted. Payloads, code, free texts and
-addresses are named when they change, and never copied. Of other values, only short ones are.
+The notes cost no operation. Their room is bounded: the oldest ones fall off, of the side that takes the most room. So
+nobody can wipe out what others did by doing much. Each has a number, which tells how many are missing. Payloads, code,
+free texts and addresses are named when they change, and never copied. Of other values, only short ones are.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -49,19 +51,31 @@ def with_entry(
     if task is before:
         return task
     fields = tuple(compare_fields(before, task)) if before is not None and action is Action.EDITED else ()
-    entry = HistoryEntry(at=now, action=action, by=by, fields=fields, **more)
+    earlier = () if before is None else before.history
+    number = earlier[-1].number + 1 if earlier else 1
+    entry = HistoryEntry(number=number, at=now, action=action, by=by, fields=fields, **more)
     size = _size(entry)
     if size > _MAX_ENTRY_BYTES:
         named = tuple(FieldChange(field=each.field) for each in fields)
         entry = entry.model_copy(update={"fields": named})
         size = _size(entry)
-    earlier = () if before is None else before.history
-    omitted = 0 if before is None else before.omitted_history
-    history = (*earlier, entry)
-    while len(history) > MAX_ENTRIES or (history and sum(map(_size, history[:-1]), size) > MAX_HISTORY_BYTES):
-        history = history[1:]
-    omitted += len(earlier) + 1 - len(history)
-    return task.model_copy(update={"history": history, "omitted_history": omitted})
+    kept = [(each, _size(each)) for each in earlier]
+    while len(kept) >= MAX_ENTRIES or sum([one for _, one in kept], size) > MAX_HISTORY_BYTES:
+        kept.remove(_find_dispensable(kept))
+    return task.model_copy(update={"history": (*(each for each, _ in kept), entry)})
+
+
+def _find_dispensable(entries: list[tuple[HistoryEntry, int]]) -> tuple[HistoryEntry, int]:
+    """Return the oldest of these entries, with their sizes, whose side takes the most room."""
+    room = Counter[str]()
+    for entry, size in entries:
+        room[_find_side(entry)] += size
+    largest = max(room, key=room.__getitem__)
+    return next(each for each in entries if _find_side(each[0]) == largest)
+
+
+def _find_side(entry: HistoryEntry) -> str:
+    return "" if entry.by is None else entry.by.side
 
 
 def compare_fields(before: Task, after: Task) -> list[FieldChange]:

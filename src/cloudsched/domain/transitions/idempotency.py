@@ -1,8 +1,8 @@
 """Recognise a request that comes again because its answer was lost.
 
 A request is known by its original content, before its words were read and defaults were applied: "in 2 seconds" means
-another instant when it is read again. A task keeps the marks of its latest requests in one ring. A repetition changes
-nothing, and gets the task as it is now.
+another instant when it is read again. A task keeps the marks of its latest requests. A repetition changes nothing, and
+gets the task as it is now.
 
 * A request that is named, by an idempotency key, a draft's token or an ETag, is known by its name. With other content
   the same name is refused.
@@ -13,7 +13,8 @@ nothing, and gets the task as it is now.
   a commit whose answer was lost is decided again.
 * An event is also known by its content, its sender and the execution that it was for (`Event.mark`).
 
-The ring keeps the marks of creations as long as the task exists, and otherwise the latest.
+The marks of creations are kept as long as the task exists, and otherwise the latest ones of each side. So neither a
+user nor a worker can make a task forget what a server has asked for, and requests without names displace none.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.task import CREATION_KEYS, RecentRequest, Task
+from cloudsched.domain.documents.task import CREATION_KEYS, RecentRequest, RequestKind, Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.errors import KeyReused
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.authority import EventSender
 
 _BY_ID: Final = "id"
 _BY_KEY: Final = "key"
@@ -48,6 +52,7 @@ class RequestMark:
     depends_on_time: bool = False
     """True if it may do more when it is sent later, as words do, or a key that names no state. It is then remembered
     even if it has changed nothing."""
+    kind: RequestKind = RequestKind.NAMED
 
     @classmethod
     def of_content(cls, content: object, *, depends_on_time: bool = False) -> RequestMark:
@@ -90,10 +95,11 @@ class RequestMark:
         """Return whether the task remembers this very request."""
         return any(each.key == self.key and each.content == self.content for each in task.recent_requests)
 
-    def fields(self, task: Task | None, now: datetime) -> dict[str, Any]:
-        """Return the fields in which a task remembers this request once it has created or changed it."""
+    def fields(self, task: Task | None, now: datetime, sender: EventSender | None) -> dict[str, Any]:
+        """Return the fields in which a task remembers this request once its sender has created or changed it by it."""
         at = None if self.key in CREATION_KEYS else choose_instant(task, now)
-        request = RecentRequest(key=self.key, content=self.content, at=at)
+        side = "" if sender is None else sender.side
+        request = RecentRequest(key=self.key, content=self.content, at=at, side=side, kind=self.kind)
         return {"recent_requests": (request,) if task is None else task.requests_with(request)}
 
 
@@ -109,8 +115,10 @@ def key_reused() -> KeyReused:
     return KeyReused("Idempotency-Key", "was already used for a different request", hint)
 
 
-def once(mark: RequestMark | None, decide: Callable[[Task, datetime], Commit]) -> Callable[[Task, datetime], Commit]:
-    """Return a decision that is made once for its request: a repetition changes nothing."""
+def once(
+    mark: RequestMark | None, sender: EventSender | None, decide: Callable[[Task, datetime], Commit]
+) -> Callable[[Task, datetime], Commit]:
+    """Return a decision that is made once for its sender's request: a repetition changes nothing."""
     if mark is None:
         return decide
 
@@ -120,7 +128,7 @@ def once(mark: RequestMark | None, decide: Callable[[Task, datetime], Commit]) -
         decided = decide(task, now)
         if decided.task is task and not mark.depends_on_time:
             return decided
-        return replace(decided, task=decided.task.model_copy(update=mark.fields(decided.task, now)))
+        return replace(decided, task=decided.task.model_copy(update=mark.fields(decided.task, now, sender)))
 
     return decide_once
 

@@ -86,7 +86,7 @@ def _bind_events(task: Task) -> dict[str, Any]:
     if not task.runs or all(each.execution_id for each in kept):
         return {"events": kept}
     first = task.runs[0].execution_id
-    marks = (RecentRequest(key=each.mark(first)) for each in kept if each.execution_id is None)
+    marks = (RecentRequest.of_event(each, first) for each in kept if each.execution_id is None)
     bound = tuple(each if each.execution_id else each.model_copy(update={"execution_id": first}) for each in kept)
     return {"events": bound, "recent_requests": task.requests_with(*marks)}
 

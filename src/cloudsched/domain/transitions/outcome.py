@@ -12,24 +12,36 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
+from cloudsched.domain.handler_code import note_outcome
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
 
+class _Returned:
+    """An outcome that a handler returns. One that it only makes has no effect, which is told."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        note_outcome(self)
+
+
 @dataclass(frozen=True, slots=True)
-class Done:
+class Done(_Returned):
     """The occurrence has succeeded, with `content` (any JSON value, or a pydantic model) as its result.
 
-    `then` are follow-ups: tasks that are created in the commit that records the success, or not at all.
+    `then` are follow-ups: tasks that are created in the commit that records the success, or not at all. A result that
+    is `silent` is recorded and not delivered, which leaves what `Context.notify` has said.
     """
 
     content: Any = None
     then: Sequence[TaskDraft] = ()
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(_Returned):
     """The attempt has failed and is retried: after `after`, or by default when the retry policy says."""
 
     reason: str
@@ -37,7 +49,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Snooze:
+class Snooze(_Returned):
     """It is too early. Call the handler again at `until` (an aware datetime), or after it (a timedelta).
 
     A snooze costs no attempt, and lasts at least a second.
@@ -48,14 +60,14 @@ class Snooze:
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(_Returned):
     """The occurrence has failed for good. No attempt follows."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(_Returned):
     """There is nothing left to do: the occurrence is recorded as CANCELLED."""
 
     reason: str

@@ -39,11 +39,13 @@ MAX_SPEC_BYTES = 560 * 1024
 """The largest part of a task that its owner sets, as Firestore counts it."""
 MAX_EVENTS_BYTES = 176 * 1024
 """The most bytes of events that may wait for a task."""
+MAX_SIDE_EVENTS_BYTES = MAX_EVENTS_BYTES * 3 // 4
+"""The most bytes of those that one side may have sent."""
 MAX_AWAITED_EVENTS_BYTES = 224 * 1024
 """The most bytes of events if a run waits for one of them."""
 MAX_HISTORY_BYTES = 8 * 1024
 """The most bytes that are kept of a task's history of actions by hand."""
-_STATE_BYTES = 40 * 1024
+_STATE_BYTES = 48 * 1024
 """The most of the fields that the scheduler keeps, its history included, besides the events and the open runs."""
 MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
 """The least room for the open runs."""
@@ -77,6 +79,9 @@ def last_run_fields(task: Task, run: Run, status: ExecutionStatus, now: datetime
             failures = max(1, task.consecutive_failures + is_another)
         since = (task.failing_since or now) if failures else None
         last |= {"consecutive_failures": failures, "failing_since": since, "latest_run_at": run.scheduled_for}
+    is_failing = last.get("failing_since", task.failing_since)
+    if task.failure_told_at is not None and status is ExecutionStatus.SUCCEEDED and not is_failing:
+        last["failure_told_at"] = None
     return last
 
 

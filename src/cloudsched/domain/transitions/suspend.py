@@ -23,7 +23,12 @@ from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
-from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES, MAX_RECENT
+from cloudsched.domain.transitions.run_records import (
+    MAX_AWAITED_EVENTS_BYTES,
+    MAX_EVENTS_BYTES,
+    MAX_RECENT,
+    MAX_SIDE_EVENTS_BYTES,
+)
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
@@ -36,7 +41,7 @@ MAX_POLL_INTERVAL = timedelta(days=1)
 
 MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
-"""The number of events that may wait for a task, and the size limit of one event's payload as JSON."""
+"""The number of each side's events that may wait for a task, and the size limit of one event's payload as JSON."""
 
 MAX_TITLE = 200
 """The most bytes of the title of a question. Its body has the whole."""
@@ -122,11 +127,6 @@ def on_journal_append(
     changed = run.model_copy(update=sizes)
     updated = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
-
-
-def can_still_call(task: Task, now: datetime) -> bool:
-    """Return whether a running handler could still make calls if its task were cancelled or deleted now."""
-    return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
 
 
 def consume_event(event: Event, execution_id: str, transition: Commit) -> Commit:
@@ -222,7 +222,7 @@ def on_event(task: Task, event: Event, now: datetime, *, early: bool = False, is
     runs = task.runs
     if run is not None and is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
-    marks = [] if run is None else [RecentRequest(key=event.mark(run.execution_id))]
+    marks = [] if run is None else [RecentRequest.of_event(event, run.execution_id)]
     changes = {"events": (*task.events, bound), "recent_requests": task.requests_with(*marks)}
     return Commit(with_changes(task, now, runs=runs, **changes))
 
@@ -295,12 +295,19 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
 
 
 def require_event_room(task: Task, *events: Event, is_wanted: bool, action: str = "send an event to") -> None:
-    """Check that a task has room for events. There is more for those that an execution waits for."""
-    if len(task.events) + len(events) > MAX_EVENTS and not is_wanted:
+    """Check that a task has room for events. There is more for those that an execution waits for.
+
+    No side can take all of the room.
+    """
+    sides = {each.sender.side for each in events}
+    beside = [each for each in (*task.events, *events) if each.sender.side in sides]
+    if len(beside) > MAX_EVENTS and not is_wanted:
         hint = "Its handler must take some first; an event that it is waiting for is always accepted."
         raise NotAllowed(action, f"full of {MAX_EVENTS} events", hint)
     waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, *events))
-    if waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES):
+    is_full = waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES)
+    own_bytes = sum(stored_size(each.payload) for each in beside)
+    if is_full or (own_bytes > MAX_SIDE_EVENTS_BYTES and not is_wanted):
         hint = "Its handler must take some first. Store large data elsewhere and send a reference to it."
         raise NotAllowed(action, f"full of {waiting_bytes} bytes of events", hint)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Final, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,7 @@ from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_js
 from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import Owner, Task, TaskId, TaskSpec
-from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.transitions.validation_errors import (
     WIRE,
     join_faults,
@@ -51,6 +51,7 @@ _OTHER_NAMES: Mapping[str, str] = {
         "owner": "communityid createdby createdbyuserid customerid ownerid tenant tenantid uid user userid",
         "source": "createdbychatid chatid currentchatmessageid messageid",
         "deliverychannels": "channel channels delivery deliverymethod notify notifyby",
+        "tellfailures": "alertonfailure emailonfailure notifyonfailure",
         "lockkey": "concurrencykey documentid lock mutex singleton",
         "expectedduration": "estimateddurationinminutes executiontimeout expectedexecutiontimeinminutes leaseseconds "
         "maxruntime timeout",
@@ -65,8 +66,27 @@ _OTHER_NAMES: Mapping[str, str] = {
         "id": "idempotencykey jobid key taskid uniquekey",
     }.items()
     for other in others.split()
-} | dict.fromkeys(("isonetime", "isonetimeexecution", "isrecurring"), "Leave it out: it follows from the schedule.")
+} | {
+    **dict.fromkeys(("isonetime", "isonetimeexecution", "isrecurring"), "Leave it out: it follows from the schedule."),
+    **dict.fromkeys(
+        ("text", "words", "prompt"),
+        'Give the words of a schedule as the schedule: "every day at 9". Words that say what to do, too, are drafts.',
+    ),
+    **dict.fromkeys(
+        ("dtstart", "exdates", "rdates", "gap", "fold", "calendars", "businessday"),
+        'Put it into the schedule: {"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"]}.',
+    ),
+}
 """The names of fields in other schedulers, in small letters without separators, with the name here, or a sentence."""
+
+
+_DETAILS: Final = (
+    ("lock_limit", "lock_key", 'Give a lockKey, which names what the runs share: "printer".'),
+    ("lock_scope", "lock_key", 'Give a lockKey, which names what the runs share: "printer".'),
+    ("parallel", "children", "Leave it out, or name children."),
+    ("on_child_failure", "children", "Leave it out, or name children."),
+)
+"""Fields that say something about another one: the field, the other one, and what to write."""
 
 
 class TaskDraft(TaskSpec):
@@ -86,6 +106,11 @@ class TaskDraft(TaskSpec):
     called: ClassVar = "of a task"
     beside: ClassVar = ("timezone", "locale")  # fields that may stand beside a schedule that is text
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
+    lines: ClassVar[Mapping[str, str]] = {
+        "retry": 'Give {"maxRetries": 3}. Python takes a number, too: retry=3.',
+        "labels": 'Give a list of texts: ["team=payments"].',
+    }
+    """What to write for fields that are often given in another form."""
 
     @model_validator(mode="before")
     @classmethod
@@ -108,12 +133,25 @@ class TaskDraft(TaskSpec):
             raise InvalidInput("children", "is empty", "Name at least one child, or give a handler in its place.")
         if replacements:
             filled["handler"] = _BUILT_IN_HANDLERS[replacements[0]]
-        if type(data.get("owner")) is int:  # the key of a row
-            filled["owner"] = str(data["owner"])
+        if not isinstance(data.get("owner", ""), str):
+            owner = data["owner"]
+            line = "str(user.id)" if owner is None else repr(str(owner))[:80]
+            hint = f"Give text: {line}. Leave it out only for work that is nobody's, such as a nightly import."
+            raise InvalidInput("owner", f"is {owner!r}"[:80], hint)
         if "title" not in data:
             title = replacements[0] if replacements else handler
             filled["title"] = title if isinstance(title, str) else "?"  # a wrong handler is an error of its own
         return filled
+
+    @model_validator(mode="after")
+    def _require_what_they_are_about(self) -> Self:
+        """Refuse the details of what the task does not have: they would be without effect."""
+        for name, whole, line in _DETAILS:
+            if name in self.model_fields_set and not getattr(self, whole):
+                detail = type(self).model_fields[name]
+                if getattr(self, name) not in (None, detail.default):
+                    raise InvalidInput(to_camel(name), "has no meaning alone", line)
+        return self
 
     @model_validator(mode="wrap")
     @classmethod
@@ -178,7 +216,7 @@ class TaskDraft(TaskSpec):
 
 def to_draft_content(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the input of `TaskDraft.from_wire` for fields with Python names. See `TaskDraft.of`."""
-    given = {name: value for name, value in fields.items() if value is not None or name not in {"title", "owner"}}
+    given = {name: value for name, value in fields.items() if value is not None or name != "title"}
     schedule = given.pop("schedule", None)
     content = to_wire_fields(given)
     if isinstance(schedule, str | dict):
@@ -217,7 +255,7 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     if name == "retry" and isinstance(value, int):
         try:
             value = to_retry_policy(value)
-        except ValidationError:
+        except InvalidInput:
             hint = "Give 0 to 20 retries, True, False or a RetryPolicy."
             raise InvalidInput("retry", f"is {value}", hint) from None
     if name == "handler" and callable(value):
@@ -230,6 +268,9 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, BaseModel):
         encoded = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, WireModel))
         reject_masked_secrets(_to_wire_name(name), value, encoded)
+        if isinstance(value, Schedule):
+            for unsaid in {"timezone", "follows_owner"} - value.model_fields_set:
+                del encoded[to_camel(unsaid)]
         return encoded
     return to_json_value(_to_wire_name(name), value)
 
@@ -347,6 +388,15 @@ def _replace_local(patch: dict[str, Any]) -> dict[str, Any]:
     return {**patch, "schedule": {**schedule, "local": None}}
 
 
+def _keep_zone(task: Task, patch: dict[str, Any]) -> dict[str, Any]:
+    """Return a patch whose schedule names a zone: the task's own, as for words, unless the caller names one."""
+    schedule = patch.get("schedule")
+    if not isinstance(schedule, dict) or schedule.keys() & {"timezone", "followsOwner"}:
+        return patch
+    follows = task.schedule.follows_owner and schedule.get("at") is None and schedule.get("delay") is None
+    return {**patch, "schedule": {**schedule, "timezone": OWNER_ZONE if follows else task.schedule.timezone}}
+
+
 def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
     """Return the draft that describes a task after a merge patch. Raises InvalidInput.
 
@@ -355,7 +405,10 @@ def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
     fields = to_editable_fields(task)
     if "schedule" not in patch:
         del fields["schedule"]  # it was checked when it was given, by what was known of its zone then
-    draft = TaskDraft.from_wire(apply_merge_patch(fields, _replace_local(patch)))
+    for name, whole, _ in _DETAILS:
+        if to_camel(whole) in patch and not patch[to_camel(whole)]:
+            fields.pop(to_camel(name), None)
+    draft = TaskDraft.from_wire(apply_merge_patch(fields, _keep_zone(task, _replace_local(patch))))
     unset: dict[str, Any] = {
         name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None
     }

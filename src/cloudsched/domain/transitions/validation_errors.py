@@ -52,12 +52,23 @@ def _convert(
 ) -> InvalidInput:
     parts = (*((prefix,) if prefix else ()), *error["loc"])
     problem, hint = describe_error(error, _describe_patterns())
+    if len(error["loc"]) == 1:
+        hint = getattr(model, "lines", {}).get(error["loc"][0], hint)
     if error["type"] == "extra_forbidden":
         owner = None if model is None else _find_owner(model, error["loc"][:-1])
         return unknown_field(parts, f"is no field {getattr(owner, 'called', 'here')}", owner, kind)
+    if error["type"] == "model_type" and model is not None:
+        hint = _show_fields(_find_owner(model, error["loc"])) or hint
     made = kind(".".join(str(part) for part in parts) or "(body)", problem, hint)
     made.path = parts
     return made
+
+
+def _show_fields(model: type[BaseModel] | None) -> str:
+    """Return how to write an object of a model whose fields are known: with those that it must have."""
+    fields = {} if model is None else model.model_fields
+    required = [f'"{field.alias or name}": …' for name, field in fields.items() if field.is_required()]
+    return f"Give its fields by their names, {{{', '.join(required)}}}." if required else ""
 
 
 def unknown_field(
@@ -162,12 +173,11 @@ def say_in_python(error: InvalidInput, given: Iterable[str], model: type[BaseMod
     """
     spelled = {to_camel(name): name for name in given}
     names = {alias: name for name, field in model.model_fields.items() if (alias := field.alias or name) != name}
-    pattern = re.compile(rf"\b({'|'.join(names)})\b")
     for each in error.faults:
         said, hint = str(each.args[0]), each.hint
         name, *inside = map(str, _find_place(each) or (each.field,))
         if not inside and hint:
-            each.hint = pattern.sub(lambda found: names[found[0]], hint)
+            each.hint = re.sub(r"\w+", lambda found: names.get(found[0], found[0]), hint)
             said = said.replace(f"({hint})", f"({each.hint})")
         if said.startswith(f"{each.field}: "):
             field = ".".join((spelled.get(name) or names.get(name, name), *inside))

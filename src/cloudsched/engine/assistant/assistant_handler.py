@@ -101,16 +101,16 @@ MAX_RESULT: Final = 100_000
 
 def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
     """Return the schema of an answer: on the last turn, and without tools, it has to be the result."""
-    content = {"type": "string", "description": "The result, for the person."}
+    content = {"type": "string", "description": "The result, for the person. Empty if there is nothing to say."}
     if not tools or not may_call:
-        properties = {"decision": {"type": "string", "enum": ["answer"]}, "content": content}
+        properties = {"decision": {"type": "string", "enum": ["answer", "nothing"]}, "content": content}
         return {"type": "object", "properties": properties, "required": ["decision", "content"]}
     written = [write_arguments(each, number) for number, each in enumerate(tools)]
     schemas = [schema for schema, _ in written]
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {
-            "decision": {"type": "string", "enum": ["answer", "call"]},
+            "decision": {"type": "string", "enum": ["answer", "nothing", "call"]},
             "content": content,
             "tool": {"type": "string", "enum": [each.name for each in tools]},
             "arguments": schemas[0] if len(schemas) == 1 else {"anyOf": schemas},
@@ -124,10 +124,13 @@ def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
 def parse_answer(answer: object) -> dict[str, Any]:
     """Return what a step records of an answer: its ``content``, or a ``tool`` with ``arguments`` as a JSON text.
 
-    The owner, the task and anything else that it may name are not looked at.
+    The content is None if there is nothing to say. The owner, the task and anything else that it may name are not
+    looked at.
     """
     if not isinstance(answer, dict):
         raise UnusableAnswer("schema", "it is no JSON object")
+    if answer.get("decision") == "nothing":
+        return {"content": None}
     if answer.get("decision") == "answer":
         content = answer.get("content")
         if not isinstance(content, str) or not content.strip():
@@ -136,7 +139,7 @@ def parse_answer(answer: object) -> dict[str, Any]:
             raise UnusableAnswer("schema", f"its `content` has more than {MAX_RESULT} characters")
         return {"content": escape_surrogates(content)}
     if answer.get("decision") != "call":
-        raise UnusableAnswer("schema", '`decision` has to be "answer" or "call"')
+        raise UnusableAnswer("schema", '`decision` has to be "answer", "nothing" or "call"')
     tool, arguments = answer.get("tool"), answer.get("arguments", {})
     if not isinstance(tool, str) or not tool or len(tool) > MAX_NAME:
         raise UnusableAnswer("schema", "it has no `tool`, which has to be the name of one")
@@ -194,10 +197,11 @@ class AssistantRun:
         self._limits = limits
         self._find_refusal = find_refusal
 
-    def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze:
-        """Return the model's result, or why there is none. Go on later if the owner's budget is used up.
+    def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze | None:
+        """Return the model's result, None if it has nothing to say, or why there is no result.
 
-        The budget is checked at each start of an attempt, and at each turn of the model within one.
+        It goes on later if the owner's budget is used up. The budget is checked at each start of an attempt, and at
+        each turn of the model within one.
         """
         task = context.task
         begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
@@ -217,7 +221,7 @@ class AssistantRun:
             reply = context.step(_ASK, self._ask, context, begun["model"], asked)
             used += int(reply["tokens"])
             if "content" in reply:
-                return str(reply["content"])
+                return None if reply["content"] is None else str(reply["content"])
             if "tool" in reply:
                 problem = None
                 done.append(self._call(context, payload, reply["tool"], json.loads(reply["arguments"])))

@@ -74,7 +74,8 @@ no purpose, no tool and no recipient.
 
 Fill the form.
 decision: "answer" with the result as `content`: a text for the person, whose name is `person`, in the language of the
-  conversation. Or, if there are `tools`, "call" with one `tool` and its `arguments`, if the purpose needs it.
+  conversation. "nothing" if the purpose asks to be told only of something that is not so now: then the person is told
+  nothing. Or, if there are `tools`, "call" with one `tool` and its `arguments`, if the purpose needs it.
 A `failure` in `done` says why a call did not work: correct it, do without it, or say so in the answer. Call nothing
 twice that has been done. Nobody can answer questions. You are asked `turnsLeft` more times after this; if that is 0,
 answer.

@@ -21,6 +21,7 @@ from cloudsched.domain.documents.delivery_channels import (
     DeliveryChannel,
     PingEvent,
 )
+from cloudsched.domain.transitions.notices import LATE, say_late
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
 from cloudsched.engine.ports.sender import Message, Recipient, Sender, Suppress
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
@@ -64,10 +65,13 @@ class DeliveryHandler:
         if isinstance(found, Suppress):
             return Cancel(found.reason)
         message = _to_message(delivery, payload)
-        if delivery.channel not in CALLBACKS and DeliveryChannel(delivery.channel).traits.has_unsubscribe:
-            url = self._recipients().unsubscribe_url(task.owner, delivery.category)
-            message = replace(message, unsubscribe_url=url)
-        return self._send(sender, message, task, delivery.channel, found)
+        if delivery.channel not in CALLBACKS:
+            late = (delivery.late or timedelta(0)) + context.durable_run.clock_now() - delivery.created_at
+            message = _say_lateness(message, late) if late > LATE else message
+            if DeliveryChannel(delivery.channel).traits.has_unsubscribe:
+                url = self._recipients().unsubscribe_url(task.owner, delivery.category)
+                message = replace(message, unsubscribe_url=url)
+        return self._send(sender, message, task, delivery, found)
 
     def _find(self, task: Task, delivery: Delivery, payload: dict[str, Any]) -> tuple[Recipient, ...] | Suppress:
         recipients, url = self._recipients(), delivery.url or ""
@@ -80,20 +84,22 @@ class DeliveryHandler:
         return recipients.switch(task.owner, url, is_users=delivery.is_users_url)
 
     def _send(
-        self, sender: Sender, message: Message, task: Task, channel: str, recipients: tuple[Recipient, ...]
+        self, sender: Sender, message: Message, task: Task, delivery: Delivery, recipients: tuple[Recipient, ...]
     ) -> Outcome:
         ids, delayed, refusals = list[str](), list[DeliveryDelayed](), list[DeliveryRefused]()
         for each in recipients:
             try:
                 ids.append(sender.send(message, each))
             except AddressGone as error:
-                self._recipients().remove(task.owner, channel, each.address)
+                self._recipients().remove(task.owner, delivery.channel, each.address)
                 refusals.append(error)
             except DeliveryRefused as error:
                 refusals.append(error)
             except DeliveryDelayed as error:
                 delayed.append(error)
         if delayed:
+            about = {"action": "delivery_delayed", "taskId": delivery.task_id, "executionId": delivery.execution_id}
+            log.warning("Not delivered by %s yet: %s", delivery.channel, delayed[0], extra=about)
             waits = [each.retry_after for each in delayed if each.retry_after is not None]
             return Retry(str(delayed[0]), self._wait(task, min(max(waits), MAX_WAIT)) if waits else None)
         if ids:
@@ -106,6 +112,11 @@ class DeliveryHandler:
         """Return the policy's wait, or the longer one that was asked for: a short one would use up the attempts."""
         failures = max((run.attempt for run in task.runs), default=1)
         return max(asked, task.retry.delay(failures, self._random))
+
+
+def _say_lateness(message: Message, late: timedelta) -> Message:
+    seconds = int(late.total_seconds())
+    return replace(message, body=say_late(late, message.body), data={**message.data, "late": seconds})
 
 
 def _to_message(delivery: Delivery, payload: dict[str, Any]) -> Message:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryStatus
+from cloudsched.domain.documents.delivery_channels import PING, Delivery, DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
+from cloudsched.domain.explanation.findings import Undelivered
 from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.deliveries import delivery_ids
+from cloudsched.domain.transitions.notices import LATE
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
 
@@ -35,9 +39,7 @@ def report_deliveries(store: Store, task: Task, execution_id: str) -> list[Deliv
 
     Their ids follow from the task, so that no list is read: the tasks in one round trip, then the record of each.
     """
-    found = [each.task for each in store.load_many(delivery_ids(task, execution_id))]
-    made = [(each, each.delivery) for each in found if each.delivery is not None and each.deleted_at is None]
-    made.sort(key=lambda pair: pair[1].channel)
+    made = _load_deliveries(store, task, execution_id)
     return [_report(each, delivery, _load_record(store, each)) for each, delivery in made]
 
 
@@ -49,6 +51,39 @@ def list_deliveries(
     page = store.list_tasks(query, limit=limit, page_token=page_token)
     items = [(each, _report(each, each.delivery, _load_record(store, each))) for each in page.items if each.delivery]
     return Page(items, page.next_page_token, page.unreadable, page.passed_over)
+
+
+def find_undelivered(store: Store, task: Task, executions: Sequence[Execution], now: datetime) -> list[Undelivered]:
+    """Return the deliveries of some executions that have not arrived, and of which more than a moment has passed.
+
+    A ping tells a program, which looks after itself. Reads what `report_deliveries` does, for each execution.
+    """
+    found = list[Undelivered]()
+    for execution in executions if task.has_deliveries else ():
+        for each, delivery in _load_deliveries(store, task, execution.id):
+            status = _find_status(each)
+            is_new = status in {DeliveryStatus.PENDING, DeliveryStatus.SENDING} and now - delivery.created_at <= LATE
+            if status is DeliveryStatus.SENT or is_new or delivery.channel == PING:
+                continue
+            report = _report(each, delivery, _load_record(store, each))
+            found.append(
+                Undelivered(
+                    execution_id=execution.id,
+                    scheduled_for=execution.scheduled_for,
+                    channel=delivery.channel,
+                    status=status,
+                    since=delivery.created_at,
+                    reason=report.reason,
+                    next_attempt_at=each.runs[0].due_at if status is DeliveryStatus.RETRYING else None,
+                )
+            )
+    return found
+
+
+def _load_deliveries(store: Store, task: Task, execution_id: str) -> list[tuple[Task, Delivery]]:
+    found = [each.task for each in store.load_many(delivery_ids(task, execution_id))]
+    made = [(each, each.delivery) for each in found if each.delivery is not None and each.deleted_at is None]
+    return sorted(made, key=lambda pair: pair[1].channel)
 
 
 def _load_record(store: Store, task: Task) -> Execution | None:

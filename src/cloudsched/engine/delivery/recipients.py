@@ -50,7 +50,7 @@ class PeopleRecipients:
             return Suppress(obstacle or "")
         name, secrets = person.name, tuple[str, ...]()
         if way.traits.is_signed:
-            name, secrets = "", self._secrets.current(person.owner)
+            name, secrets = "", self._secrets.current(person.owner, person.verified_webhook)
         return tuple(Recipient(address=each, name=name, secrets=secrets) for each in find_reach(person, way).addresses)
 
     def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
@@ -59,22 +59,24 @@ class PeopleRecipients:
         A user's is signed like the owner's webhook. A server's is signed with a secret that no user gets, that of the
         webhook of ``system``: else its owner could sign what its endpoint takes for the server's.
         """
-        if is_users and not self._is_own(owner, url):
+        own = self._find_own(owner, url) if is_users else None
+        if is_users and own is None:
             return Suppress("The URL of onCompletion is not at the host of the person's own, verified webhook.")
-        return (Recipient(address=url, secrets=self._secrets.current(owner if is_users else SYSTEM_OWNER)),)
+        return (Recipient(address=url, secrets=self._secrets.current(owner if is_users else SYSTEM_OWNER, own)),)
 
     def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
         """Return the recipient of a ping: a user's is at the host of their webhook, or at one that is allowed."""
         is_allowed = _read_origin(url) in {("https", each, 443) for each in self._ping_hosts}
-        if is_users and not is_allowed and not self._is_own(owner, url):
+        if is_users and not is_allowed and self._find_own(owner, url) is None:
             where = "at the host of the person's own, verified webhook, nor at one of CLOUDSCHED_PING_HOSTS"
             return Suppress(f"The URL of the ping is neither {where}.")
         return (Recipient(address=url),)
 
-    def _is_own(self, owner: str, url: str) -> bool:
+    def _find_own(self, owner: str, url: str) -> str | None:
+        """Return an owner's verified webhook if it is at the scheme, host and port of a URL."""
         stored = self._records.load(Person, owner)
         own = None if stored is None else stored.record.verified_webhook
-        return own is not None and _read_origin(own) == _read_origin(url)
+        return own if own is not None and _read_origin(own) == _read_origin(url) else None
 
     def unsubscribe_url(self, owner: str, category: str) -> str | None:
         """Return where an owner can end mails of a category. The headers of mails take HTTPS only."""

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
 from cloudsched.domain.documents.authority import PERSON, SenderRole, is_subject
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
@@ -102,7 +100,7 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argumen
     """Return the retry policy that a value stands for. Raises InvalidInput."""
     try:
         return to_retry_policy(value)
-    except ValidationError:
+    except InvalidInput:
         hint = "Give a RetryPolicy, a number of retries from 0 to 20, True or False."
         raise InvalidInput("retry", f"is {_short_repr(value)}", hint) from None
 

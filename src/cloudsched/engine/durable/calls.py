@@ -44,7 +44,7 @@ def start_call(
     """
     name = cursor.surroundings.name_of(handler)
     number, entry = cursor.next_entry(StepKind.CALL, name)
-    cursor.is_durable = True
+    cursor.require_replayable()
     _compare_arguments(cursor, entry, number, name, partial(arguments_fingerprint, payload, fields))
     if entry is not None and entry.status is StepStatus.FAILED and entry.child is None:
         raise cursor.note_failure(decode_refusal(entry))

@@ -9,11 +9,24 @@ import threading
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, update_wrapper
 from random import Random
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    NamedTuple,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    cast,
+    overload,
+)
 
-from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, require_not_timed_out
+from cloudsched.domain.transitions.outcome import Done
+from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -58,6 +71,8 @@ class DurableRun:
         self._execution_id = execution_id
         self._clock = clock
         self._uuids = 0
+        self.made: tuple[object, str] | None = None
+        """The first outcome that the handler's code has made, and where. Any other counts before a Done."""
 
     @cached_property
     def _seed(self) -> bytes:
@@ -116,6 +131,14 @@ class DurableRun:
     def step_usage(self) -> Usage | None:
         """The usage that the running step has reported, or None outside of steps."""
         return None
+
+    def note_change(self, call: str) -> None:
+        """Note a change of the handler's code. Without a journal nothing is replayed. See `HandlerCode`."""
+
+    def note_outcome(self, outcome: object, place: str) -> None:
+        """Note an outcome that the handler's code has made. See `HandlerCode`."""
+        if self.made is None or (isinstance(self.made[0], Done) and not isinstance(outcome, Done)):
+            self.made = outcome, place
 
     @property
     def is_replaying(self) -> bool:
@@ -240,6 +263,14 @@ class Replay(DurableRun):
     def step_usage(self) -> Usage | None:
         return None if self._opened is None else self._opened.step_usage
 
+    def note_change(self, call: str) -> None:
+        require_not_timed_out()
+        if self.step_usage is not None:
+            return
+        if self._opened is not None and self._opened.is_durable:
+            raise refuse_change(call)
+        self._thread.change = self._thread.change or call
+
     @property
     def is_replaying(self) -> bool:
         cursor = self._opened
@@ -296,6 +327,10 @@ def _find_whole(cursor: JournalCursor) -> tuple[JournalEntry, ...] | None:
     return tuple(cursor.entries[number] for number in sorted(cursor.entries))
 
 
+class Misuse(AttributeError, TypeError):
+    """Something that a handler takes for the value that it stands for. Trying again cannot help."""
+
+
 class NotAValue:
     """Something that a handler might take for the value that it stands for.
 
@@ -307,7 +342,7 @@ class NotAValue:
         raise NotImplementedError
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(self.describe_misuse())
+        raise Misuse(self.describe_misuse())
 
     def __bool__(self) -> NoReturn:  # noqa: PLE0304 - it has none
         self._refuse()
@@ -328,6 +363,45 @@ class NotAValue:
 
 R_co = TypeVar("R_co", covariant=True)
 X = TypeVar("X")
+
+
+class _Uncalled(NotAValue):
+    """A method of a call, which a handler may forget to call."""
+
+    def __init__(self, call: NotAValue, method: Callable[..., Any]) -> None:
+        self._method = method
+        self._call = call
+
+    def __call__(self) -> Any:  # noqa: ANN401 - whatever the method returns
+        """Call the method."""
+        return self._method(self._call)
+
+    def __repr__(self) -> str:
+        return f"<{self._method.__name__} of {self._call!r}, not called>"
+
+    def describe_misuse(self) -> str:
+        """Return the error message for using the method as what it returns."""
+        return f"It is a method, and not what the method returns. Use call.{self._method.__name__}() to call it."
+
+
+M = TypeVar("M", bound="Callable[..., Any]")
+
+
+class _MethodOfCall:
+    """A method of a call. Taken from a call, it refuses to be used as if it had been called."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        update_wrapper(cast("Any", self), method)
+
+    def __get__(self, call: NotAValue | None, kind: type | None = None) -> Any:  # noqa: ANN401 - one of the two
+        """Return the method of a call, or this object if there is none."""
+        return self if call is None else _Uncalled(call, self._method)
+
+
+def method_of_call(method: M) -> M:
+    """Let a method refuse to be used as if it had been called."""
+    return cast("M", _MethodOfCall(method))
 
 
 class CallHandle(NotAValue, Generic[R_co]):
@@ -353,12 +427,17 @@ class CallHandle(NotAValue, Generic[R_co]):
     def result(self: CallHandle[Outcome]) -> Any: ...  # noqa: ANN401 - the content of what it returns
     @overload
     def result(self: CallHandle[X]) -> X: ...
+    @method_of_call
     def result(self) -> Any:
         """Return the result of the called handler. The caller is suspended until then.
 
         Raises:
             CallFailed: The call did not succeed.
         """
+        return self.wait()
+
+    def wait(self) -> Any:  # noqa: ANN401 - the same
+        """Return the result, as `result` does."""
         (outcome,) = self.durable_run.perform(f"the result of {self!r}", self.read_results, [self.number])
         if isinstance(outcome, CallFailed):
             raise outcome
@@ -372,7 +451,7 @@ class CallHandle(NotAValue, Generic[R_co]):
         return "A Call is not the result of the call. Use call.result() to get the result."
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"A Call has no attribute {name!r}. {self.describe_misuse()}")
+        raise Misuse(f"A Call has no attribute {name!r}. {self.describe_misuse()}")
 
     def __eq__(self, other: object) -> bool:
         return self is other if isinstance(other, CallHandle) else super().__eq__(other)

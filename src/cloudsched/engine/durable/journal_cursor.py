@@ -29,9 +29,17 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
-from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, require_not_timed_out
+from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE, Surroundings, Suspended
-from cloudsched.errors import CallFailed, JournalMismatch, LimitExceeded, QuotaExceeded, ScriptFailed, WorkflowError
+from cloudsched.errors import (
+    CallFailed,
+    JournalMismatch,
+    LeaseLost,
+    LimitExceeded,
+    QuotaExceeded,
+    ScriptFailed,
+    WorkflowError,
+)
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit
@@ -241,6 +249,12 @@ class JournalCursor:
                 f"A step cannot contain other operations: move {describe_step(kind, name)} out of it, into the handler."
             )
 
+    def require_replayable(self) -> None:
+        """Note that the journal is needed, as the handler is replayed. Its changes so far must not have to be."""
+        if self.thread.change is not None:
+            raise refuse_change(self.thread.change)
+        self.is_durable = True
+
     def next_entry(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
         """Return the number of the entry that the handler requests now, and the entry if it is recorded."""
         self.require_may_record(kind, name)
@@ -330,10 +344,18 @@ class JournalCursor:
     def flush(self) -> None:
         """Commit the pending entries before anything depends on them, then create the tasks of pending calls."""
         if self.pending:
-            task = self._write_pending(None)
-            if not task.is_active and task.status is not TaskStatus.PAUSED:
-                self._suspend_with(Cancel(f"The task is {task.status}."))
-        self.calls.create()
+            self._write_checked()
+        try:
+            self.calls.create()
+        except LeaseLost:
+            self._write_checked()
+            self._suspend_with(Suspend("has lost its lease", self.clock.now()))
+
+    def _write_checked(self) -> None:
+        """Write the pending entries, if the run has its lease. Continue only if its task has not ended."""
+        task = self._write_pending(None)
+        if not task.is_active and task.status is not TaskStatus.PAUSED:
+            self._suspend_with(Cancel(f"The task is {task.status}."))
 
     def finish(self) -> None:
         """Check that the handler, which has returned, requested all recorded entries, and create its pending calls."""

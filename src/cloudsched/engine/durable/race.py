@@ -72,7 +72,7 @@ def _require_racers(durable_run: DurableRun, calls: Sequence[CallHandle[Any]], *
 def _run_race(cursor: JournalCursor, numbers: Sequence[int], *, cancel_losers: bool) -> tuple[int, Any]:
     """Return the number and the result of the call that ended first, with a `CallFailed` as the result if it failed."""
     number, entry = cursor.next_entry(StepKind.RACE, "")
-    cursor.is_durable = True
+    cursor.require_replayable()
     request = {"calls": list(numbers), "cancelLosers": cancel_losers}
     if entry is None:
         entry = cursor.put(cursor.new_entry(number, StepKind.RACE, ""), result=request)

@@ -123,10 +123,12 @@ def drain_iterator(result: Any) -> Any:
 
 @dataclass(slots=True)
 class HandlerThread:
-    """Knows which threads may request journal entries: any until the handler's own is known."""
+    """Knows which threads may request journal entries, any until the handler's own is known, and what it changed."""
 
     own: int | None = None
     event_loop: int | None = None
+    change: str | None = None
+    """The first call, outside of a step, by which the handler changed something before its first recorded request."""
 
     def require_own(self, what: str) -> None:
         """Check that the request comes from the thread of the handler or of its step. Raises WorkflowError."""
@@ -137,3 +139,12 @@ class HandlerThread:
             "Request it in the handler and pass the result to its threads. To run work in parallel, use ctx.call "
             "and ctx.gather."
         )
+
+
+def refuse_change(call: str) -> WorkflowError:
+    """Return the refusal of a change that a durable handler makes outside of a step."""
+    return WorkflowError(
+        f"This handler is durable, and calls {call} outside of a step: each of its replays would call it again. Write "
+        f"ctx.step({call.rpartition('.')[2]!r}, {call}, …), followed by the arguments of the call. An async handler "
+        "awaits that. To run another handler and get its result, write ctx.call."
+    )

@@ -19,9 +19,10 @@ from pydantic_core import to_jsonable_python
 from cloudsched.domain.documents.journal import MAX_TRIES, JournalEntry, StepError, StepKind, StepStatus, StepTry
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
 from cloudsched.domain.in_words import find_first_error
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.step_attempt import StepCall, Usage
-from cloudsched.engine.durable.suspension import is_handler_failure
+from cloudsched.engine.durable.suspension import explain_mistake, is_handler_failure
 from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]: 
     Model fields are stored by alias, as on the wire, or by name where aliases do not round-trip. A result that does not
     match the annotation is stored as plain JSON. Raises InvalidInput.
     """
+    if isinstance(result, Done | Retry | Snooze | Fail | Cancel):
+        hint = "Return it from the handler. A step that raises an exception is retried by its policy."
+        raise InvalidInput("result", f"is the outcome {result!r}, which a step cannot have", hint)
     value = to_json_value("result", result)
     adapter = None if value is None else _find_adapter(function)
     if adapter is None or _round_trips(adapter, value, by_name=False):
@@ -138,7 +142,7 @@ def run_step(
     """Return a step's recorded result, or call its function, with retries, and record that. Raises StepFailed."""
     cause: BaseException | None = None
     number, entry = cursor.next_entry(StepKind.STEP, name)
-    cursor.is_durable = True
+    cursor.require_replayable()
     if entry is None:
         entry = cursor.new_entry(number, StepKind.STEP, name)
     while entry.status is StepStatus.WAITING:
@@ -181,6 +185,7 @@ def _try_step(
         except BaseException as error:  # any failure of user code fails the step
             if not is_handler_failure(error):
                 raise
+            error = explain_mistake(error) or error
             is_refusal = isinstance(error, WorkflowError)  # forbidden in a step: a retry cannot help
             return _record_failure(cursor, entry, started_at, usage, error, None if is_refusal else retry), error
         try:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from cloudsched.errors import WorkflowError
+
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
@@ -55,6 +57,27 @@ def is_handler_failure(error: BaseException) -> bool:
         return all(map(is_handler_failure, error.exceptions))
     asyncio = sys.modules.get("asyncio")  # if it was never imported, nothing raised its CancelledError
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
+def explain_mistake(error: BaseException, made: tuple[object, str] | None = None) -> WorkflowError | None:
+    """Return what user code should have written instead of raising this, if it can only be a mistake.
+
+    `made` is an outcome that it has made, and where.
+    """
+    said = ""
+    if isinstance(error, SystemExit):
+        said = (
+            f"sys.exit({error.code!r}) would end the process, which a handler shares with others. Return a result, "
+            "Fail(…) or Retry(…), or raise an exception."
+        )
+    elif isinstance(error, TypeError) and "must derive from BaseException" in str(error):
+        said = "A handler returns an outcome, and does not raise it. Write"
+        said += ": return Retry(…)" if made is None else f", at {made[1]}: return {made[0]}"
+    if not said:
+        return None
+    mistake = WorkflowError(said)
+    mistake.__cause__ = error
+    return mistake
 
 
 @dataclass(frozen=True, slots=True)

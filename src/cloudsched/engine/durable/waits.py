@@ -29,7 +29,7 @@ def wait_for_event(
 ) -> tuple[Any, EventSender | None]:
     """Return the payload and the sender of the earliest event of that name from one of `senders`."""
     number, entry = cursor.next_entry(StepKind.EVENT, name)
-    cursor.is_durable = True
+    cursor.require_replayable()
     if entry is None:
         entry = cursor.new_entry(number, StepKind.EVENT, name)
         entry = cursor.put(entry, due_at=_wait_deadline(timeout, entry))
@@ -115,7 +115,7 @@ def record_now(cursor: JournalCursor) -> datetime:
 def sleep_until(cursor: JournalCursor, until: Callable[[datetime], datetime]) -> None:
     """Suspend the handler until an instant that is computed once, from when the sleep started, and recorded."""
     number, entry = cursor.next_entry(StepKind.SLEEP, "")
-    cursor.is_durable = True
+    cursor.require_replayable()
     if entry is None:
         new_entry = cursor.new_entry(number, StepKind.SLEEP, "")
         entry = cursor.put(new_entry, due_at=until(new_entry.started_at))

@@ -22,6 +22,7 @@ from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.documents.task import FINAL_STATUSES
+from cloudsched.domain.handler_code import run_code_of
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.finish import on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
@@ -30,13 +31,13 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, R
 from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.durable_run import CallHandle
-from cloudsched.engine.durable.suspension import Suspended, is_handler_failure
+from cloudsched.engine.durable.durable_run import CallHandle, Misuse
+from cloudsched.engine.durable.suspension import Suspended, explain_mistake, is_handler_failure
 from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
 from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import Dependencies
 from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
-from cloudsched.errors import InvalidInput, QueueUnavailable, UnknownHandler, WorkflowError
+from cloudsched.errors import InvalidInput, LeaseLost, QueueUnavailable, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
@@ -147,6 +148,15 @@ class Attempt:
         committed = run_procedure(self._plan(decide))
         return None if committed is None else committed.stored.task
 
+    def find_caller(self, *, anew: bool) -> VersionedTask:
+        """Return the task whose run makes calls, as it is known, or as it is now. Raises LeaseLost if it may not."""
+        stored = self._reload(self.task.id) if anew else self._stored
+        run = None if stored is None else stored.task.find_run(self.run.execution_id)
+        is_held = run is not None and run.lease is not None and run.lease.token_hash == self._token_hash
+        if stored is None or not is_held or stored.task.deleted_at or stored.task.status in FINAL_STATUSES:
+            raise LeaseLost(self.run.execution_id)
+        return stored
+
     def finish(self, decide: Decide) -> Procedure[Committed | None]:
         """Commit how the attempt ended. Return None if the lease is no longer held or the task was deleted meanwhile.
 
@@ -239,6 +249,11 @@ def call_handler(
     except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
+    with run_code_of(context.durable_run):
+        return (yield from _call(registry, handler, context, payload))
+
+
+def _call(registry: Registry, handler: Handler, context: Context, payload: object) -> Procedure[AttemptReport]:
     try:
         call = partial(_call_function, handler, context, payload)
         if handler.dependencies:
@@ -247,6 +262,7 @@ def call_handler(
         else:
             result = yield from call({})
         refused: Exception | None = None
+        _require_returned(context, result)
         try:
             outcome = to_outcome(result, context.durable_run.clock_now)
         except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
@@ -260,6 +276,9 @@ def call_handler(
     except BaseException as error:  # whatever a handler raises is a failure of the handler
         if not is_handler_failure(error):
             raise
+        mistake = explain_mistake(error, context.durable_run.made)
+        if mistake is not None:
+            return _report_failure(context, Fail(str(mistake)), mistake)
         reason = _error_text(error)
         may_help = handler.is_retryable(error) and not _is_mistake(error)
         return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
@@ -268,7 +287,20 @@ def call_handler(
 
 def _is_mistake(error: BaseException) -> bool:
     """Return whether the handler's code has asked for what cannot be, such as ``ctx.sleep(60)``: it would again."""
-    return isinstance(error, InvalidInput) and not isinstance(error, UnknownHandler)
+    return isinstance(error, InvalidInput | Misuse)
+
+
+def _require_returned(context: Context, result: object) -> None:
+    """Check that the handler has returned what it has made to be returned. Raises WorkflowError.
+
+    A Done may have been made for its content. Whoever makes another outcome wants it to have an effect.
+    """
+    made = context.durable_run.made
+    if made is None or isinstance(result, Done | Retry | Snooze | Fail | Cancel):
+        return
+    outcome, place = made
+    if not isinstance(outcome, Done) or result is None:
+        raise WorkflowError(f"An outcome has no effect until it is returned. Write, at {place}: return {outcome!r}")
 
 
 def _refuse_missing(registry: Registry, began_with: str, handler_of_today: str | None) -> NoReturn:
@@ -308,14 +340,14 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
         case Cancel(reason):
             return Cancel(truncate_text(reason))
         case Done(inner, then):
-            content, follow_ups = inner, then
+            content, follow_ups, silent = inner, then, result.silent
         case _:
-            content, follow_ups = result, ()
+            content, follow_ups, silent = result, (), False
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
     stored = content if is_short else to_json_value("content", content)
     if not is_short:
         require_content("content", stored)
-    return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups))
+    return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups), silent)
 
 
 def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:

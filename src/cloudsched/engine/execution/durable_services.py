@@ -52,7 +52,7 @@ class DurableServices:
             blobs=self._engine.blobs(),
             chance=self._engine.random,
             load=partial(self._engine.archive().load, task.id, run),
-            make_call=self._child_tasks.create,
+            make_call=partial(self._child_tasks.create, find_caller=attempt.find_caller),
             cancel_call=self._child_tasks.cancel_call,
             load_call_outcome=partial(load_call_outcome, self._engine.store),
             draft_call=partial(self._draft, task),
@@ -84,7 +84,7 @@ class DurableServices:
 
         now = self._engine.clock.now()
         called, fields, tree = handler, {**fields}, None
-        owner = fields.pop("owner", None) or task.owner
+        owner = fields.pop("owner", task.owner)
         script = fields.pop(SCRIPT_CALL, None)  # only `run_script` gives it
         if script is not None:
             handler, fields = SCRIPT_HANDLER, {**fields, "script": {"name": script["name"]}}

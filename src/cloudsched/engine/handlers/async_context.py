@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, EventSender
 from cloudsched.engine.durable.arguments import deadline, parse_wait
-from cloudsched.engine.durable.durable_run import CallHandle, NotAValue, R_co, X
+from cloudsched.engine.durable.durable_run import CallHandle, Misuse, NotAValue, R_co, X, method_of_call
 from cloudsched.engine.durable.step_attempt import is_in_step_attempt, require_not_timed_out
 from cloudsched.engine.durable.steps import StepRequest
 from cloudsched.engine.durable.user_calls import run_on_loop
@@ -322,7 +322,7 @@ class AsyncContext(AnyContext):
         return await self._blocking.request(function)
 
     async def _result(self, call: CallHandle[Any]) -> Any:
-        return await self._durable(f"the result of {call!r}", partial(CallHandle.result, call))
+        return await self._durable(f"the result of {call!r}", partial(CallHandle.wait, call))
 
 
 class AsyncCallHandle(CallHandle[R_co]):
@@ -344,6 +344,7 @@ class AsyncCallHandle(CallHandle[R_co]):
     async def result(self: AsyncCallHandle[Outcome]) -> Any: ...
     @overload
     async def result(self: AsyncCallHandle[X]) -> X: ...
+    @method_of_call
     async def result(self) -> Any:
         """Return what awaiting the call returns."""
         return await self
@@ -367,7 +368,7 @@ class Operation(NotAValue, Coroutine[Any, Any, T]):
         return f"{self.what} has no result before it is awaited. Write: await {self.what}"
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{self.describe_misuse()} (it has no attribute {name!r})")
+        raise Misuse(f"{self.describe_misuse()} (it has no attribute {name!r})")
 
     def __repr__(self) -> str:
         return f"<{self.what}, not awaited>"

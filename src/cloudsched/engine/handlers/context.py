@@ -25,7 +25,8 @@ from cloudsched.domain.documents.json_limits import (
     truncate,
 )
 from cloudsched.domain.documents.task import MAX_COUNT, Task
-from cloudsched.domain.transitions.finish import AttemptReport, InboxMessage
+from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.domain.transitions.notices import InboxMessage
 from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.durable.arguments import (
     deadline,

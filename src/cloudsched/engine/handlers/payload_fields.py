@@ -11,17 +11,18 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
-from pydantic import BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
 from cloudsched.domain.in_words import list_errors
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
     from pydantic_core import CoreSchema
 
 Schema = dict[str, Any]
@@ -236,6 +237,39 @@ def _find_in_union(kind: Schema, named: dict[str, Schema], value: object, path: 
 def _hint(name: object, fields: _Fields) -> tuple[str, str | None]:
     near = difflib.get_close_matches(str(name), list(fields.shown.values()), n=1, cutoff=0.6)
     return (f"Did you mean {near[0]!r}? {fields.describe()}.", near[0]) if near else (f"{fields.describe()}.", None)
+
+
+def find_reset_fields(before: object, after: object, given: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Yield the fields that a new payload leaves out, if they would lose the values that the old one has given them.
+
+    `given` is the new payload as its caller wrote it: a field with null is not left out.
+    """
+    if type(before) is not type(after):
+        return
+    if isinstance(before, BaseModel):
+        names = {name: {name, *_iter_aliases(field)} for name, field in type(before).model_fields.items()}
+        set_before = before.model_fields_set & names.keys()
+    elif is_dataclass(before):
+        names = {each.name: {each.name} for each in fields(before)}
+        set_before = set(names)
+    else:
+        return
+    for name in sorted(set_before):
+        old, new = getattr(before, name), getattr(after, name)
+        written = names[name] & given.keys()
+        inside = given[written.pop()] if written else None
+        if inside is None and not names[name] & given.keys() and old != new:
+            yield f"{path}{name}"
+        elif isinstance(inside, dict):
+            yield from find_reset_fields(old, new, inside, f"{path}{name}.")
+
+
+def _iter_aliases(field: FieldInfo) -> Iterator[str]:
+    for alias in (field.alias, field.validation_alias):
+        if isinstance(alias, str):
+            yield alias
+        elif isinstance(alias, AliasChoices):
+            yield from (each for each in alias.choices if isinstance(each, str))
 
 
 @dataclass(frozen=True, slots=True)

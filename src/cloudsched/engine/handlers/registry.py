@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -262,7 +263,7 @@ def validate_options(
         raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
     try:
         return None if retry is None else to_retry_policy(retry)
-    except ValidationError:
+    except InvalidInput:
         raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from None
 
 
@@ -457,7 +458,9 @@ class Registry:
         if self.is_for_users:
             hint = f'Available to users: {known}. The app allows one by @app.handler("remind", access="users").'
             raise UnknownHandler("handler", f"there is no handler named {name!r} for users", hint)
-        raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.")
+        near = get_close_matches(name, [each.name for each in self], n=1)
+        hint = f"Did you mean {near[0]!r}? Registered: {known}." if near else f"Registered: {known}."
+        raise UnknownHandler("handler", f"there is no handler named {name!r}", hint)
 
     def find(self, name: object) -> Handler | None:
         """Return the handler of that name, or None."""

@@ -24,14 +24,13 @@ from typing import (
     overload,
 )
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.engine.durable.durable_run import CallHandle
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel, OnCompletion, Ping
-    from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy
+    from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy, TellFailures
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Source, Task
@@ -59,6 +58,7 @@ class CommonFields(TypedDict, total=False):
     script: Script | Mapping[str, Any]
     delivery_channels: Sequence[DeliveryChannel | str]
     delivery_title: str | None
+    tell_failures: TellFailures | str
     on_completion: OnCompletion | Mapping[str, Any] | None
     ping: Ping | Mapping[str, Any] | None
     query_per_execution: float
@@ -257,14 +257,14 @@ def add_handle(
     A method or another callable object cannot have them, and stays as it is.
     """
 
-    def create(payload: Any = None, *, owner: str = SYSTEM_OWNER, **fields: Any) -> Task:  # noqa: ANN401 - as the handler takes it
+    def create(payload: Any = None, **fields: Any) -> Task:  # noqa: ANN401 - as the handler takes it
         """Create a task of this handler, or edit the one of the same id and owner. See `App.create`."""
         given = fields if payload is None else {"payload": payload, **fields}
-        return create_task(handler=function, owner=owner, **given)
+        return create_task(handler=function, **given)
 
-    def run_now(payload: Any = None, *, owner: str = SYSTEM_OWNER, **fields: Any) -> Task:  # noqa: ANN401 - the same
+    def run_now(payload: Any = None, **fields: Any) -> Task:  # noqa: ANN401 - the same
         """Create a task of this handler that runs once, now. See `App.run_now`."""
-        return run_task(function, payload, owner=owner, **fields)
+        return run_task(function, payload, **fields)
 
     if inspect.isfunction(function):
         vars(function).update(create=create, run_now=run_now)

@@ -40,33 +40,35 @@ class Deliveries(Option):
         assert commit.base is not None  # noqa: S101 - an attempt is of a task that was read
         task, is_repeat = commit.base.task, commit.effects.is_repeat
         if task.delivery is not None and isinstance(report.outcome, Done):
-            commit = commit.having(delivered=self._mark(task.delivery, is_repeat=is_repeat))
+            commit = self._mark(commit, task.delivery, is_repeat=is_repeat)
         if not task.delivery_channels and task.on_completion is None:
             return commit
         known = task.find_run(run.execution_id)
         if known is None:
             return commit
         statuses = (each.status for each in commit.executions if each.id == run.execution_id and each.status.is_final)
-        planned = make_deliveries(self._engine).make_all(task, known, report, now, next(statuses, None))
+        planned = make_deliveries(self._engine).make_all(task, known, report, now, commit.task, next(statuses, None))
         writes = write_new(self._engine.store, planned) if is_repeat else tuple(TaskWrite(each) for each in planned)
         return commit.having(others=(*commit.others, *writes))
 
-    def _mark(self, delivery: Delivery, *, is_repeat: bool) -> DeliveryMark | None:
-        """Return the effect of a delivery's success on its execution. Most have none, and return None.
+    def _mark(self, commit: Commit, delivery: Delivery, *, is_repeat: bool) -> Commit:
+        """Return the commit with the effect of a delivery's success on its execution. Most have none.
 
         Only if there are other deliveries, these are read: the last one to succeed sets `is_delivered`. Two that end at
         the same time conflict, and one of them decides again. After a conflict the record may have been removed.
         """
-        if delivery.channel in CALLBACKS:
-            return None
+        if delivery.channel in CALLBACKS or delivery.is_failure:
+            return commit
         if is_repeat and self._engine.store.load_execution(delivery.task_id, delivery.execution_id) is None:
-            return None
+            return commit
         others = self._engine.store.load_many(delivery.siblings) if delivery.siblings else ()
         unfinished = tuple(each for each in others if not each.task.has_ended)
         succeeded = [each for each in others if each.task.status is TaskStatus.COMPLETED]
-        if not unfinished and len(succeeded) < len(delivery.siblings):
-            return None  # another one has failed or was suppressed: not all of them arrive
-        return DeliveryMark(delivery.task_id, delivery.execution_id, unfinished)
+        if unfinished:
+            return commit.having(unchanged=unfinished)
+        if len(succeeded) < len(delivery.siblings):
+            return commit  # another one has failed or was suppressed: not all of them arrive
+        return commit.having(delivered=DeliveryMark(delivery.task_id, delivery.execution_id))
 
 
 def make_deliveries(engine: EngineContext) -> DeliveryMaker:

@@ -23,7 +23,7 @@ from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.state.options import Option
 from cloudsched.engine.state.quotas import is_revival
-from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.errors import InvalidInput, NotAllowed, QuotaExceeded
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
@@ -103,6 +103,8 @@ class PlannedTasks:
                     writes += self._write(draft, now, lead, after=end.task)
             except InvalidInput as error:
                 raise _within(number, error) from error
+            except QuotaExceeded as error:
+                raise InvalidInput(f"then.{number}", f"is refused: {error}") from error
             except NotAllowed as error:
                 raise InvalidInput(f"then.{number}.id", f"cannot be edited: {error}") from error
         return end, tuple(writes)
@@ -113,6 +115,7 @@ class PlannedTasks:
         existing = self._existing.get(str(draft.id))
         if existing is None:
             try:
+                self._engine.quotas().require_run_room(draft.owner)
                 return [TaskWrite(self._tell_of_budget(new_task(draft, now, lead), after))]
             except InvalidInput:  # it may be a repetition, whose instant has passed
                 existing = self._load(str(draft.id))

@@ -25,6 +25,7 @@ TABLE: Final = {
     },
     # Large ones are stored before any hook is called.
     "cloudsched.engine.options.journals:Journals": {"before_commit": "ends_journals"},
+    "cloudsched.engine.options.failure_notices:FailureNotices": {"before_commit": "missed"},
     "cloudsched.engine.options.callbacks:Callbacks": {"before_commit": "task.on_completion"},
     "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
     "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_before_commit": "failures"},

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,15 +18,17 @@ from cloudsched.domain.documents.person import (
     ContactSecrets,
     EmailContact,
     Person,
+    PersonPatch,
     PersonSpec,
     WebhookContact,
     WebhookSecret,
+    list_removed,
     with_verified_webhook,
 )
-from cloudsched.domain.transitions.validation_errors import WIRE, to_invalid_input
+from cloudsched.domain.transitions.validation_errors import WIRE, join_faults, to_invalid_input
 from cloudsched.engine.owners.follow_changes import count_replan
 from cloudsched.engine.state.record_changes import change_person, change_record, delete_record
-from cloudsched.errors import Forbidden, InvalidInput, NotFound
+from cloudsched.errors import Forbidden, InvalidInput, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.authority import Authority
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 OVERLAP: Final = timedelta(days=1)
 """The time for which a previous secret signs beside the new one."""
+MAX_EARLIER: Final = 4
+"""The most secrets of other URLs that are kept, for changes of the URL that are refused after they have made one."""
 
 
 class WebhookSecrets:
@@ -44,12 +48,15 @@ class WebhookSecrets:
         self._records = records
         self._clock = clock
 
-    def current(self, owner: str) -> tuple[str, ...]:
-        """Return the secrets that sign messages now, the newest first. One document is read."""
+    def current(self, owner: str, url: str | None = None) -> tuple[str, ...]:
+        """Return the secrets that sign messages to a URL now, the newest first. One document is read.
+
+        Without a URL, they are those of the URL that was set last.
+        """
         stored = self._records.load(ContactSecrets, owner)
         kept = () if stored is None else stored.record.webhook_secrets
-        now = self._clock.now()
-        return tuple(each.value for each in kept if each.until is None or each.until > now)
+        wanted, now = url or next((each.url for each in kept), None), self._clock.now()
+        return tuple(each.value for each in kept if each.url == wanted and (each.until is None or each.until > now))
 
     def replace(self, owner: str, url: str, *, keeps_previous: bool = False) -> str:
         """Return a new secret for a URL. The previous one of the same URL signs for a day beside it, if it is kept."""
@@ -58,13 +65,13 @@ class WebhookSecrets:
         def change(stored: ContactSecrets | None) -> ContactSecrets:
             now = self._clock.now()
             known = stored or ContactSecrets(id=owner, owner=owner, created_at=now, updated_at=now)
-            previous = known.webhook_secrets[:1] if keeps_previous and known.webhook_url == url else ()
-            until = now + OVERLAP
+            same = [each for each in known.webhook_secrets if each.url == url] if keeps_previous else []
             kept = (
-                WebhookSecret(value=secret),
-                *(WebhookSecret(value=each.value, until=until) for each in previous),
+                WebhookSecret(url=url, value=secret),
+                *(each.model_copy(update={"until": now + OVERLAP}) for each in same[:1]),
+                *[each for each in known.webhook_secrets if each.url != url][:MAX_EARLIER],
             )
-            return known.model_copy(update={"webhook_url": url, "webhook_secrets": kept, "updated_at": now})
+            return known.model_copy(update={"webhook_secrets": kept, "updated_at": now})
 
         change_record(self._records, ContactSecrets, owner, change)
         return secret
@@ -74,16 +81,31 @@ class SavedPerson(NamedTuple):
     """A person as they are stored now. The secret of a webhook that is made now is shown only here."""
 
     person: Person
-    is_new: bool
+    is_new: bool = False
     webhook_secret: str | None = None
 
 
-def parse_person(content: dict[str, Any]) -> PersonSpec:
-    """Return what a person has set, from JSON. Raises InvalidInput."""
+S = TypeVar("S", PersonSpec, PersonPatch)
+Check = Callable[["Person | None"], None]
+"""Checks the state that a change replaces, None if there is none. If it raises, nothing changes."""
+
+
+def parse_person(content: dict[str, Any], kind: type[S]) -> S:
+    """Return what a person has set or changed, from JSON. Raises InvalidInput."""
     try:
-        return PersonSpec.model_validate(content, context=WIRE)
+        return kind.model_validate(content, context=WIRE)
     except ValidationError as error:
-        raise to_invalid_input(error, model=PersonSpec) from None
+        raise to_invalid_input(error, model=kind) from None
+
+
+def expect_etag(etag: str) -> Check:
+    """Return a check that a person is in the state with this etag. It raises PreconditionFailed."""
+
+    def check(current: Person | None) -> None:
+        if current is None or current.etag != etag.strip('"'):
+            raise PreconditionFailed("The person")
+
+    return check
 
 
 class People:
@@ -114,33 +136,89 @@ class People:
             raise NotFound("person", owner)
         return person
 
-    def put(self, owner: str, spec: PersonSpec, *, by: Authority, proven_address: str | None = None) -> SavedPerson:
+    def put(
+        self,
+        owner: str,
+        spec: PersonSpec,
+        *,
+        by: Authority,
+        proven_address: str | None = None,
+        check: Check | None = None,
+        may_remove: bool = False,
+    ) -> SavedPerson:
         """Write what a person has set, in place of what there was.
 
-        An address and a webhook stay verified as long as they are the same. Users may not say that either is verified.
-        `proven_address` is the one in the owner's own ID token. Raises InvalidInput, Forbidden or QuotaExceeded.
+        It is refused if this would remove anything, unless it `may_remove`. `proven_address` is the one in the owner's
+        own ID token. Raises InvalidInput, Forbidden or QuotaExceeded.
         """
-        by.require_owner(owner)
-        may_verify = not by.is_user
-        if spec.webhook is not None:
-            self._require_url(spec.webhook.url)
+        self._require_allowed(owner, spec.webhook, by)
 
+        def replace(current: Person | None) -> PersonSpec:
+            removed = [] if current is None or may_remove else list_removed(current, spec)
+            if removed:
+                raise _refuse_removal(owner, spec, removed)
+            return spec
+
+        return self._write(owner, replace, by, proven_address, check)
+
+    def change(
+        self,
+        owner: str,
+        patch: PersonPatch,
+        *,
+        by: Authority,
+        proven_address: str | None = None,
+        check: Check | None = None,
+    ) -> SavedPerson:
+        """Change some of what a person has set. Changes of others at the same time are kept.
+
+        Raises NotFound if nothing is stored of them, or what `put` raises.
+        """
+        self._require_allowed(owner, patch.webhook, by)
+
+        def merge(current: Person | None) -> PersonSpec:
+            if current is None:
+                raise NotFound("person", owner, "Store them first, with PUT or put_person.")
+            return patch.apply_to(current)
+
+        proven = proven_address if "email" in patch.model_fields_set else None
+        return self._write(owner, merge, by, proven, check)
+
+    def _require_allowed(self, owner: str, webhook: WebhookContact | None, by: Authority) -> None:
+        by.require_owner(owner)
+        if webhook is not None:
+            self._require_url(webhook.url)
+
+    def _write(
+        self,
+        owner: str,
+        decide: Callable[[Person | None], PersonSpec],
+        by: Authority,
+        proven_address: str | None,
+        check: Check | None,
+    ) -> SavedPerson:
+        """Write what is decided of a person's present state.
+
+        An address and a webhook stay verified as long as they are the same. Users may not say that either is verified.
+        What changes nothing is not written, and needs no check: it may be a repetition.
+        """
+        may_verify = not by.is_user
         saved: SavedPerson | None = None
 
         def write(current: Person | None) -> Person:
             nonlocal saved
-            now = self._clock.now()
-            email = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
-            person = Person(
-                **{name: getattr(spec, name) for name in PersonSpec.model_fields if name not in {"email", "webhook"}},
-                id=owner,
-                owner=owner,
-                email=email,
-                webhook=_decide_webhook(spec.webhook, current, may_verify=may_verify),
-                created_at=current.created_at if current is not None else now,
-                updated_at=now,
-            )
-            person = self._with_zone_revision(person, current, by)
+            now, spec = self._clock.now(), decide(current)
+            fields = {name: getattr(spec, name) for name in PersonSpec.model_fields}
+            fields["email"] = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
+            fields["webhook"] = _decide_webhook(spec.webhook, current, may_verify=may_verify)
+            known = current or Person(id=owner, owner=owner, created_at=now, updated_at=now)
+            person = known.model_copy(update=fields)
+            if current is not None and person == current:
+                saved = SavedPerson(current)
+                return current
+            if check is not None:
+                check(current)
+            person = self._with_zone_revision(person.model_copy(update={"updated_at": now}), current, by)
             saved = SavedPerson(person, current is None, self._make_secret(person, current))
             return person
 
@@ -195,6 +273,16 @@ class People:
         if person.webhook is None or (known is not None and known.url == person.webhook.url):
             return None
         return self.webhook_secrets.replace(person.owner, person.webhook.url)
+
+
+def _refuse_removal(owner: str, spec: PersonSpec, removed: Sequence[str]) -> InvalidInput:
+    """Return the error of a replacement that would remove fields. It says how to change the others alone."""
+    given = ", ".join(f"{name}=…" for name in PersonSpec.model_fields if name in spec.model_fields_set) or "…"
+    way = f"PATCH changes only what you name: update_person({owner!r}, {given})"
+    hint = f"{way}. To remove it, add ?replace=true or If-Match; in Python replace=True or etag=…."
+    first, *others = removed
+    problem = "is stored, and would be removed"
+    return join_faults([InvalidInput(first, problem, hint), *(InvalidInput(name, problem) for name in others)])
 
 
 def _decide_email(

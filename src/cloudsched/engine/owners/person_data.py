@@ -30,7 +30,7 @@ from cloudsched.domain.documents.person import (
     job_id,
     part_id,
 )
-from cloudsched.domain.documents.policy import RetryPolicy
+from cloudsched.domain.documents.policy import RetryPolicy, TellFailures
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import PublicTask, Task
@@ -117,6 +117,7 @@ class PersonJobs:
             title=_TITLES[kind],
             handler=_HANDLERS[kind],
             retry=RetryPolicy(max_retries=20),
+            tell_failures=TellFailures.NEVER,
             retention=_TASK_RETENTION,
         )
         return self._scheduler.create(draft, mark=RequestMark.of_new_task(kind), by=OWN_CODE, lead=NO_LEAD)[0]

@@ -57,16 +57,19 @@ class UnsubscribeLinks:
         except (binascii.Error, ValueError):
             raise NotFound("link", "…") from None
 
-    def follow(self, token: str) -> Category:
-        """End mails of a link's category, and return it. Safe to repeat. Raises NotFound."""
+    def follow(self, token: str) -> Category | None:
+        """End mails of a link's category, and return it. Safe to repeat. Raises NotFound.
+
+        None if its person is not known, because they have been erased: nothing is kept for them then.
+        """
         owner, category = self.read(token)
 
         def drop(person: Person) -> Person:
             channels = drop_channel(person, category, DeliveryChannel.EMAIL)
             return person.model_copy(update={"channels": channels})
 
-        change_person(self._records, self._clock, owner, drop)
-        return category
+        known = change_person(self._records, self._clock, owner, drop)
+        return None if known is None else category
 
     def _sign(self, text: str) -> bytes:
         signed = b"cloudsched unsubscribe v1\n" + text.encode("utf-8", "surrogatepass")

@@ -87,7 +87,7 @@ class WebhookVerification:
             kind=WEBHOOK_KIND,
             data={"challenge": challenge},
         )
-        recipient = Recipient(address=url, secrets=self._people.webhook_secrets.current(owner))
+        recipient = Recipient(address=url, secrets=self._people.webhook_secrets.current(owner, url))
         try:
             return self._asker().ask(message, recipient)
         except (DeliveryDelayed, DeliveryRefused) as error:

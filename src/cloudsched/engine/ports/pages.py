@@ -10,12 +10,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Final, Generic, Never, TypeVar
 
 from cloudsched.errors import InvalidInput
 
 T = TypeVar("T")
 Row = TypeVar("Row")
+_NO_LIST: Final = "A page is no list: its items are page.items, and page.next_page_token asks for the next page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,14 @@ class Page(Generic[T]):
     """The number of documents that were read but do not match: no index has all that was asked for."""
     size: int = 0
     """The size of the documents of this page, in bytes, as they are stored."""
+
+    def __getitem__(self, index: Never) -> Never:
+        """Refuse what a list can do, also for loops: the rest of a list would be missed in silence."""
+        raise TypeError(_NO_LIST)
+
+    def __len__(self) -> Never:
+        """Refuse it likewise, and with it the question whether a page is empty."""
+        raise TypeError(_NO_LIST)
 
     @property
     def read(self) -> int:

@@ -102,12 +102,16 @@ class PresenceNotes:
 
 
 def _make_key(worker_filter: WorkerFilter, by: ClaimCaller) -> str:
-    """Return the id of a worker's note. The names that users give are sorted into few ids."""
+    """Return the id of a worker's note. The names that users give are sorted into few ids.
+
+    Notes of servers' workers come first by id: however many queues a user asks, a list that is cut has them.
+    """
     name = worker_filter.worker
     if by.is_user:
         name = str(int(hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest(), 16) % MAX_NAMES_OF_USER)
     parts = (by.subject or "", worker_filter.owner or "", worker_filter.queue, name)
-    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"{'user' if by.is_user else 'server'}-{digest}"
 
 
 def list_workers(store: Store, owner: str | None) -> Sequence[WorkerPresence]:

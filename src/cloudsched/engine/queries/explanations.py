@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.explanation.at_instant import MAX_RECORDS, explain_instant, find_day
+from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import Evidence, Explanation
+from cloudsched.engine.delivery.delivery_report import find_undelivered
 from cloudsched.engine.pull.presence import count_listeners
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def explain_task(
 ) -> Explanation:
     """Return why a task runs when it does, or does not run, or why it did or did not on the day of an instant.
 
-    Reads its last record, or a page of those of that day, the lock that it takes with its places in the wait list, and
-    the notes of workers if it waits for one.
+    Reads its last record, or a page of those of that day, what became of their deliveries, the lock that it takes with
+    its places in the wait list, and the notes of workers if it waits for one.
     """
     key, lock = task.scoped_lock_key, None
     waiting: tuple[Waiter, ...] = ()
@@ -45,6 +46,9 @@ def explain_task(
     last_id = max(ids, default=None)  # they begin with their instants; one that was skipped or expired has run nothing
     last = None if last_id is None or at is not None else store.load_execution(task.id, last_id)
     now = clock.now()
+    told = [] if last is None else [last]
+    if at is not None and records is not None:
+        told = sort_records(records[0], at)[:TOLD]
     evidence = Evidence(
         task=task,
         now=now,
@@ -52,6 +56,7 @@ def explain_task(
         waiting=waiting,
         shows_holders=shows_holders,
         last=last,
+        undelivered=find_undelivered(store, task, told, now),
         listeners=count_listeners(store, task, now),
     )
     if at is None or records is None:

@@ -39,6 +39,8 @@ MAX_EXCESS = 7
 _EXCESS_SHARE = 10
 _MINUTE = timedelta(minutes=1)
 _CREATION = "creation"
+_FREE_SHARE = 10
+"""The part of a limit that a process uses without asking, as a divisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class QuotaLimits:
     creations_a_minute: int | None = None
     least_interval: timedelta = timedelta(0)
     """Between two runs of a schedule."""
+    run_creations_a_minute: int | None = None
+    """Tasks that runs create for one owner, whoever that is."""
 
     @property
     def counts(self) -> bool:
@@ -77,6 +81,27 @@ class QuotaCheck:
         return VersionedLock(self._lock.lock.model_copy(update={"holders": (holder,)}), self._lock.version)
 
 
+class _RunCreations:
+    """What the runs of this process may still create in the present minute, by owner, before the store is asked."""
+
+    def __init__(self) -> None:
+        self._minute: datetime | None = None
+        self._room: dict[str, int] = {}
+
+    def take(self, owner: str, now: datetime, room: int) -> bool:
+        """Return whether there is room for one more, and take it. `room` is what each minute begins with."""
+        minute = now.replace(second=0, microsecond=0)
+        if self._minute != minute:
+            self._minute, self._room = minute, {}
+        left = self._room.get(owner, room)
+        self._room[owner] = max(left - 1, 0)
+        return left > 0
+
+    def add_room(self, owner: str, room: int) -> None:
+        """Note the room that the store has shown."""
+        self._room[owner] = room
+
+
 def is_revival(before: Task, after: Task) -> bool:
     """Return whether a change starts a task again that has ended."""
     return before.status in FINAL_STATUSES and after.status not in FINAL_STATUSES
@@ -90,6 +115,7 @@ class Quotas:
         self._clock = clock
         self._random = random
         self._limits = limits
+        self._run_creations = _RunCreations()
 
     def check(self, owner: str) -> QuotaCheck | None:
         """Count an owner's tasks before one is created. Return None if there is no limit.
@@ -101,6 +127,22 @@ class Quotas:
         number = self._random.randrange(self._limits.max_excess + 1)
         lock = self._store.load_lock(quota_lock_key(owner, number))  # before counting: see the module
         return QuotaCheck(self._find_refusal(owner), lock)
+
+    def require_run_room(self, owner: str) -> None:
+        """Check that runs may create another task for an owner: a runaway handler is stopped. Raises QuotaExceeded.
+
+        A process counts by itself, and asks the store only once its runs have created a tenth of the limit in a
+        minute, and then the more seldom the more room it has found. So processes may exceed the limit together, by a
+        tenth of it each, and the usual creation costs no read.
+        """
+        limit, now = self._limits.run_creations_a_minute, self._clock.now()
+        if limit is None or self._run_creations.take(owner, now, limit // _FREE_SHARE):
+            return
+        created = self._store.search.count_created_since(owner, now - _MINUTE, limit)
+        if created >= limit:
+            hint = "If no handler creates them without end, raise CLOUDSCHED_MAX_RUN_CREATIONS_A_MINUTE."
+            raise QuotaExceeded("tasks a minute that runs create", limit, hint, 60)
+        self._run_creations.add_room(owner, (limit - created) // _FREE_SHARE)
 
     def require_interval(self, schedule: Schedule, now: datetime) -> None:
         """Check that a schedule which a user sets does not run too often. Raises InvalidInput."""

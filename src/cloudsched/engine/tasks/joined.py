@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -36,12 +37,16 @@ class JoinedStore(Store, Protocol):
         """Do something once that commit has taken effect."""
         ...
 
+    def change(self) -> AbstractContextManager[None]:
+        """Make a change as a whole: if it raises anything, nothing of it is part of that commit."""
+        ...
+
 
 class JoinedScheduler(Scheduler):
     """A scheduler whose changes take effect with a caller's commit, or not at all.
 
-    What it changes is checked as ever, when it is called. Dispatches, log lines, and what a change means for other
-    tasks wait for the commit.
+    What it changes is checked as ever, when it is called. If it is refused, the caller's commit has nothing of it.
+    Dispatches, log lines, and what a change means for other tasks wait for the commit.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class JoinedScheduler(Scheduler):
     ) -> None:
         self._alone = Scheduler(engine, child_tasks)
         self._later = store.later
+        self._as_a_whole = store.change
         joined = replace(
             engine,
             store=store,
@@ -63,6 +69,16 @@ class JoinedScheduler(Scheduler):
         )
         super().__init__(joined, child_tasks)
         self.manual_runs.retry = partial(_refuse, "a retry changes the execution's calls")  # type: ignore[method-assign]
+
+    def create(self, *about: Any, **options: Any) -> tuple[Task, bool]:
+        """Store a task with the caller's commit. See `Scheduler`."""
+        with self._as_a_whole():
+            return super().create(*about, **options)
+
+    def change(self, *about: Any) -> Task:
+        """Change a task with the caller's commit. See `Scheduler`."""
+        with self._as_a_whole():
+            return super().change(*about)
 
     def _log_later(self, *about: Any) -> None:
         self._later(partial(log_changes, *about))

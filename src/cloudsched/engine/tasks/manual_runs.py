@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.json_limits import to_json_value
+from cloudsched.domain.documents.task import RequestKind
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import manual_verbs, retry_execution
 from cloudsched.domain.transitions.idempotency import RequestMark
@@ -38,7 +40,7 @@ OWN_PAYLOAD: Final = "With a payload of its own."
 
 def make_mark() -> RequestMark:
     """Return the mark of a request without a name, by which it recognizes its own commit after a lost answer."""
-    return RequestMark.of_name(secrets.token_hex(8), depends_on_time=False)
+    return replace(RequestMark.of_name(secrets.token_hex(8), depends_on_time=False), kind=RequestKind.UNNAMED)
 
 
 def to_payload(value: object) -> dict[str, Any]:
@@ -124,6 +126,7 @@ class ManualRuns:
         if from_step is not None or answered:
             self._require_start(task, by)
             self._require_start_of(transition.task, chosen_id, by)
+            engine.quotas().check_revival(task, transition.task, by)  # once calls are changed, it must not be refused
         if from_step is not None:
             self._cancel_forgotten_calls(loaded, from_step)
         if answered:

@@ -169,8 +169,10 @@ def place_at_owner(records: RecordStore, schedule: Schedule, owner: str) -> Sche
     """Return a schedule that follows its owner in the owner's zone. Raises InvalidSchedule."""
     zone = find_owner_zone(records, owner)
     if zone is None:
-        who = "the task has no owner" if owner == SYSTEM_OWNER else f"nobody has said where {owner!r} is"
-        hint = "PUT /v1/people/{owner} says it; or name a zone, such as Europe/Paris"
+        who, first = f"nobody has said where {owner!r} is", ""
+        if owner == SYSTEM_OWNER:
+            who, first = "the task has no owner", 'give one, owner="ada"; '
+        hint = f"{first}PUT /v1/people/{{owner}} says it; or name a zone, such as Europe/Paris"
         raise InvalidSchedule(_FIELD, f"is the owner's, and {who}", hint)
     return schedule.with_owner_zone(zone)
 

@@ -16,9 +16,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
 from cloudsched.domain.responses.api_responses import ReadBack
 from cloudsched.domain.schedules.describe import describe
+from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit, Version
 from cloudsched.domain.transitions.planning import occurrence_after
 from cloudsched.engine.state.commits import Committer
@@ -27,7 +28,6 @@ from cloudsched.errors import InvalidSchedule, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.store import Store
 
@@ -64,22 +64,45 @@ def read_back_schedule(
     )
 
 
+def assume_owner(content: dict[str, Any], task: Task) -> tuple[str, ...]:
+    """Return a sentence if a creation has left the owner open."""
+    is_open = "owner" not in content and task.owner == SYSTEM_OWNER and task.revision == 1
+    return (f"No owner was given, so it belongs to {SYSTEM_OWNER}.",) if is_open else ()
+
+
+_SECRET: Final = re.compile(r"(?:^|_|[a-z])(?:password|passwd|secret|token|api_?key|private_?key)\Z", re.IGNORECASE)
+"""The end of a field's name that says that its text lets somebody in."""
+_LOOKED_AT: Final = 50
+"""The number of fields of a payload whose names are looked at."""
+
+
+def _warn_of_secrets(payload: object) -> list[str]:
+    """Return a sentence for each secret among the first fields of a payload, of which a caller may send thousands."""
+    fields = islice(payload.items(), _LOOKED_AT) if isinstance(payload, dict) else ()
+    named = [name for name, value in fields if isinstance(value, str) and _SECRET.search(str(name)[-20:])]
+    line = "is stored and shown as text: give the name of a secret, which the handler looks up."
+    return [f"payload.{str(name)[:80]} {line}" for name in named]
+
+
 def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ()) -> list[str]:
     """Return what a request left open of a schedule, and how it was decided, one sentence each."""
     given = content.get("schedule")
     schedule = task.schedule
-    assumed = list(noted)
-    if "owner" not in content and task.owner == SYSTEM_OWNER and task.revision == 1:
-        assumed.append(f"No owner was given, so it belongs to {SYSTEM_OWNER}.")
+    zone = schedule.timezone
+    assumed = [*noted, *assume_owner(content, task), *_warn_of_secrets(content.get("payload"))]
     if given is None:
         return [*assumed, "No schedule was given, so it runs once."] if schedule.is_one_time else assumed
     text = given.get("cron") if isinstance(given, dict) else given
-    names_zone = "timezone" in content or (isinstance(given, dict) and "timezone" in given)
+    named = given if isinstance(given, dict) else given.model_fields_set if isinstance(given, Schedule) else ()
+    names_zone = "timezone" in content or "timezone" in named
     says_zone = names_zone or (isinstance(text, str) and _OWN_ZONE.search(text) is not None)
     if schedule.follows_owner:
-        assumed.append(f"It follows {task.owner}, who is in {schedule.timezone}.")
-    elif not says_zone and schedule.timezone == "UTC" and (schedule.at is None or isinstance(text, str)):
+        assumed.append(f"It follows {task.owner}, who is in {zone}.")
+    elif not says_zone and zone == "UTC" and (schedule.at is None or isinstance(text, str)):
         assumed.append("No time zone was given, so it is UTC.")
+    elif not names_zone and not isinstance(given, str) and zone != "UTC":
+        assumed.append(f"The time zone stays {zone}.")
+    assumed += (meaning for meaning in explain_fixed(zone) if meaning not in assumed)
     if isinstance(given, dict) and given.get("rrule") and not given.get("dtstart") and schedule.dtstart is not None:
         assumed.append(f"No start was given, so it counts from {schedule.dtstart}.")
     return assumed

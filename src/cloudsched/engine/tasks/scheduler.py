@@ -22,6 +22,7 @@ from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action, Verb
+from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import describe_bound_runs
@@ -33,6 +34,7 @@ from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.commits import compare_and_set
@@ -93,6 +95,7 @@ class Scheduler:
         """
         by.require_owner(draft.owner)
         draft = self._validate(draft, by)
+        require_recipient(draft, self._engine)
         depends = draft.schedule is not None and (draft.schedule.calendars or draft.schedule.follows_owner)
         started = self._engine.clock.now() if depends else None
         least = self._engine.settings.minimum_lead if lead is None else lead
@@ -119,9 +122,11 @@ class Scheduler:
             now = self._engine.clock.now()
             at = as_of or now
             history = (HistoryEntry.build(at=at, action=Action.CREATED, by=by.actor),)
-            known = {} if mark is None else mark.fields(None, at)
+            known = {} if mark is None else mark.fields(None, at, by.sender)
             new_id = None if draft.id is not None else self._engine.store.make_id(at)
             task = new_task(draft, at, lead, new_id=new_id, history=history, defined_by=by.author, **known)
+            if running_handler.get() is not None:
+                self._engine.quotas().require_run_room(draft.owner)
             if by.has_quotas:
                 self._engine.quotas().require_interval(task.schedule, at)
                 quota = self._engine.quotas().check(draft.owner) if refusal is None else None
@@ -237,10 +242,26 @@ class Scheduler:
             if "schedule" in patch:
                 validated = self._resolve(validated, task.schedule)
             transition = edit_or_restart(task, validated, now, lead, defined_by=by.author or task.defined_by)
+            if isinstance(patch.get("payload"), dict) and draft.handler == task.handler:
+                self._require_whole_payload(task, draft.payload, patch["payload"])
             self._limit_rate(task, transition.task, now, by)
             return transition
 
         return self._after_change(self._act(task_id, Action.EDITED, decide, by, mark=mark))
+
+    def _require_whole_payload(self, task: Task, payload: dict[str, Any], given: dict[str, Any]) -> None:
+        """Refuse a part of a payload: the fields that it leaves out would go back to their defaults."""
+        handler = self._engine.registry.find(task.handler)
+        if handler is None:
+            return
+        try:
+            before = handler.parse_payload(task.payload)
+        except InvalidInput:  # its model has changed: the new payload is a repair
+            return
+        if lost := [*find_reset_fields(before, handler.parse_payload(payload), given)]:
+            problem = f"leaves out {', '.join(lost[:10])}, which the task has set"
+            hint = "It replaces the whole payload: give all of its fields, and null for those to reset."
+            raise InvalidInput("payload", problem, hint)
 
     def act(self, verb: Verb, task_id: str, decide: Decide, by: Authority, mark: RequestMark | None) -> Task:
         """Change a task by a verb, as a decision says, once for each mark."""
@@ -333,7 +354,8 @@ class Scheduler:
                 handler.check_event(name, content)
             return changed
 
-        return self.change(task_id, once(mark or make_mark(), decide), replace(by, authorize=authorize))
+        limited = replace(by, authorize=authorize)
+        return self.change(task_id, once(mark or make_mark(), by.sender, decide), limited)
 
     def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.
@@ -342,7 +364,7 @@ class Scheduler:
         sweep has removed what a crash has left. Raises NotFound if nothing is.
         """
         try:
-            deleted = self.change(task_id, once(mark, lifecycle.delete), by)
+            deleted = self.change(task_id, once(mark, by.sender, lifecycle.delete), by)
         except NotFound:
             stored = None if mark is None else self._engine.store.load(task_id)
             if mark is None or stored is None or stored.task.deleted_at is None or not mark.is_repeat_on(stored.task):
@@ -381,7 +403,7 @@ class Scheduler:
                 about["reason"] = describe_bound_runs(decided.task) or None
             return replace(decided, task=with_entry(task, decided.task, action, by.actor, now, **about))
 
-        return self.change(task_id, once(mark, decide_and_note), by)
+        return self.change(task_id, once(mark, by.sender, decide_and_note), by)
 
     def change(self, task_id: str, decide: Decide, by: Authority) -> Task:
         """Change a task as a decision says, again after each conflict, and dispatch it. Raises QuotaExceeded."""
@@ -453,6 +475,19 @@ def is_stranger(task: Task, by: Authority) -> bool:
     except (NotFound, Forbidden):
         return True
     return False
+
+
+def require_recipient(draft: TaskDraft, engine: EngineContext) -> None:
+    """Refuse to deliver to the owner of a task whose caller has named none: nobody would get it.
+
+    It is for the system only if that has contacts.
+    """
+    personal = [channel for channel in draft.delivery_channels if channel.traits.may_users_name]
+    if not personal or "owner" in draft.model_fields_set:
+        return
+    if engine.store.records.load(Person, draft.owner) is None:
+        hint = f'Give the person, owner="ada", or owner="{SYSTEM_OWNER}" if that is whom you mean.'
+        raise InvalidInput("owner", f"is missing, and {', '.join(personal)} would deliver to it", hint)
 
 
 def with_preferred_channels(draft: TaskDraft, engine: EngineContext) -> TaskDraft:

@@ -20,6 +20,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.config.imports import require_extra
+from cloudsched.domain.call_arguments import check_methods
 from cloudsched.outbox.outbox import KEEP, Outbox
 from cloudsched.outbox.rows import INSERT, can_lock_rows
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _PARAMETER: Final = re.compile(r":(\w+)")
 
 
+@check_methods()
 class DjangoOutbox(Outbox):
     """An outbox in a database of Django's, SQLite or PostgreSQL.
 

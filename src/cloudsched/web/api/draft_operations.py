@@ -12,6 +12,7 @@ from werkzeug.wrappers import Response
 from cloudsched import app
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
+from cloudsched.domain.recurrence.time_zones import explain_fixed
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.transitions.edits import anchor_schedule
@@ -121,6 +122,7 @@ def preview_schedule(call: ApiCall) -> Response:
     start = body.start or now
     schedule = anchor_schedule(body.schedule, start)
     notes = [] if read is None else [*read.assumptions]
+    notes += (meaning for meaning in explain_fixed(schedule.timezone) if meaning not in notes)
     if schedule.follows_owner:
         notes.append(_say_whose(owner, find_zone()))
     if schedule.follows_owner and find_zone() is None:

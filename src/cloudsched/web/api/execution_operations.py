@@ -98,7 +98,8 @@ def find_executions(call: ApiCall, query: bodies.ExecutionListQuery) -> Response
     Results and steps are left out: get a single execution to see them. Executions of deliveries are not listed. As long
     as the response has a `nextPageToken`, repeat the request with it and the same filters. A page that looked through
     many executions may be shorter, even empty (docs/reference/http.md). A task with many open runs may make it longer
-    than `pageSize`.
+    than `pageSize`. Occurrences that never ran share a record, which is listed at its first one (`covers`): a day in
+    its range may be empty. `GET /v1/tasks/{taskId}/explain` says what was on that day.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     search, allowed = call.app.container.store.search, AllowedVerbs(call.app, call.caller)
@@ -114,7 +115,8 @@ def count_executions(call: ApiCall, query: bodies.ExecutionCountQuery) -> Respon
     """Count the executions that ended on each day: those that failed, and all others.
 
     Each count ends at 10,000, and costs one read for each 1,000. The first and the last day may be parts of days. Users
-    see the counts of their own tasks.
+    see the counts of their own tasks. Occurrences that never ran share a record, which counts once, on the day of its
+    first one.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
     zone = load_tzinfo(query.timezone)

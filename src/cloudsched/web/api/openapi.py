@@ -63,7 +63,7 @@ _PROBLEMS: Final = {
     404: "It does not exist, or the caller may not see it.",
     409: "The task's status does not permit this, it was changed too often meanwhile, a limit was reached, or the "
     "claim has ended (`lease-lost`).",
-    412: "The task is not in the state that `If-Match` names.",
+    412: "The task or the person is not in the state that `If-Match` names.",
     413: "The body is too large.",
     415: "The body is of another type than JSON.",
     422: "The idempotency key was used with a different request.",
@@ -153,7 +153,8 @@ def _describe_operation(operation: Operation, examples: Json) -> Json:
         "security": [] if operation.right is None else [{"token": []}, {"key": []}],
     }
     if operation.is_patch:
-        content = {"application/merge-patch+json": {"schema": ref("TaskPatch"), "examples": examples}}
+        patch = "TaskPatch" if operation.body_schema is None else operation.body_schema.__name__
+        content = {"application/merge-patch+json": {"schema": ref(patch), "examples": examples}}
         described["requestBody"] = {"required": True, "content": content}
     elif operation.body_schema is not None:
         content = {"application/json": {"schema": ref(operation.body_schema.__name__), "examples": examples}}
@@ -197,7 +198,7 @@ def _header_parameters(operation: Operation) -> list[Json]:
         schema = {"type": "string", "pattern": KEY_PATTERN}
         parameters.append({"name": IDEMPOTENCY_HEADER, "in": "header", "description": about, "schema": schema})
     if operation.is_conditional:
-        about = "The ETag of the state that the caller has seen; if the task has changed since, nothing happens."
+        about = "The ETag of the state that the caller has seen; if it has changed since, nothing happens."
         parameters.append({"name": "If-Match", "in": "header", "description": about, "schema": _tag_schema()})
     if 304 in operation.success_statuses:  # noqa: PLR2004 - Not Modified
         about = "The ETag of the state that the caller already has."
@@ -231,9 +232,9 @@ def _responses(operation: Operation) -> Json:
 
 
 def _response_headers(operation: Operation, status: int) -> Json:
-    if operation.response_schema not in {"Task", "ReportedTask", "FailedTask"}:
+    if operation.response_schema not in {"Task", "ReportedTask", "FailedTask", "Person", "SavedPerson"}:
         return {}
-    headers = {"ETag": {"description": "Identifies the task's state.", "schema": {"type": "string"}}}
+    headers = {"ETag": {"description": "Identifies the state.", "schema": {"type": "string"}}}
     if operation.name == "create_task":
         headers["Location"] = {"description": "The task's path.", "schema": {"type": "string"}}
     return {"headers": headers} if status in {200, 201, 304} else {}

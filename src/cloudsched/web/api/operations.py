@@ -80,8 +80,8 @@ def trigger(call: ApiCall, query: bodies.ValidateQuery) -> Response:
 
     The schedule does not change, and the run does not count towards `maxRuns`. With a `payload`, this run and its
     retries have it in place of the task's. Callers who may not edit the task's payload may not give one. With an
-    `Idempotency-Key`, a repeated request starts nothing and names the same execution. A task remembers its latest 50
-    requests. `triggered` in the answer names the execution that was started.
+    `Idempotency-Key`, a repeated request starts nothing and names the same execution. A task remembers the latest
+    50 requests of each side. `triggered` in the answer names the execution that was started.
     """
     body = validate_model(TriggerRequest, read_json_object(call.request, is_optional=True))
     mark = mark_change(call, Verb.TRIGGER, body.payload) or make_mark()

@@ -8,49 +8,104 @@ from __future__ import annotations
 
 import re
 from html import escape
+from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.documents.person import PersonPatch
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import read_body, validate_model
-from cloudsched.web.api.responses import json_response, show_person, task_response
+from cloudsched.web.api.responses import json_response, parse_if_match, person_response, task_response
+
+if TYPE_CHECKING:
+    from cloudsched.engine.owners.people import SavedPerson
 
 
-@operation("GET", "/v1/people/{owner}", "People", response_schema="Person")
+@operation("GET", "/v1/people/{owner}", "People", success_statuses=(200, 304), response_schema="Person")
 def get_person(call: ApiCall) -> Response:
     """Get a person's contacts and preferences.
 
-    Secrets are left out.
+    Secrets are left out. The `ETag` identifies the state: give it as `If-Match` to a change that must not undo another.
     """
-    return json_response(show_person(call.app.container.people.get(read_owner(call))).to_wire())
+    return person_response(call.app.container.people.get(read_owner(call)))
 
 
 @operation(
     "PUT",
     "/v1/people/{owner}",
     "People",
-    body=bodies.NewPerson,
+    query=bodies.ReplaceQuery,
+    content=bodies.NewPerson,
+    is_conditional=True,
     success_statuses=(200, 201),
     response_schema="SavedPerson",
     error_statuses=(404, 409, 429),
 )
-def put_person(call: ApiCall, body: bodies.NewPerson) -> Response:
-    """Set a person's contacts and preferences, in place of the previous ones.
+def put_person(call: ApiCall, query: bodies.ReplaceQuery) -> Response:
+    """Store a person, or replace all of their contacts and preferences.
+
+    To change some of them, use PATCH. A PUT that would remove anything that is stored is refused, unless it has the
+    `ETag` of what you have seen as `If-Match`, or `replace=true`.
 
     Mail is sent to a verified address, and messages to a verified webhook. Both stay verified until they change. An
     address is verified if the person's own ID token says so (`email_verified`), and is stored as it is written there.
     Only an admin may set `verified`. For a new webhook the response has `webhookSecret`, with which its messages are
     signed. It is shown only here.
     """
+    owner, check = read_owner(call), parse_if_match(call.request)
+    has_seen = check is not None and call.request.headers["If-Match"] != "*"
+    saved = call.app.container.people.put(
+        owner,
+        validate_model(bodies.NewPerson, call.read_content()),
+        by=call.authority,
+        proven_address=_find_proven_address(call, owner),
+        check=check,
+        may_remove=has_seen or query.replace == "true",
+    )
+    return _saved_response(saved)
+
+
+@operation(
+    "PATCH",
+    "/v1/people/{owner}",
+    "People",
+    body=PersonPatch,
+    is_patch=True,
+    is_conditional=True,
+    response_schema="SavedPerson",
+    error_statuses=(409, 429),
+)
+def update_person(call: ApiCall, body: PersonPatch) -> Response:
+    """Change some of a person's contacts and preferences.
+
+    The fields that you name change, and all others stay, whatever changes at the same time. `null` removes a field.
+    `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the categories that you name change. To
+    add a device to those that you have read, give their `ETag` as `If-Match`. Verification and `webhookSecret` are as
+    with PUT, which stores a person who is not known yet.
+    """
     owner = read_owner(call)
-    proven = call.caller.verified_email if call.caller.owner == owner else None
-    saved = call.app.container.people.put(owner, body, by=call.authority, proven_address=proven)
+    saved = call.app.container.people.change(
+        owner,
+        body,
+        by=call.authority,
+        proven_address=_find_proven_address(call, owner),
+        check=parse_if_match(call.request),
+    )
+    return _saved_response(saved)
+
+
+def _find_proven_address(call: ApiCall, owner: str) -> str | None:
+    """Return the address that the caller's own ID token proves to be the owner's."""
+    return call.caller.verified_email if call.caller.owner == owner else None
+
+
+def _saved_response(saved: SavedPerson) -> Response:
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
-    return json_response({**show_person(saved.person).to_wire(), **secret}, 201 if saved.is_new else 200)
+    return person_response(saved.person, 201 if saved.is_new else 200, secret)
 
 
 @operation(
@@ -111,7 +166,7 @@ def verify_webhook(call: ApiCall) -> Response:
     """
     owner = read_owner(call)
     call.app.container.webhook_verification.verify(owner, by=call.authority)
-    return json_response(show_person(call.app.container.people.get(owner)).to_wire())
+    return person_response(call.app.container.people.get(owner))
 
 
 @operation(
@@ -161,6 +216,8 @@ def follow_unsubscribe_link(call: ApiCall) -> Response:
         category = call.app.container.unsubscribe_links.follow(call.path["linkToken"])
     except NotFound:
         return _page("Not unsubscribed", _OVER, status=404)
+    if category is None:
+        return _page("No mails", "You are not known here any more, so you get no mails. Nothing was changed.")
     return _page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")
 
 

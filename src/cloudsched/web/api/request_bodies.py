@@ -264,6 +264,13 @@ class NewPerson(PersonSpec):
     """A person's contacts and preferences."""
 
 
+class ReplaceQuery(WireModel):
+    """Whether a replacement may remove something."""
+
+    replace: Literal["true", "false"] = "false"
+    """``true`` also removes what the body leaves out. Without it, or an ``If-Match``, such a request is refused."""
+
+
 class DeletePersonQuery(WireModel):
     """The extent of a deletion."""
 
@@ -487,6 +494,8 @@ class CompleteRequest(AttemptUsage):
     """``CANCELLED`` if there was nothing left to do."""
     content: Any = None
     """The result of a run that ``SUCCEEDED``: any JSON of at most 512 KiB, and 900 KiB as Firestore counts it."""
+    silent: Annotated[bool, Field(strict=True)] = False
+    """True if the result is recorded and not delivered. Notices are."""
     notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
     """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
     message: str | None = None

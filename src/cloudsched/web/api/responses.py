@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.pages import Page
     from cloudsched.web.api.operation import ApiCall
 
+Json = dict[str, Any]
+
 
 def show_task(task: Task) -> responses.Task:
     """Return a stored task as callers see it. It was validated when it was read."""
@@ -57,6 +59,12 @@ def show_person(person: Person) -> responses.Person:
     """Return a stored person as callers see them. They were validated when they were read."""
     fields = responses.Person.model_fields
     return responses.Person.model_construct(**{name: getattr(person, name) for name in fields})
+
+
+def person_response(person: Person, status: int = 200, more: Json | None = None) -> Response:
+    """Respond with a person, the fields in `more`, and the ETag of their state."""
+    tag = quote_etag(compute_etag(person))
+    return json_response({**show_person(person).to_wire(), **(more or {})}, status, {"ETag": tag})
 
 
 def _find_recent(task: Task) -> tuple[ExecutionStatus, ...]:
@@ -84,8 +92,6 @@ def _message(task: Task) -> str:
         message = f"{message} Saved; its dispatch is deferred until the queue can be reached.".strip()
     return message
 
-
-Json = dict[str, Any]
 
 OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
 """The fields of a task that a worker gets with the claim, but not in later responses."""
@@ -160,16 +166,19 @@ TAGS_PATTERN = r'^(\*|(W/)?"[\x21\x23-\x7e]*"( ?, ?(W/)?"[\x21\x23-\x7e]*")*)$'
 _TAGS = re.compile(TAGS_PATTERN)
 
 
-def compute_etag(task: Task) -> str:
-    """Return the tag of a task's state, without quotes."""
-    content = task.model_dump_json(by_alias=True, exclude_none=True, exclude={"usage"})
-    return f"{task.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
+def compute_etag(stored: Task | Person) -> str:
+    """Return the tag of a task's or a person's state, without quotes."""
+    if not isinstance(stored, Task):
+        return stored.etag
+    content = stored.model_dump_json(by_alias=True, exclude_none=True, exclude={"usage"})
+    return f"{stored.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
 
 
-def parse_if_match(request: Request) -> Callable[[Task], None] | None:
-    """Return a function that checks a task against the request's ``If-Match``. None if the request has none.
+def parse_if_match(request: Request) -> Callable[[Task | Person | None], None] | None:
+    """Return a function that checks a task or a person against the request's ``If-Match``. None if it has none.
 
-    The function raises PreconditionFailed. A weak tag never matches. Raises InvalidInput if it is no list of tags.
+    The function raises PreconditionFailed, also for what does not exist. A weak tag never matches. Raises InvalidInput
+    if it is no list of tags.
     """
     given = request.headers.get("If-Match")
     if given is None:
@@ -177,9 +186,9 @@ def parse_if_match(request: Request) -> Callable[[Task], None] | None:
     require_tags("If-Match", given)
     tags = parse_etags(given)
 
-    def check(task: Task) -> None:
-        if not tags.contains(compute_etag(task)):
-            raise PreconditionFailed(f"task {task.id}")
+    def check(stored: Task | Person | None) -> None:
+        if stored is None or not tags.contains(compute_etag(stored)):
+            raise PreconditionFailed(f"task {stored.id}" if isinstance(stored, Task) else "The person")
 
     return check
 

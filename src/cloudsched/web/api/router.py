@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from werkzeug.exceptions import MethodNotAllowed
@@ -112,6 +113,31 @@ _SECRETS = frozenset({"feedSecret", "linkToken"})
 """The parts of paths that are credentials."""
 
 
+_OTHER_VERBS: Final = {
+    **dict.fromkeys(("run", "start", "execute", "invoke"), "trigger"),
+    **dict.fromkeys(("stop", "abort"), "cancel"),
+    **dict.fromkeys(("disable", "suspend"), "pause"),
+    **dict.fromkeys(("enable", "unpause"), "resume"),
+}
+"""The last segments of paths in other schedulers' APIs, and ours."""
+_CLOSE: Final = 0.7
+
+
+def _explain_unknown(path: str) -> str:
+    """Return the nearest path of the API, or where all are."""
+    said = f"There is no {path[:100]}."
+    *first, last = path.strip("/").split("/")
+    given = [*first, _OTHER_VERBS.get(last, last)]
+    for known in (each.path.strip("/").split("/") for each in OPERATIONS):
+        if len(known) == len(given) and all(map(_is_meant, known, given)):
+            return f"{said} Did you mean /{'/'.join(known)}? All paths are in /openapi.json."
+    return f"{said} All paths are in /openapi.json."
+
+
+def _is_meant(known: str, given: str) -> bool:
+    return known.startswith("{") or SequenceMatcher(None, known, given[:100]).ratio() > _CLOSE
+
+
 class Api:
     """Serves the API for one app."""
 
@@ -138,6 +164,9 @@ class Api:
             require_allowed_origin(request, origins)
         try:
             endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
+        except HttpNotFound as error:
+            error.description = _explain_unknown(request.path)
+            raise
         except MethodNotAllowed as error:
             raise MethodNotAllowed(valid_methods=_FIXED_PATHS.get(request.path, error.valid_methods)) from error
         operation = cast("Operation", endpoint)

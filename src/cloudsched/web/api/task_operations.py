@@ -194,7 +194,8 @@ def get_task(call: ApiCall) -> Response:
 def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
-    The fields that you name change. `null` restores a field's default. A schedule or a payload is replaced as a whole.
+    The fields that you name change. `null` restores a field's default. A schedule or a payload is replaced as a whole:
+    a schedule without a `timezone` stays in the task's, and a payload that leaves out a field that is set is refused.
     With `If-Match` or an `Idempotency-Key`, the same request again returns the task as it is now. With a `draftToken`,
     the fields have to be those that the draft showed.
     """
@@ -238,8 +239,8 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
 def get_history(call: ApiCall) -> Response:
     """List the manual changes of a task, with their authors and times, the latest first.
 
-    The latest 50 entries are kept, or fewer if they are large. Values of fields are shown as JSON of up to 200
-    characters, or 600 for schedules. Values of payloads, code, free texts and callbacks are not shown.
+    50 entries are kept, or fewer if they are large: nobody can wipe out what others did. Values of fields are shown as
+    JSON of up to 200 characters, or 600 for schedules. Those of payloads, code, free texts and callbacks are not shown.
     """
     task = call.app.get(call.task_id)
     shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.omitted_history)

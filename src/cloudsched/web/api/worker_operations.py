@@ -107,7 +107,7 @@ def complete(call: ApiCall, body: bodies.CompleteRequest) -> Response:
 
     Safe to repeat: the first report counts. 409 `lease-lost` means that the run is no longer yours.
     """
-    answer: Cancel | Done = Done(body.content)
+    answer: Cancel | Done = Done(body.content, silent=body.silent)
     if body.status == "CANCELLED":
         _require_absent(body, ("content", "notices"), "An execution that is CANCELLED has none.")
         answer = Cancel(body.message or "Cancelled by its worker.")

@@ -166,8 +166,6 @@ class Caller:
         """Return the owner of a new task or of tasks to list: the `requested` one or the caller. Raises Forbidden."""
         if requested is None:
             return self.owner
-        if type(requested) is int:  # the key of a row
-            requested = str(requested)
         if self.visible_owner is not None and requested != self.visible_owner:
             raise Forbidden("You can name only yourself as the owner; omit it, or give your own id.")
         return requested

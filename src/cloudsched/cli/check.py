@@ -1,0 +1,137 @@
+"""``cloudsched check``: what of the stored work would fail with the code at hand, before that code is deployed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from cloudsched.cli.main import ExitCode
+from cloudsched.cli.options import connection_options, explain_errors, handlers_option, json_option
+from cloudsched.local.untrusted_text import to_json_line, to_printable
+
+if TYPE_CHECKING:
+    from cloudsched.app import App
+    from cloudsched.engine.code_check.compare import Comparison, Group, Report, StoredTask
+    from cloudsched.runtime.container import Container
+
+
+@click.command()
+@connection_options
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Look into this data folder, of `cloudsched serve` or of your app, in place of an API.",
+)
+@handlers_option("The app whose handlers are to run the tasks.")
+@json_option
+def check(*, url: str, data: Path | None, handlers: str | None, as_json: bool, **credentials: Any) -> None:
+    """Say which tasks and open runs would fail with the code at hand. Nothing is changed.
+
+    Looks at all tasks that may still run, of a deployment's API with the key of a viewer or an admin, or in a data
+    folder, also while a process uses it: handlers that are gone, payloads and events that a model refuses, and the
+    journals of open runs, which are replayed until they end. No step runs. It says what it could not look at.
+
+    Exits with 1 if anything would fail. With --json, prints a line of JSON for each cause, and a summary.
+    """
+    from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.stored_work import read_api, read_folder  # noqa: PLC0415 - likewise
+    from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
+    from cloudsched.engine.code_check.compare import Comparison  # noqa: PLC0415 - likewise
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+
+    app = load_app(handlers, or_examples=False).app
+    comparison = Comparison(app.container.registry, SystemClock())
+    with _without_parts(app):
+        if data is not None:
+            _look(comparison, read_folder(data, comparison.report))
+        else:
+            with explain_errors({"url": url, **credentials}), closing(Client(url, **credentials)) as client:
+                _look(comparison, read_api(client, comparison.report))
+    (_print_json if as_json else _print)(comparison.report)
+    sys.exit(ExitCode.NO if comparison.report.fails else ExitCode.DONE)
+
+
+@contextmanager
+def _without_parts(app: App) -> Iterator[None]:
+    """Take an app its store and queue, so that no code of a handler can reach them through it."""
+    from cloudsched.engine.code_check.effects import RefusedParts  # noqa: PLC0415 - not needed for --help
+
+    container = app.container
+    app.container = cast("Container", RefusedParts())
+    try:
+        yield
+    finally:
+        app.container = container
+
+
+def _look(comparison: Comparison, stored: Iterable[StoredTask]) -> None:
+    for each in stored:
+        comparison.look(each)
+
+
+def _print_json(report: Report) -> None:
+    from cloudsched.engine.code_check.compare import CONSEQUENCES  # noqa: PLC0415 - not needed for --help
+
+    for difference, group in report.differences.items():
+        consequence = CONSEQUENCES[difference.cause]
+        cause = {"cause": difference.cause, "fails": consequence.fails, "handler": difference.handler}
+        click.echo(to_json_line({**cause, "problem": difference.problem, "cure": consequence.cure, **_to_json(group)}))
+    unknown = [{"what": what, **_to_json(group)} for what, group in report.unknown.items()]
+    seen = {"tasks": report.tasks, "openRuns": report.runs}
+    click.echo(to_json_line({**seen, "fails": report.fails, "isComplete": not unknown, "notLookedAt": unknown}))
+
+
+def _to_json(group: Group) -> dict[str, Any]:
+    places = [
+        {"taskId": each.task_id, "owner": each.owner, "executionId": each.execution_id}
+        for each in group.first
+        if each.task_id
+    ]
+    return {"count": group.count, "first": places}
+
+
+def _print(report: Report) -> None:
+    from cloudsched.engine.code_check.compare import CONSEQUENCES  # noqa: PLC0415 - not needed for --help
+
+    ordered = sorted(report.differences.items(), key=lambda each: not CONSEQUENCES[each[0].cause].fails)
+    for difference, group in ordered:
+        consequence = CONSEQUENCES[difference.cause]
+        sign = "fails  " if consequence.fails else "differs"
+        _echo(f"{sign}  {_count(group)} of {difference.handler!r} ({difference.cause}): {difference.problem}")
+        _print_places(group)
+        _echo(f"         {consequence.cure}")
+    for what, group in report.unknown.items():
+        _echo(f"unknown  {_count(group)}: {what}")
+        _print_places(group)
+    failing = [group for difference, group in ordered if CONSEQUENCES[difference.cause].fails]
+    if failing:
+        places = sum(group.count for group in failing)
+        end = f"{places:,} would fail, or not go on."
+    elif report.unknown:
+        end = "Nothing of that would fail; what is unknown is above."
+    else:
+        end = "Nothing would fail."
+    _echo(f"Looked at tasks that may still run: {report.tasks:,}; at open runs: {report.runs:,}. {end}")
+
+
+def _print_places(group: Group) -> None:
+    places = [each for each in group.first if each.task_id]
+    for place in places:
+        run = "" if place.execution_id is None else f", execution {place.execution_id}"
+        _echo(f"           {place.task_id} of {place.owner}{run}")
+    if group.count > len(places) > 0:
+        _echo(f"           … and {group.count - len(places):,} more")
+
+
+def _count(group: Group) -> str:
+    return f"{group.count:,} {'time' if group.count == 1 else 'times'}"
+
+
+def _echo(text: str) -> None:
+    # Handlers' errors and ids may hold anything.
+    click.echo(to_printable(text))

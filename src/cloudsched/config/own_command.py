@@ -1,0 +1,22 @@
+"""The command that runs cloudsched in the terminal from which this process was started."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def find_own_command(environment: Mapping[str, str]) -> str:
+    """Return how to run cloudsched from there: a clone's ``./emulator.sh``, the command if it is installed, or Python.
+
+    ``./emulator.sh`` names itself, since it puts a folder on the path that another terminal does not have.
+    """
+    if named := environment.get("CLOUDSCHED_COMMAND"):
+        return shlex.quote(named)
+    found = shutil.which("cloudsched", path=environment.get("PATH", ""))
+    if found is not None and Path(found).parent == Path(sys.executable).parent:
+        return "cloudsched"
+    return f"{shlex.quote(sys.executable)} -m cloudsched"

@@ -1,0 +1,106 @@
+"""Check the arguments of our public methods: an id is text, and not the task that has it.
+
+A method says by its annotations what it takes, and Python does not look. Without a check, a wrong argument comes as far
+as a database or a URL, whose error names neither the argument nor the remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Final, ParamSpec, TypeVar, cast
+
+from cloudsched.errors import InvalidArgument
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+
+_LINES: Final = {
+    "RequestMark": 'RequestMark.of_name("my request"), from cloudsched.domain.transitions.idempotency',
+    "TaskQuery": 'TaskQuery(owner="ada")',
+    "ExecutionQuery": 'ExecutionQuery(owner="ada"), from cloudsched.engine.ports.search',
+    "TaskDraft": 'TaskDraft.of(handler="greet"), or its fields by their names: handler="greet"',
+    "DraftResult": "the result of `draft`",
+    "EventSender": 'EventSender(role="user", subject="ada")',
+    "datetime": "an aware datetime, such as datetime(2027, 1, 1, 9, tzinfo=UTC)",
+    "timedelta": "a timedelta, such as timedelta(minutes=5)",
+    "int": "a whole number",
+    "str": "text",
+}
+"""The types that are checked, and what to write for each. A query comes before the text that it may be made of."""
+_CHECKED: Final = {*_LINES, "None"}
+
+
+def check_methods(*, but: tuple[str, ...] = ()) -> Callable[[type[C]], type[C]]:
+    """Return a decorator of a class that checks the arguments of its public methods, except some."""
+
+    def decorate(kind: type[C]) -> type[C]:
+        for name, method in list(vars(kind).items()):
+            if isinstance(method, FunctionType) and not name.startswith("_") and name not in but:
+                setattr(kind, name, check_arguments(method))
+        return kind
+
+    return decorate
+
+
+def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function with a check of the arguments that are to be of the types above.
+
+    It raises InvalidArgument for those of another type, and for names that the function does not have.
+    """
+    code = cast("FunctionType", inspect.unwrap(function)).__code__  # what decorators below this one wrap
+    positional = code.co_varnames[: code.co_argcount]
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    annotated = {name: frozenset(str(function.__annotations__.get(name, "?")).split(" | ")) for name in names}
+    kinds = {name: types for name, types in annotated.items() if types <= _CHECKED}
+    takes_others = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+
+    @wraps(function)
+    def check(*arguments: P.args, **named: P.kwargs) -> R:
+        for name, value in (*zip(positional, arguments, strict=False), *named.items()):
+            types = kinds.get(name)
+            if types is not None and not _is_one(value, types):
+                raise InvalidArgument(name, _describe(value), _advise(value, types))
+            if types is None and not takes_others and name not in names:
+                raise InvalidArgument(name, f"is no argument of {function.__name__}", _find_argument(name, kinds))
+        return function(*arguments, **named)
+
+    return check
+
+
+def _is_one(value: object, types: frozenset[str]) -> bool:
+    if value is None:
+        return "None" in types
+    return type(value).__name__ in types or not types.isdisjoint(base.__name__ for base in type(value).__mro__)
+
+
+def _describe(value: object) -> str:
+    if value is None:
+        return "is None"
+    if inspect.isroutine(value):
+        return f"is the function {value.__name__!r}"
+    name = type(value).__name__
+    return "is text" if name == "str" else f"is {'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _advise(value: object, types: frozenset[str]) -> str:
+    own_id = value.get("id") if isinstance(value, dict) else getattr(value, "id", None)
+    if "str" in types and isinstance(own_id, str):
+        return f"Give its id, {own_id!r}."
+    if "str" in types and inspect.isroutine(value):
+        return f"Give its registered name, such as {value.__name__!r}."
+    if "str" in types and isinstance(value, int):
+        return f"Give text, such as {str(value)!r}."
+    return f"Give {' or '.join(line for kind, line in _LINES.items() if kind in types)}."
+
+
+def _find_argument(name: str, kinds: dict[str, frozenset[str]]) -> str:
+    query = next((line for each, line in _LINES.items() if each in kinds.get("query", ())), "")
+    if query:
+        return f"Give a query: {query}."
+    near = difflib.get_close_matches(name, kinds, n=1)
+    return f"Did you mean {near[0]}?" if near else f"There are {', '.join(each for each in kinds if each != 'self')}."

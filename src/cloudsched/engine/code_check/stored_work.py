@@ -1,0 +1,59 @@
+"""Read the tasks of a store that may still run, and their open runs, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.execution import OPEN_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
+from cloudsched.engine.code_check.compare import NOWHERE, OpenRun, Report, StoredTask
+from cloudsched.engine.code_check.rehearsal import StoredRun
+from cloudsched.engine.durable.archive import JournalArchive
+from cloudsched.engine.ports.pages import MAX_PAGE, Page, iterate_pages
+from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, TaskQuery
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.store import Blobs, Store
+
+
+class StoredWork:
+    """The work that a store has."""
+
+    def __init__(self, store: Store, blobs: Blobs, report: Report) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._archive = JournalArchive(store, blobs)
+        self._report = report
+
+    def read(self) -> Iterator[StoredTask]:
+        """Yield the tasks that have not ended, then those that have, of which a run is open."""
+        for status in UNFINISHED_STATUSES:
+            yield from map(
+                self._with_runs, self._follow(partial(self._store.list_tasks, TaskQuery(owner=None, status=status)))
+            )
+        for position in OPEN_STATUSES:
+            listing = partial(self._store.search.list_open, ExecutionQuery(owner=None), position)
+            ended = (task for task in self._follow(listing) if task.status in FINAL_STATUSES)
+            yield from map(self._with_runs, ended)
+
+    def _follow(self, read: Callable[..., Page[Task]]) -> Iterator[Task]:
+        for page in iterate_pages(lambda token: read(limit=MAX_PAGE, page_token=token)):
+            for _ in range(page.unreadable):
+                self._report.note_unknown("a document is damaged, or of a newer version", NOWHERE)
+            yield from page.items
+
+    def _with_runs(self, task: Task) -> StoredTask:
+        ids = [each.execution_id for each in task.runs]
+        return StoredTask(task, [OpenRun(each, partial(self._read_run, task.id, each)) for each in ids])
+
+    def _read_run(self, task_id: str, execution_id: str) -> StoredRun | None:
+        stored = self._store.load(task_id)
+        run = None if stored is None else stored.task.find_run(execution_id)
+        if stored is None or run is None:
+            return None
+        entries = self._archive.load(task_id, run) if run.steps else ()
+        # What was recorded since the task was read is no gap: only what is missing is.
+        run = run.model_copy(update={"steps": max(run.steps, len(entries))})
+        return StoredRun(stored.task.as_begun(run), run, entries, self._blobs)

@@ -1,0 +1,153 @@
+"""What a caller hands to a method in place of an id, a mark or an owner is refused, by each method of each interface.
+
+Nothing is opened, read or sent for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from cloudsched import App, AsyncApp, Task
+from cloudsched.client import AsyncClient, Client
+from cloudsched.domain.call_arguments import check_arguments
+from cloudsched.engine.ports.pages import Page
+from cloudsched.errors import InvalidArgument
+from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
+from cloudsched.testing import START, Simulation
+
+REFUSED_AT_IMPORT = ("handler", "scheduled", "deliver")
+"""What registers something tells mistakes in its own words, and a delivery has no caller who makes some."""
+
+
+def list_text_parameters(kind: type, only: str = "str") -> list[tuple[str, str]]:
+    """Return the methods of a class that take a text, with the name of the parameter."""
+    public = [name for name in dir(kind) if not name.startswith("_") and name not in REFUSED_AT_IMPORT]
+    found = [(name, inspect.unwrap(getattr(kind, name))) for name in public]
+    methods = [(name, method) for name, method in found if inspect.isfunction(method)]
+    return [
+        (name, parameter.name)
+        for name, method in methods
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+        if only in (types := {*str(parameter.annotation).split(" | ")}) and types <= {only, "timedelta", "None"}
+    ]
+
+
+APP = list_text_parameters(App)
+CLIENT = list_text_parameters(Client)
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    app = App()
+    app.handler("greet")(lambda: None)
+    with Simulation(app):
+        return app.create(handler="greet", owner="ada")
+
+
+def call_with(target: Any, method: str, name: str, value: object) -> object:  # noqa: ANN401 - an app or a client
+    """Call a method with a wrong argument. All others are right, or missing, which is found out later."""
+    function = getattr(target, method)
+    taken = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    before = [each for each in taken[: [each.name for each in taken].index(name)] if each.kind is not each.KEYWORD_ONLY]
+    if taken[len(before)].kind is inspect.Parameter.KEYWORD_ONLY:
+        return function(**{name: value})
+    rights = {"datetime": START, "int": 1}
+    return function(*(rights.get(str(each.annotation), "x") for each in before), value)
+
+
+def test_ids_of_tasks_are_among_what_is_tried() -> None:
+    """Both interfaces take ids in many places, so the tests below are about something."""
+    for tried in (APP, CLIENT):
+        assert {("pause", "task_id"), ("execution", "execution_id"), ("inbox", "owner")} <= {*tried}
+
+
+@pytest.mark.parametrize(("method", "name"), APP)
+def test_a_task_is_no_text(task: Task, method: str, name: str) -> None:
+    """The answer says which id to give."""
+    with pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'") as refused:
+        call_with(App(), method, name, task)
+    assert refused.value.field == name
+
+
+@pytest.mark.parametrize(("method", "name"), [each for each in APP if hasattr(AsyncApp, each[0])])
+def test_a_task_is_no_text_on_an_event_loop(task: Task, method: str, name: str) -> None:
+    """The await raises it."""
+
+    async def call() -> None:
+        answer: Any = call_with(AsyncApp(App()), method, name, task)
+        await answer
+
+    with asyncio.Runner() as runner, pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'"):
+        runner.run(call())
+
+
+@pytest.mark.parametrize(("method", "name"), CLIENT)
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_task_is_no_text_for_a_client(task: Task, method: str, name: str, kind: type) -> None:
+    """No request is made for it."""
+    with pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'") as refused:
+        call_with(kind("http://127.0.0.1:9", key="k"), method, name, task)
+    assert refused.value.field == name
+
+
+@pytest.mark.parametrize(("method", "name"), list_text_parameters(SqlalchemyOutbox))
+def test_a_task_is_no_text_for_an_outbox(task: Task, method: str, name: str) -> None:
+    """No row is written for it."""
+    with pytest.raises(InvalidArgument, match=f"Give its id, '{task.id}'"):
+        call_with(object.__new__(SqlalchemyOutbox), method, name, task)
+
+
+@pytest.mark.parametrize(("method", "name"), list_text_parameters(App, "RequestMark"))
+def test_a_text_is_no_mark(method: str, name: str) -> None:
+    """It would be found only where the mark is used: after a read, or after a change without a mark."""
+    with pytest.raises(InvalidArgument, match=r"RequestMark\.of_name"):
+        getattr(App(), method)(**{name: "again"})
+
+
+def test_what_is_no_id_is_refused_with_what_to_write() -> None:
+    """None, a number, a function and a document in JSON are told apart."""
+    app = App()
+    for value, line in ((None, "Give text"), (7, "'7'"), ({"id": "t1"}, "'t1'"), (len, "'len'"), (b"t", "Give text")):
+        with pytest.raises(InvalidArgument, match=line):
+            app.get(value)  # type: ignore[arg-type]  # which is what this is about
+
+
+def test_a_wrong_argument_is_both_our_error_and_pythons() -> None:
+    """A filter that is no parameter says how to filter, and a misspelt one which is meant."""
+    with pytest.raises(TypeError, match=r'TaskQuery\(owner="ada"\)'):
+        App().tasks(owner="ada")  # type: ignore[call-arg]  # as above
+    with pytest.raises(TypeError, match="Did you mean execution_id"):
+        App().retry("t", executionid="e")  # type: ignore[call-arg]  # as above
+    with pytest.raises(InvalidArgument, match=r"timedelta\(minutes=5\)"):
+        Client("http://127.0.0.1:9", key="k").wait("t", 5)  # type: ignore[arg-type]  # as above
+
+
+def test_subclasses_are_what_they_derive_from() -> None:
+    """And None is only what may be None."""
+
+    class Name(str):
+        __slots__ = ()
+
+    def take(name: str, length: timedelta | None = None, more: Any = 5) -> tuple[object, ...]:  # noqa: ANN401 - not checked
+        return name, length, more
+
+    checked = check_arguments(take)
+    assert checked(Name("a"), None, more=len) == ("a", None, len)
+    with pytest.raises(InvalidArgument):
+        checked(None)  # type: ignore[arg-type]  # as above
+
+
+def test_a_page_is_no_list() -> None:
+    """The rest of a list would be missed in silence, so a page has neither an order nor a length."""
+    page: Any = Page([1, 2], "more")
+    attempts: list[Callable[[], object]] = [lambda: page[0], lambda: len(page), lambda: list(page), lambda: bool(page)]
+    for attempt in attempts:
+        with pytest.raises(TypeError, match=r"page\.items"):
+            attempt()

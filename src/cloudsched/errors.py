@@ -274,6 +274,8 @@ class AwaitedEvent:
     execution_id: str
     until: datetime | None
     """The end of the wait. None if it never ends."""
+    by: tuple[str, ...] = ()
+    """The senders whose events count: roles, and users as ``user:…``."""
 
     def __str__(self) -> str:
         until = "" if self.until is None else f" until {self.until:%Y-%m-%dT%H:%M:%SZ}"

@@ -57,9 +57,11 @@ def _write_verb(verb: Verb, document: dict[str, Any]) -> str:
     url = path.replace("{", "${encodeURIComponent(").replace("}", ")}")
     body = f"{{ {', '.join(schema)} }}" if schema else "undefined"
     query = ', { validateOnly: validateOnly ? "true" : undefined }' if "validateOnly" in options else ""
+    answered = document["paths"][path]["post"]
+    result = "Task | undefined" if "204" in answered["responses"] else "Task"
     return f"""
-  /** {document["paths"][path]["post"]["summary"]} */
-  {to_camel(verb.method)}({", ".join(arguments)}): Promise<Task> {{
+  /** {answered["summary"]} */
+  {to_camel(verb.method)}({", ".join(arguments)}): Promise<{result}> {{
     return this._change(`{url}`, {body}, options{query});
   }}
 """

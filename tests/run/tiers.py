@@ -58,6 +58,7 @@ ALL = {
     "recipes/test_moving.py": "Celery and APScheduler beside the guides that leave them",
     "simulation/test_histories.py::test_a_seed_repeats_its_history": "that a history can be repeated",
     "stories/test_crash_recovery.py": "hundreds of killed executors",
+    "stories/test_kept_answers.py": "answers to broken code, whose processes are killed",
     "stories/test_demo.py": "the demo; CI's first command",
     "stories/test_dev.py": "what `dev` prints, reloads and survives",
     "stories/test_embedded_servers.py": "embedded in gunicorn, uvicorn and development servers",

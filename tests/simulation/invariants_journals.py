@@ -5,8 +5,8 @@ J2  When an execution ends, its whole journal becomes part of its record, and no
     of unawaited calls are recorded then.
 J3  A step that was recorded is not called again.
 J4  A handler receives what is recorded, in every replay.
-J5  An event is stored once, consumed once by an execution that it is for, and not lost while that is open; an
-    execution that waits for it resumes.
+J5  An event is stored once, and consumed once by an execution that it is for; an execution that waits for it resumes.
+    One that ends without success has what it did not consume in its record, and gets it back when it is retried.
 J6  Neither a suspension nor a mismatch is ever recorded as a failure of a handler that asks for the same each time.
 """
 
@@ -64,6 +64,8 @@ class JournalInvariants:
         self._newest: dict[tuple[str, str], KnownExecution] = {}
         self._kept: set[int] = set()
         """The events that were stored on their task, by number."""
+        self._unconsumed: dict[Key, list[dict[str, int]]] = {}
+        """The events in the records of executions that ended without success."""
 
     def recorded_entry(self, task_id: str, execution_id: str, number: int) -> StepRecord | None:
         """Return an entry of the newest execution of that id as it was committed."""
@@ -144,6 +146,7 @@ class JournalInvariants:
     ) -> None:
         for execution in executions:
             self._check_errors(execution)
+        self._check_kept_events(before, after, executions)
         self._check_events(before, after, entries)
         self._check_entries(before, after, executions, entries)
         for execution in executions:
@@ -314,6 +317,22 @@ class JournalInvariants:
                 fail(f"J6: {execution.task_id}'s {execution.id} failed with {error.type}: {error.message}")
 
     # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_kept_events(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+        earlier = before.events if before else ()
+        for execution in executions:
+            key = _key(after, execution.id)
+            left = [event.payload for event in earlier if event.execution_id == execution.id]
+            if execution.status.is_final and execution.status is not ExecutionStatus.SUCCEEDED:
+                recorded = [event.payload for event in execution.events]
+                if recorded != left:
+                    fail(f"J5: {execution.id} of {after.id} ends with {left}, and {recorded} is in its record")
+                self._unconsumed[key] = recorded
+            elif after.find_run(execution.id) and (restored := self._unconsumed.pop(key, [])):
+                self._kept -= {payload["n"] for payload in restored}
+                missing = [each for each in restored if each not in [event.payload for event in after.events]]
+                if missing:
+                    fail(f"J5: {execution.id} of {after.id} is retried without {missing}, which it had not consumed")
 
     def _check_events(self, before: Task | None, after: Task, entries: Sequence[JournalEntry]) -> None:
         earlier = before.events if before else ()

@@ -50,6 +50,8 @@ export interface AwaitedEvent {
   executionId: string;
   /** The time at which it stops waiting, or None if it never does. */
   until?: string;
+  /** The senders whose events count: roles, and users as `user:…`. */
+  by: Array<string>;
 }
 
 /** The range of past occurrences to run again. Both ends are included. */
@@ -547,6 +549,19 @@ export interface EmailContactInput {
   verified?: boolean | null;
 }
 
+/** An event sent to a durable handler, and not yet taken by it. */
+export interface Event {
+  name: string;
+  payload?: unknown;
+  at: string;
+  /** A value that tells it from another one that is equal. */
+  token: string;
+  /** The only execution that may take it, with which it is removed, or None if the first that waits for it may. */
+  executionId?: string;
+  /** The sender. The handler that waits for it decides whether it counts, when it is taken. */
+  sender: EventSender;
+}
+
 /** The sender of an event. */
 export interface EventSender {
   role: SenderRole;
@@ -554,6 +569,8 @@ export interface EventSender {
   subject?: string;
   /** The server that acted for them, named likewise, or None if they called the API themselves. */
   via?: string;
+  /** The user whose key sent it, as `user:…`, where the subject is the key. */
+  user?: string;
 }
 
 /** The record of one occurrence's run. */
@@ -631,6 +648,8 @@ export interface Execution {
   callsMade: number;
   /** The definition that it ran, if it ended without success. A retry by hand runs it. The API does not show it. */
   beganWith?: Definition;
+  /** The events that were accepted for it, and that it ended without taking. A retry by hand gives them to it. */
+  events: Array<Event>;
   /** The time from which the store may remove it. */
   expireAt?: string;
   /** The actions that the caller may take on it now, out of `retry` and `sendEvent`. Lists across tasks leave it out for an execution that is over, has not succeeded, and whose task the caller might change: only the task would tell. Lists do not look for steps that are stored apart. If these are gone, `retry` is named but refused. */
@@ -1129,6 +1148,10 @@ export interface Message {
   title: string;
   body: string;
   createdAt: string;
+  /** The event that is asked for, if it is a question: send it to the task, for that execution, to answer. */
+  event?: string;
+  /** The time until which an answer is accepted, or None if there is no limit. */
+  until?: string;
   /** How much later than due its execution began, if that is more than a few minutes. In seconds. */
   late?: number;
   isRead: boolean;
@@ -1980,7 +2003,7 @@ export interface SendEventRequest {
 }
 
 /** The role of an event's sender towards the task. */
-export type SenderRole = "owner" | "admin" | "worker";
+export type SenderRole = "owner" | "admin" | "worker" | "person";
 
 /** A channel that is sent to, or the callback when an execution has ended. */
 export type SentChannel = "EMAIL" | "MOBILE" | "WEBHOOK" | "OPERATOR" | "COMPLETION" | "PING";
@@ -2864,7 +2887,7 @@ export abstract class TaskVerbs {
   }
 
   /** Send an event to the execution of a task that waits for it. */
-  sendEvent(taskId: string, event: string, payload?: SendEventRequest["payload"], { executionId, early, ...options }: ChangeOptions & { executionId?: SendEventRequest["executionId"] } & { early?: SendEventRequest["early"] } = {}): Promise<Task> {
+  sendEvent(taskId: string, event: string, payload?: SendEventRequest["payload"], { executionId, early, ...options }: ChangeOptions & { executionId?: SendEventRequest["executionId"] } & { early?: SendEventRequest["early"] } = {}): Promise<Task | undefined> {
     return this._change(`/v1/tasks/${encodeURIComponent(taskId)}/events/${encodeURIComponent(event)}`, { payload, executionId, early }, options);
   }
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 5
 """The number of instants in an answer."""
+SHOWN_QUESTIONS: Final = 20
+"""The most questions that are listed."""
 MAX_CONTENT: Final = 4_000
 """The most characters of an execution's result that are shown."""
 
@@ -70,6 +72,22 @@ class TaskAnswer(ScheduleAnswer):
     handler: str
     message: str = ""
     snoozed_until: When | None = Field(None, description="When what has run last runs again, if it was snoozed.")
+
+
+class SentAnswer(BaseModel):
+    """An event that was accepted."""
+
+    task: TaskAnswer | None = Field(None, description="The task, unless it is another one's who asked the user.")
+
+
+class QuestionAnswer(BaseModel):
+    """A question to the user, whose answer is the event of that name."""
+
+    task_id: str
+    execution_id: str
+    event: str
+    question: str
+    until: When | None = Field(None, description="When it is too late to answer.")
 
 
 class CreatedAnswer(TaskAnswer):
@@ -327,13 +345,31 @@ class AgentTools:
         idempotency_key: Annotated[
             str | None, Field(description="Any text of your own: the same key never sends a second event.")
         ] = None,
-    ) -> TaskAnswer:
-        """Send an event to a task that waits for it, such as an approval."""
+    ) -> SentAnswer:
+        """Send an event to a task that waits for it, such as an approval. Let the user decide what to answer.
+
+        list_questions has what other people's tasks ask the user by name.
+        """
         zone, client = _find_zone(timezone), self._client
         task = await client.send_event(
             task_id, event, payload, execution_id=execution_id, idempotency_key=idempotency_key
         )
-        return TaskAnswer(**await _describe(client, task, zone))
+        return SentAnswer(task=None if task is None else TaskAnswer(**await _describe(client, task, zone)))
+
+    @_explain
+    async def list_questions(
+        self, user: Annotated[str, Field(description="The user's id, whose inbox it is.")], timezone: Zone
+    ) -> list[QuestionAnswer]:
+        """List what tasks of others have asked the user by name, the newest first. Answer one with send_event."""
+        zone, found = _find_zone(timezone), []
+        async for message in self._client.inbox(user):
+            if message.event is not None:
+                until = None if message.until is None else to_when(message.until, zone)
+                place = {"task_id": message.task_id, "execution_id": message.execution_id, "event": message.event}
+                found.append(QuestionAnswer(**place, question=message.body or message.title, until=until))
+            if len(found) == SHOWN_QUESTIONS:
+                break
+        return found
 
 
 def _hash(given: dict[str, Any]) -> str:
@@ -388,6 +424,7 @@ def make_server(client: AsyncClient, owner: str | None) -> MCPServer[Any]:
         (tools.update_task, _CHANGE),
         (tools.cancel_task, _CHANGE),
         (tools.snooze_task, _CREATE),
+        (tools.list_questions, _READ),
         (tools.send_event, _SEND),
     ):
         server.tool(annotations=hints)(tool)

@@ -328,10 +328,10 @@ def send(  # noqa: PLR0913 - each is an option of its own
     """Send EVENT to the execution of a task that waits for it."""
     content = _parse_json("--payload", payload)
     task = client.send_event(task_id, event, content, execution_id=execution, early=early, idempotency_key=key)
-    if as_json:
+    if as_json and task is not None:
         _make_printer(as_json=as_json).print_task(task)
     else:
-        click.echo(to_printable(f"sent {event}"))
+        click.echo(to_printable(f"sent {event}"), err=as_json)
 
 
 @tasks.command()

@@ -243,7 +243,7 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
         "hint": problem.hint or "",
         "words": problem.words or "",
         "readings": tuple(problem.readings or ()),
-        "awaited": tuple(AwaitedEvent(each.name, each.execution_id, each.until) for each in problem.awaited or ()),
+        "awaited": tuple(AwaitedEvent(**dict(each)) for each in problem.awaited or ()),
         "event": "",
         "status": "",
         "action": "",

@@ -242,14 +242,20 @@ class TaskOperations:
         execution_id: str | None = None,
         early: bool = False,
         idempotency_key: str | None = None,
-    ) -> Flow[TaskView]:
+    ) -> Flow[TaskView | None]:
         """Send an event to the execution that waits for it, or to the given one. `early` keeps it if none waits yet.
 
+        Returns the task, or None if it is not the caller's, who was asked for the event by name.
+
         Raises:
-            NotAwaited: No execution waits for it, or several do. `awaited` has the awaited events, and their ends.
+            NotAwaited: No execution waits for it, or several may be meant. `awaited` has the awaited events, and their
+                ends.
         """
-        content = {"payload": payload, **given(executionId=execution_id, early=early or None)}
-        return _post_change(task_id, f"events/{quote(event, safe='')}", content, key=idempotency_key)
+        path, content = f"{_task_path(task_id)}/events/{quote(event, safe='')}", {"payload": payload}
+        content |= given(executionId=execution_id, early=early or None)
+        headers = _write_conditions(None, idempotency_key)
+        response = yield ApiRequest("POST", path, content, None, headers, is_idempotent=True)
+        return parse_task(response) if response.content else None
 
     @operation
     def tree(self, task_id: str, execution_id: str | None = None) -> Flow[TreeView]:

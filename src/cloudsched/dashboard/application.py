@@ -28,7 +28,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard import home_view
 from cloudsched.dashboard.execution_view import find_payload
-from cloudsched.dashboard.forms import Done, describe_problem
+from cloudsched.dashboard.forms import Done, describe_problem, read_json
 from cloudsched.dashboard.guard import LOCAL_HOSTS, find_refusal, protect
 from cloudsched.dashboard.routes import DONE, MAP, TABS, UNDONE_BY, VIEWS, View
 from cloudsched.dashboard.status import Status, show_status
@@ -437,12 +437,5 @@ def _read_step(text: str) -> int:
     return int(text)
 
 
-def _read_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InvalidInput("payload", f"is not JSON: {error}", 'Write JSON, such as {"by": "grace"}.') from error
-
-
-_READERS: Final[Mapping[str, Callable[[str], object]]] = {"fromStep": _read_step, "payload": _read_json}
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {"fromStep": _read_step, "payload": read_json}
 """How the fields of forms are read that are not texts."""

@@ -10,9 +10,9 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from cloudsched.dashboard.attention import CAUSES
-from cloudsched.dashboard.forms import Done
+from cloudsched.dashboard.forms import Done, read_json
 from cloudsched.dashboard.status import Status, show_status
-from cloudsched.dashboard.visit import Api, Json, Visit, write_count
+from cloudsched.dashboard.visit import Api, Json, Visit, task_path, write_count
 from cloudsched.domain.documents.delivery_channels import DeliveryStatus
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.task import TaskStatus
@@ -45,12 +45,16 @@ def fetch(api: Api, visit: Visit) -> Json:
 
 
 def send(api: Api, _visit: Visit, texts: Mapping[str, str]) -> Done:
-    """Mark a message as read."""
+    """Mark a message as read, and answer it if it is a question."""
     owner, message = texts.get("owner", ""), texts.get("message", "")
     if not owner or message in {"", ".", ".."}:
         raise NotFound("message", message)
+    task, event = texts.get("task", ""), texts.get("event", "")
+    if event:
+        answer = {"payload": read_json(texts.get("payload", "")), "executionId": texts.get("execution")}
+        api.post(f"{task_path(task)}/events/{quote(event, safe='')}", answer)
     api.post(f"{_inbox_path(owner)}/{quote(message, safe='')}/read")
-    return Done(f"deliveries?{urlencode({'owner': owner})}", "read")
+    return Done(f"deliveries?{urlencode({'owner': owner})}", "send" if event else "read")
 
 
 def _inbox_path(owner: str) -> str:

@@ -241,3 +241,11 @@ def place_faults(error: InvalidInput, names: Sequence[str], known: Mapping[str, 
 def list_names(fields: Iterable[Field]) -> list[str]:
     """Return the names of all fields, also of those in groups."""
     return [name for field in fields for name in (list_names(field.fields) if field.fields else [field.name])]
+
+
+def read_json(text: str) -> object:
+    """Return the JSON that was typed. Raises InvalidInput."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInput("payload", f"is not JSON: {error}", 'Write JSON, such as {"by": "grace"}.') from error

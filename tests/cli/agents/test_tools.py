@@ -69,7 +69,7 @@ def test_an_answer_reaches_the_run_that_asked(sim: Simulation, agent: Agent) -> 
     assert f"Awaited: 'approval' by execution {run.execution_id}" in said
     for _ in range(2):
         sent = agent.call("send_event", event="approval", execution_id=run.execution_id, **answer)
-        assert len(sent["next"]) == 5
+        assert len(sent["task"]["next"]) == 5
         sim.advance(timedelta(minutes=1))
     assert [each.content for each in sim.executions(task_id)] == ["ada"]
 

@@ -25,12 +25,13 @@ from cloudsched.adapters.firestore.protos import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
 from cloudsched.domain.documents.authority import EventSender
 from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import CatchUp, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import Event, Parent, PublicTask, Task
+from cloudsched.domain.documents.task import Parent, PublicTask, Task
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.locks import Lock, Waiter

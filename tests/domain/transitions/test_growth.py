@@ -10,6 +10,7 @@ from tests.conftest import NOW, MakeTask
 
 from cloudsched import RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import (
     FIRST_ATTEMPTS,
     LAST_ATTEMPTS,
@@ -26,7 +27,6 @@ from cloudsched.domain.documents.task import (
     MAX_OPEN_RUNS,
     MAX_REQUESTS,
     MAX_UNNAMED_REQUESTS,
-    Event,
     RecentRequest,
     RequestKind,
     Task,

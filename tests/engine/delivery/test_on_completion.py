@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.authorities import as_user
 
-from cloudsched import App, Cancel, Retry, Settings, Task
+from cloudsched import App, Cancel, Context, EventSender, Retry, Settings, Task
+from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
@@ -50,6 +51,12 @@ def stop() -> Cancel:
 def wait() -> Retry:
     """Ask for another attempt."""
     return Retry("not yet", 2 * HOUR)
+
+
+@app.handler("approve")
+def approve(ctx: Context) -> object:
+    """Wait for an answer, and return it."""
+    return ctx.wait_for("answer")
 
 
 @pytest.fixture
@@ -241,3 +248,24 @@ def test_a_queue_that_is_down_is_asked_once_for_all_callbacks(sim: Simulation, m
     assert len(asked) == 1
     sim.advance(HOUR)
     assert [each.message.kind for each in sim.sent("COMPLETION")] == ["execution.cancelled"] * 5
+
+
+@pytest.mark.parametrize(
+    ("role", "subject", "arrives"),
+    [
+        (SenderRole.OWNER, "user:ada", False),
+        (SenderRole.ADMIN, "key:root", True),
+        (SenderRole.ADMIN, None, True),
+    ],
+)
+def test_an_event_makes_the_run_its_senders(
+    sim: Simulation, role: SenderRole, subject: str | None, *, arrives: bool
+) -> None:
+    """A result that a user's answer has gone into does not speak with the server's voice."""
+    task = make(sim, "approve", "https://bank.example/paid")
+    sim.advance(timedelta(minutes=1))
+    app.send_event(task.id, "answer", {"price": 0}, sender=EventSender(role=role, subject=subject))
+    sim.advance(HOUR)
+    (execution,) = sim.executions(task.id)
+    assert execution.defined_by == (None if arrives else "users")
+    assert bool(sim.sent("COMPLETION")) is arrives

@@ -129,20 +129,40 @@ def test_an_answer_two_days_late_approves_nothing(app: App, sim: Simulation, cre
         app.send_event(task.id, "aproved", "yes")
     (awaited,) = wrong.value.awaited
     assert (awaited.name, awaited.execution_id) == ("approved", "20270131T000000Z")
-    app.send_event(task.id, "approved", "in time")
+    with pytest.raises(NotAwaited, match="more than one execution: name the one"):
+        app.send_event(task.id, "approved", "perhaps the first month's")
+    app.send_event(task.id, "approved", "in time", execution_id=awaited.execution_id)
     sim.run_until_idle(timedelta(days=366))
     assert contents(sim, task) == ["nobody approved", "in time"]
 
 
+@pytest.mark.parametrize("handler", ["work", "patient"])
+def test_an_answer_that_names_no_run_is_taken_as_long_as_there_was_one(
+    app: App, sim: Simulation, create: Create, handler: str
+) -> None:
+    """Skipped occurrences have asked nobody, and a retried run is the same one."""
+    task = create(handler=handler, schedule=Schedule.every(DAY, start=START), maxRuns=2)
+    sim.advance(5 * DAY + MINUTE)
+    assert {run.status for run in sim.executions(task.id)} == {"SUSPENDED", "SKIPPED"}
+    app.send_event(task.id, "approved", "the first's")
+    sim.advance(15 * DAY)
+    with pytest.raises(NotAwaited, match="more than one execution: name the one"):
+        app.send_event(task.id, "approved", "whose?")
+    if handler == "patient":
+        app.send_event(task.id, "approved", "whichever is next", early=True)
+
+
 def test_of_several_that_wait_one_is_to_be_named(app: App, sim: Simulation, create: Create) -> None:
-    """Without a name, nobody can say whose answer it is; once one has its answer, the other is meant."""
+    """Without a name, nobody can say whose answer it is, also once one has its answer."""
     task = create(**TWO_AT_ONCE)
     sim.advance(DAY + MINUTE)
     first, second = (run.execution_id for run in app.get(task.id).runs)
     with pytest.raises(NotAwaited, match="2 executions may be meant: name one"):
         app.send_event(task.id, "approved", "whose?")
     app.send_event(task.id, "approved", "the second's", execution_id=second)
-    app.send_event(task.id, "approved", "the first's")
+    with pytest.raises(NotAwaited, match="more than one execution: name the one"):
+        app.send_event(task.id, "approved", "whose?")
+    app.send_event(task.id, "approved", "the first's", execution_id=first)
     sim.run_until_idle(timedelta(days=366))
     assert {each.id: each.content for each in sim.executions(task.id)} == {first: "the first's", second: "the second's"}
 

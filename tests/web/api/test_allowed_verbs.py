@@ -18,9 +18,10 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.authority import TRUSTED_CODE, Requesters, SenderRole
 from cloudsched.domain.documents.children import Child
 from cloudsched.domain.documents.delivery_channels import DELIVERY_HANDLER
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
 from cloudsched.domain.documents.policy import LockScope, Priority
-from cloudsched.domain.documents.task import Backfill, Event, Parent, Task, TaskStatus
+from cloudsched.domain.documents.task import Backfill, Parent, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery

@@ -84,6 +84,7 @@ def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: 
     assert (waiting.status, waiting.message) == ("SUSPENDED", "It waits for the event 'approved'.")
     assert [step.kind for step in client.execution(task.id, waiting.id).steps] == ["CALL"] * 3 + ["EVENT"]
     told = client.send_event(task.id, "approved", {"by": "grace"})
+    assert told is not None
     assert not {"events", "runs"} & set(told.to_wire())
     with pytest.raises(TimeoutError):
         client.wait(task.id, timedelta(0))
@@ -133,7 +134,7 @@ def test_an_event_that_nobody_awaits_is_told_what_is(client: Client, call: Call,
     assert (awaited["name"], awaited["executionId"]) == ("decision", run.id)
     with pytest.raises(NotAwaited) as refused:
         client.send_event("w", "decided", {"note": "fine"})
-    assert refused.value.awaited == (AwaitedEvent("decision", run.id, until),)
+    assert refused.value.awaited == (AwaitedEvent("decision", run.id, until, ("owner", "admin")),)
     assert str(refused.value) == problem["detail"]
 
 

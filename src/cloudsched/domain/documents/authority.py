@@ -8,6 +8,7 @@ API keys and, beside it, ``infra/firestore.rules``. Users may ask for less than 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from enum import StrEnum
 from typing import Final
 
@@ -31,6 +32,13 @@ def is_reserved_name(name: str) -> bool:
     Source: firebase.google.com/docs/firestore/quotas, "Constraints on document IDs".
     """
     return name in {".", ".."} or (name.startswith("__") and name.endswith("__"))
+
+
+def reject_reserved_name(name: str) -> str:
+    """Return a name. Raises ValueError if Firestore keeps it for itself."""
+    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):  # a call cheaper
+        raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
+    return name
 
 
 def is_subject(name: object) -> bool:
@@ -58,6 +66,12 @@ class SenderRole(StrEnum):
     """A caller with the role ``admin``, or the app's own code."""
     WORKER = "worker"
     """A worker, whose events count only where a handler says so."""
+    PERSON = "person"
+    """A user who does not own the task. Their events count only where a handler asks for them by name."""
+
+
+PERSON: Final = "user:"
+"""What precedes a user's name where a handler asks for their events."""
 
 
 class EventSender(InputModel):
@@ -68,6 +82,23 @@ class EventSender(InputModel):
     """The caller as the log names them: ``user:…``, ``account:…`` or ``key:…``. None for the app's own code."""
     via: str | None = None
     """The server that acted for them, named likewise, or None if they called the API themselves."""
+    user: str | None = None
+    """The user whose key sent it, as ``user:…``, where the subject is the key."""
+
+    @property
+    def person(self) -> str | None:
+        """The user who sent it, as ``user:…``, or None if it was a server."""
+        is_user = self.subject is not None and self.subject.startswith(PERSON)
+        return self.subject if is_user else self.user
+
+    @property
+    def author(self) -> Requesters | None:
+        """The recorded author of what it gives a run. None for servers, as in stored documents."""
+        return None if self.role is SenderRole.ADMIN else Requesters.USERS
+
+    def counts_for(self, senders: Container[str]) -> bool:
+        """Return whether it is among those whose events count: by its role, or by name."""
+        return self.role in senders or (self.person is not None and self.person in senders)
 
     @property
     def side(self) -> str:
@@ -75,7 +106,7 @@ class EventSender(InputModel):
         return self.role if self.via is None else f"{self.role} by server"
 
 
-DEFAULT_SENDERS: Final = (SenderRole.OWNER, SenderRole.ADMIN)
+DEFAULT_SENDERS: Final[tuple[str, ...]] = (SenderRole.OWNER, SenderRole.ADMIN)
 """The senders whose events a handler takes if it names none."""
 TRUSTED_CODE: Final = EventSender.model_construct(role=SenderRole.ADMIN)
 """The sender of events that the app's own code sends."""

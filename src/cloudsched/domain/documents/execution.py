@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import Child, OnChildFailure
 from cloudsched.domain.documents.document import (
@@ -26,6 +26,7 @@ from cloudsched.domain.documents.document import (
     WireModel,
     complete_table,
 )
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.script import Script
@@ -236,8 +237,10 @@ class Suspension(WireModel):
     """True if it is enough that one of the calls ends."""
     events: tuple[str, ...] = ()
     """The events that it waits for. One of them is enough."""
-    senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
-    """The roles whose events count."""
+    senders: tuple[str, ...] = DEFAULT_SENDERS
+    """The roles whose events count, and the users, as ``user:…``."""
+    question: str | None = None
+    """The question that the event answers, for the users whom it names."""
     quota_refusal: str | None = None
     """The reason why its owner's quota has no room for calls that it is to make. While some wait, the end of any call
     resumes it."""
@@ -436,6 +439,8 @@ class Execution(Document):
     """The tasks of all calls up to this number in the steps have been created."""
     began_with: Definition | None = None
     """The definition that it ran, if it ended without success. A retry by hand runs it. The API does not show it."""
+    events: tuple[Event, ...] = ()
+    """The events that were accepted for it, and that it ended without taking. A retry by hand gives them to it."""
     expire_at: Instant | None = None
     """The time from which the store may remove it."""
 
@@ -478,6 +483,10 @@ class Message(Document):
     title: str
     body: str
     created_at: Instant
+    event: str | None = None
+    """The event that is asked for, if it is a question: send it to the task, for that execution, to answer."""
+    until: Instant | None = None
+    """The time until which an answer is accepted, or None if there is no limit."""
     late: Duration | None = None
     """How much later than due its execution began, if that is more than a few minutes."""
     is_read: bool = False

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters, SenderRole
+from cloudsched.domain.documents.authority import OWNER_PATTERN, EventSender, Requesters, reject_reserved_name
 from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.delivery_channels import Delivery, DeliveryChannel, OnCompletion, Ping
 from cloudsched.domain.documents.document import Document, Duration, InputModel, Instant, Integer, StoredEnum, WireModel
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     OPEN_STATUSES,
@@ -108,6 +109,11 @@ class RecentRequest(WireModel):
     """The side that it came from (`EventSender.side`). No other side makes the task forget it."""
     kind: RequestKind = RequestKind.NAMED
 
+    @classmethod
+    def of_event(cls, event: Event, execution_id: str) -> RecentRequest:
+        """Return an event as a request that its task remembers, beside the execution that it was for."""
+        return cls(key=event.mark(execution_id), side=event.sender.side, kind=RequestKind.EVENT)
+
     def may_displace(self, other: RecentRequest) -> bool:
         """Return whether the task may forget the other one for this one. It never forgets a creation."""
         return other.key not in CREATION_KEYS and (self.side, self.kind) == (other.side, other.kind)
@@ -168,15 +174,9 @@ MAX_COUNT = 10**9
 """The largest `max_runs` and `pause_after_failures`, since no store keeps integers without a bound."""
 
 
-def _reject_reserved(name: str) -> str:
-    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):  # as in `authority`, a call cheaper
-        raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
-    return name
-
-
-TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_reject_reserved)]
+TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(reject_reserved_name)]
 """Letters, digits, hyphens and underscores: allowed in names by both Firestore and Cloud Tasks."""
-Owner = Annotated[str, StringConstraints(pattern=f"^{OWNER_PATTERN}$"), AfterValidator(_reject_reserved)]
+Owner = Annotated[str, StringConstraints(pattern=f"^{OWNER_PATTERN}$"), AfterValidator(reject_reserved_name)]
 """The owner's id, as one segment of a Firestore path (no slash, no control character)."""
 
 
@@ -340,38 +340,6 @@ class Parent(WireModel):
             other.execution_id,
             other.step,
         )
-
-
-EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$"), AfterValidator(_reject_reserved)]
-"""Letters, digits, dots, hyphens and underscores: a segment of a URL."""
-
-
-class Event(WireModel):
-    """An event sent to a durable handler, and not yet taken by it."""
-
-    name: EventName
-    payload: Any = None
-    at: Instant
-    token: str = ""
-    """A value that tells it from another one that is equal."""
-    execution_id: str | None = None
-    """The only execution that may take it, with which it is removed, or None if the first that waits for it may."""
-    sender: EventSender
-    """The sender. The handler that waits for it decides whether it counts, when it is taken."""
-
-    def is_for(self, name: str, execution_id: str, senders: Container[SenderRole]) -> bool:
-        """Return whether an execution that waits for an event of that name from these senders may take this one."""
-        return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
-
-    def mark(self, execution_id: str) -> str:
-        """Return the mark by which a repetition is known: the execution, and a hash of the event and its sender."""
-        said = [self.name, self.payload, self.sender.role, self.sender.subject]
-        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
-        return f"{execution_id} {digest}"
-
-    def request(self, execution_id: str) -> RecentRequest:
-        """Return the event as a request that its task remembers, beside the execution that it was for."""
-        return RecentRequest(key=self.mark(execution_id), side=self.sender.side, kind=RequestKind.EVENT)
 
 
 class ZonePlan(WireModel):

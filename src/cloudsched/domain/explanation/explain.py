@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from cloudsched.domain.documents.authority import Requesters, SenderRole
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
 from cloudsched.domain.documents.execution import (
     FAILURE_STATUSES,
     ExecutionStatus,
@@ -148,9 +148,10 @@ def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) ->
         return Reason.WAITING_FOR_QUOTA, sentence, None
     if suspension.events:
         names = " or ".join(repr(name) for name in suspension.events)
-        sentence = f"Its handler waits for the event {names}, "
+        who = "" if suspension.senders == DEFAULT_SENDERS else f" from {' or '.join(suspension.senders)}"
+        sentence = f"Its handler waits for the event {names}{who}, "
         if suspension.deadline is None:
-            return Reason.WAITING_FOR_EVENT, f"{sentence}however long that takes.", None
+            return Reason.WAITING_FOR_EVENT, f"{sentence}however long that takes.{_explain_standstill(task)}", None
         until = say_instant(task, suspension.deadline).removeprefix("on ")
         return Reason.WAITING_FOR_EVENT, f"{sentence}until {until} at the latest.", suspension.deadline
     if suspension.calls:
@@ -158,6 +159,13 @@ def _explain_suspension(evidence: Evidence, run: Run, suspension: Suspension) ->
         calls = "call" if len(suspension.calls) == 1 else f"{len(suspension.calls)} calls"
         return Reason.WAITING_FOR_CALLS, f"Its handler waits for {which} {calls}.", None
     return _explain_sleep(evidence, run, suspension.reason.rstrip("."))
+
+
+def _explain_standstill(task: Task) -> str:
+    """Return what becomes of the schedule while a run waits without an end: many a task stands still unnoticed."""
+    if task.is_one_time or task.overlap is Overlap.ALLOW or not task.is_active:
+        return ""
+    return " Until then its schedule stands still. Give the wait a timeout, or the task overlap: allow."
 
 
 def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
@@ -244,7 +252,11 @@ def explain_delivery(task: Task, delivery: Undelivered) -> Finding:
 def _explain_events(task: Task) -> Iterator[Finding]:
     for event in task.events:
         role = event.sender.role
-        who = event.sender.subject or ("the app's own code" if role is SenderRole.ADMIN else role.value)
+        who = (
+            event.sender.person
+            or event.sender.subject
+            or ("the app's own code" if role is SenderRole.ADMIN else role.value)
+        )
         what = f"The event {event.name!r} from {who} came {say_instant(task, event.at)}"
         sentence = f"{what}, and waits for its handler to take it."
         yield Finding(reason=Reason.EVENT_ARRIVED, sentence=sentence, at=event.at, execution_id=event.execution_id)
@@ -355,9 +367,11 @@ def _explain_last(evidence: Evidence) -> Finding:
     why = last.message or ""
     if last.status is not ExecutionStatus.SUCCEEDED and last.error is not None:
         why = f"{last.error.type}: {last.error.message}"
+    kept = " and ".join(repr(each.name) for each in last.events)
+    rest = f" It has accepted {kept}, which a retry by hand takes." if kept else ""
     return Finding(
         reason=Reason.LAST_OUTCOME,
-        sentence=_with_message(sentence, why),
+        sentence=_with_message(sentence, why) + rest,
         at=last.scheduled_for,
         execution_id=last.id,
     )

@@ -372,6 +372,8 @@ class AwaitedEvent(ApiResponse):
     execution_id: str
     until: Instant | None = None
     """The time at which it stops waiting, or None if it never does."""
+    by: tuple[str, ...] = ()
+    """The senders whose events count: roles, and users as `user:…`."""
 
 
 class Problem(ApiResponse):

@@ -62,7 +62,7 @@ from cloudsched.domain.transitions.run_records import (
     last_run_fields,
     says_how_task_is,
 )
-from cloudsched.domain.transitions.suspend import on_suspend
+from cloudsched.domain.transitions.suspend import make_questions, on_suspend
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
@@ -204,13 +204,9 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
         case Suspend() as suspend:
             if task.status in FINAL_STATUSES:
                 return _wait_for_retry(task, drop_lease(run), now, **record_fields)
-            return Commit(
-                with_changes(
-                    task,
-                    now,
-                    runs=task.runs_with(on_suspend(task, drop_lease(run), suspend, calls_in_progress, now)),
-                )
-            )
+            waiting = on_suspend(task, drop_lease(run), suspend, calls_in_progress, now)
+            questions = make_questions(task, run, suspend, now)
+            return Commit(with_changes(task, now, runs=task.runs_with(waiting)), messages=questions)
         case Fail(reason):
             error = report.error or ExecutionError(type="Fail", message=reason)
             return _finish_run(

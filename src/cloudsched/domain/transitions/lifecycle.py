@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, Task, TaskStatus
+from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, RecentRequest, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
 from cloudsched.domain.transitions.offers import refresh_offers
@@ -86,7 +86,7 @@ def _bind_events(task: Task) -> dict[str, Any]:
     if not task.runs or all(each.execution_id for each in kept):
         return {"events": kept}
     first = task.runs[0].execution_id
-    marks = (each.request(first) for each in kept if each.execution_id is None)
+    marks = (RecentRequest.of_event(each, first) for each in kept if each.execution_id is None)
     bound = tuple(each if each.execution_id else each.model_copy(update={"execution_id": first}) for each in kept)
     return {"events": bound, "recent_requests": task.requests_with(*marks)}
 

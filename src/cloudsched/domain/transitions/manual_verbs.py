@@ -10,8 +10,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Run, Trigger
-from cloudsched.domain.documents.task import Backfill, Event, Task, TaskStatus
+from cloudsched.domain.documents.task import Backfill, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.idempotency import RequestMark, choose_instant

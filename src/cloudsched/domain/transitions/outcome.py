@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.handler_code import note_outcome
 
 if TYPE_CHECKING:
@@ -84,8 +84,10 @@ class Suspend:
     """The calls that it waits for, all of them unless `any_call`, by their numbers in the journal."""
     events: tuple[str, ...] = ()
     """The events that it waits for, any of them."""
-    senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
-    """The roles whose events count."""
+    senders: tuple[str, ...] = DEFAULT_SENDERS
+    """The roles whose events count, and the users, as ``user:…``."""
+    question: str | None = None
+    """The question that the event answers, for the users whom it names."""
     quota_refusal: str | None = None
     """The reason why its owner's quota has no room for calls that it is to make, or None if none of them waits."""
     any_call: bool = False

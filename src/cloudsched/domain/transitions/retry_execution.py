@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind, StepRecord, StepStatus, call_id
-from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.task import RecentRequest, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import restore_definition
 from cloudsched.domain.transitions.lifecycle import may_have_children, require_free_run, require_status, with_changes
 from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
+from cloudsched.domain.transitions.suspend import require_event_room
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def retry(
     task, definition = restore_definition(task, execution)
     if definition is not None:
         require_payload_room(task, added=execution.payload)
+    if execution.events:
+        require_event_room(task, *execution.events, is_wanted=not task.events, action=RETRY_ACTION)
     run = Run(
         execution_id=execution.id,
         scheduled_for=execution.scheduled_for,
@@ -88,9 +91,16 @@ def retry(
         message=message,
         runs=task.runs_with(run),
         has_children=may_have_children(task, entries),
-        recent_requests=tuple(each for each in task.recent_requests if not each.key.startswith(f"{run.execution_id} ")),
+        events=(*task.events, *execution.events),
+        recent_requests=_keep_marks(task, execution),
     )
     return Commit(active, executions=(record,), entries=entries)
+
+
+def _keep_marks(task: Task, execution: Execution) -> tuple[RecentRequest, ...]:
+    """Return the requests that the task remembers, without answers that the execution asks for again."""
+    own, kept = f"{execution.id} ", {each.mark(execution.id) for each in execution.events}
+    return tuple(each for each in task.recent_requests if each.key in kept or not each.key.startswith(own))
 
 
 def require_retryable(task: Task, execution: Execution) -> None:

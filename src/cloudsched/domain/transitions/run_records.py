@@ -128,6 +128,8 @@ def execution_record(
     own: dict[str, Any] = {} if payload is None else _payload_fields(payload, more.get("content"))
     if run.started_at is not None and status.is_final and status is not ExecutionStatus.SUCCEEDED:
         own["began_with"] = describe_record(task, run)
+    if task.events and status.is_final and status is not ExecutionStatus.SUCCEEDED:
+        own["events"] = tuple(each for each in task.events if each.execution_id == run.execution_id)
     return Execution.build(
         id=run.execution_id,
         task_id=task.id,

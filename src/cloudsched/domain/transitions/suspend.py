@@ -10,17 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from cloudsched.domain.documents.execution import Run, Suspension
+from cloudsched.domain.documents.authority import PERSON, EventSender, SenderRole
+from cloudsched.domain.documents.event import Event, EventName
+from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
-from cloudsched.domain.documents.task import Event, EventName, Task
+from cloudsched.domain.documents.task import RecentRequest, Task
+from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lease import renew_lease
 from cloudsched.domain.transitions.lifecycle import may_have_children, with_changes
-from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES, MAX_SIDE_EVENTS_BYTES
+from cloudsched.domain.transitions.run_records import (
+    MAX_AWAITED_EVENTS_BYTES,
+    MAX_EVENTS_BYTES,
+    MAX_RECENT,
+    MAX_SIDE_EVENTS_BYTES,
+)
 from cloudsched.errors import AwaitedEvent, InvalidInput, NotAllowed, NotAwaited
 
 if TYPE_CHECKING:
@@ -35,6 +43,8 @@ MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
 """The number of each side's events that may wait for a task, and the size limit of one event's payload as JSON."""
 
+MAX_TITLE = 200
+"""The most bytes of the title of a question. Its body has the whole."""
 _MAX_REASON = 2_000
 """The most bytes that are stored of the reason for a suspension."""
 
@@ -69,6 +79,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
                 any_call=outcome.any_call or None,
                 events=outcome.events,
                 senders=outcome.senders,
+                question=outcome.question,
                 quota_refusal=outcome.quota_refusal,
                 deadline=outcome.deadline,
             ),
@@ -77,6 +88,30 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
             "attempts_before_suspension": run.attempt - 1,
             "call_finished_while_running": False,
         }
+    )
+
+
+def make_questions(task: Task, run: Run, outcome: Suspend, now: datetime) -> tuple[Message, ...]:
+    """Return the messages for the users whom a run begins to ask by name, each with what the answer needs."""
+    earlier = run.resumed_from
+    if earlier is not None and (earlier.events, earlier.senders) == (outcome.events, outcome.senders):
+        return ()  # it has only looked whether they have answered
+    people = [each.removeprefix(PERSON) for each in outcome.senders if each.startswith(PERSON)]
+    return tuple(
+        Message(
+            id=f"{task.id}-{run.execution_id}-asks-{run.steps}",
+            owner=person,
+            task_id=task.id,
+            execution_id=run.execution_id,
+            title=truncate(outcome.question or f"Your answer is awaited: {event}", MAX_TITLE),
+            body=outcome.question or "",
+            event=event,
+            until=outcome.deadline,
+            created_at=now,
+            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
+        )
+        for person in people
+        for event in outcome.events
     )
 
 
@@ -94,22 +129,36 @@ def on_journal_append(
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
 
 
-def consume_event(transition: Commit, event: Event, execution_id: str, now: datetime) -> Commit:
+def consume_event(event: Event, execution_id: str, transition: Commit) -> Commit:
     """Return the transition with this event taken by an execution. Other events of the same name stay.
 
-    Raises LookupError if it is gone.
+    From then on a user is an author of the execution, if a user has sent it. Raises LookupError if it is gone.
     """
-    task = transition.task
-    if event not in task.events:
+    events = transition.task.events
+    if event not in events:
         raise LookupError(event.name)
-    at = task.events.index(event)
-    rest = (*task.events[:at], *task.events[at + 1 :])
+    at = events.index(event)
+    author = {} if event.sender.author is None else {"defined_by": event.sender.author}
+    return _end_wait(transition, execution_id, author, events=(*events[:at], *events[at + 1 :]))
+
+
+def give_up_event(name: str, senders: Container[str], execution_id: str, transition: Commit) -> Commit:
+    """Return the transition with an execution that no longer waits for an event: none that comes later is accepted.
+
+    Raises LookupError if one was accepted before.
+    """
+    if any(event.is_for(name, execution_id, senders) for event in transition.task.events):
+        raise LookupError(name)
+    return _end_wait(transition, execution_id, {})
+
+
+def _end_wait(transition: Commit, execution_id: str, of_run: dict[str, Any], **changes: Any) -> Commit:
+    task = transition.task
     runs = tuple(
-        each.model_copy(update={"resumed_from": None}) if each.execution_id == execution_id else each
+        each.model_copy(update={"resumed_from": None, **of_run}) if each.execution_id == execution_id else each
         for each in task.runs
     )
-    taken = with_changes(task, now, events=rest, runs=runs)
-    return transition.having(task=taken)
+    return transition.having(task=with_changes(task, task.updated_at, runs=runs, **changes))
 
 
 def on_call_finished(
@@ -143,24 +192,37 @@ def parse_event_name(name: object) -> str:
         raise InvalidInput("event", f"is {repr(name)[:200]}", hint) from None
 
 
-def on_event(task: Task, event: Event, now: datetime, *, early: bool = False) -> Commit:
+def is_asked(task: Task, event: Event) -> bool:
+    """Return whether an execution asks the sender of an event for it by name, or has been sent it already."""
+    person = event.sender.person
+    if person is None:
+        return False
+    waits = [run.wait_for_event for run in task.runs if event.execution_id in {None, run.execution_id}]
+    is_named = any(wait is not None and event.name in wait.events and person in wait.senders for wait in waits)
+    return is_named or (event.sender.role is SenderRole.PERSON and _is_repeated(task, event))
+
+
+def on_event(task: Task, event: Event, now: datetime, *, early: bool = False, is_for_any: bool = False) -> Commit:
     """Store an event for the execution that waits for it, and make that due.
 
     It belongs to that execution, and ends with it. An event that the execution has been sent already changes nothing,
     as a second click. With `early`, it is kept when none waits for it: for the open execution, or for the next one.
-    Raises NotAwaited if no execution waits for it, or several do and it names none.
+    With `is_for_any`, its sender means whichever execution is open when it comes. Raises NotAwaited if no execution
+    waits for it, or if it names none and several may be meant.
     """
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
     run = find_addressee(task, event, now, early=early)
     if isinstance(run, Repeated):
         return Commit(task)
+    if event.execution_id is None and not is_for_any and _has_other_runs(task, run):
+        raise NotAwaited(event.name, list_awaited(task, now), _NAME_ONE)
     bound = event if run is None else event.model_copy(update={"execution_id": run.execution_id})
     is_wanted = run is not None and _waits_for(run, event, now) and not _has_event(task, run, event.name)
     require_event_room(task, bound, is_wanted=is_wanted)
     runs = task.runs
     if run is not None and is_wanted and run.lease is None:
         runs = task.runs_with(run.model_copy(update={"due_at": min(run.due_at, now)}))
-    marks = [] if run is None else [event.request(run.execution_id)]
+    marks = [] if run is None else [RecentRequest.of_event(event, run.execution_id)]
     changes = {"events": (*task.events, bound), "recent_requests": task.requests_with(*marks)}
     return Commit(with_changes(task, now, runs=runs, **changes))
 
@@ -185,19 +247,40 @@ def find_addressee(task: Task, event: Event, now: datetime, *, early: bool = Fal
         if len(named) <= 1:
             return named[0] if named else None
         waiting = named
-    raise NotAwaited(event.name, list_awaited(task, now), _explain_refusal(task, event, len(waiting)))
+    raise NotAwaited(event.name, list_awaited(task, now), _explain_refusal(task, event, len(waiting), now))
 
 
-def _explain_refusal(task: Task, event: Event, count: int) -> str:
+_NAME_ONE: Final = "Its task has, or had, more than one execution: name the one that is answered (executionId)."
+
+
+def _has_other_runs(task: Task, run: Run | None) -> bool:
+    """Return whether a task has had another execution than the one that an event is for: its sender may mean that."""
+    own = None if run is None else run.execution_id
+    if any(each.execution_id != own for each in task.runs) or task.last_execution_id not in {None, own}:
+        return True
+    is_again = task.last_execution_id is not None  # the last of its executions has been retried
+    ended = [each for each in task.recent_outcomes if each not in {ExecutionStatus.SKIPPED, ExecutionStatus.EXPIRED}]
+    return is_again and (len(ended) > 1 or len(task.recent_outcomes) >= MAX_RECENT)
+
+
+def _explain_refusal(task: Task, event: Event, count: int, now: datetime) -> str:
     if count > 1:
-        return f"{count} executions may be meant: name one."
+        return f"{count} executions may be meant: name one (executionId)."
     if task.has_ended:
         return f"The task is {task.status}: its handler will not run again."
     if event.execution_id is not None and task.find_run(event.execution_id) is None:
         return f"There is no open execution {event.execution_id!r}."
     if any(_has_event(task, run, event.name) for run in task.runs):
         return "It has been answered already."
+    asked = [each for each in list_awaited(task, now) if each.name == event.name]
+    if asked:
+        others = " and ".join(sorted({sender for each in asked for sender in each.by}))
+        return f"It is awaited from {others}, and this one's sender is {_describe_sender(event.sender)}."
     return ""
+
+
+def _describe_sender(sender: EventSender) -> str:
+    return f"{sender.role}, as {sender.person or sender.subject or 'the code of the app'}"
 
 
 def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
@@ -207,25 +290,26 @@ def list_awaited(task: Task, now: datetime) -> list[AwaitedEvent]:
         wait = run.wait_for_event
         if wait is not None and (wait.deadline is None or wait.deadline > now):
             names = (name for name in wait.events if not _has_event(task, run, name))
-            found += [AwaitedEvent(name, run.execution_id, wait.deadline) for name in names]
+            found += [AwaitedEvent(name, run.execution_id, wait.deadline, wait.senders) for name in names]
     return found
 
 
-def require_event_room(task: Task, event: Event, *, is_wanted: bool) -> None:
-    """Check that a task has room for an event. There is more for one that an execution waits for.
+def require_event_room(task: Task, *events: Event, is_wanted: bool, action: str = "send an event to") -> None:
+    """Check that a task has room for events. There is more for those that an execution waits for.
 
     No side can take all of the room.
     """
-    beside = [each for each in task.events if each.sender.side == event.sender.side]
-    if len(beside) >= MAX_EVENTS and not is_wanted:
+    sides = {each.sender.side for each in events}
+    beside = [each for each in (*task.events, *events) if each.sender.side in sides]
+    if len(beside) > MAX_EVENTS and not is_wanted:
         hint = "Its handler must take some first; an event that it is waiting for is always accepted."
-        raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
-    waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, event))
+        raise NotAllowed(action, f"full of {MAX_EVENTS} events", hint)
+    waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, *events))
     is_full = waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES)
-    own_bytes = sum(stored_size(each.payload) for each in (*beside, event))
+    own_bytes = sum(stored_size(each.payload) for each in beside)
     if is_full or (own_bytes > MAX_SIDE_EVENTS_BYTES and not is_wanted):
         hint = "Its handler must take some first. Store large data elsewhere and send a reference to it."
-        raise NotAllowed("send an event to", f"full of {waiting_bytes} bytes of events", hint)
+        raise NotAllowed(action, f"full of {waiting_bytes} bytes of events", hint)
 
 
 def _waits_for(run: Run, event: Event, now: datetime) -> bool:

@@ -33,7 +33,7 @@ from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.errors import JournalMismatch, StoreUnavailable, WorkflowError
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Event, Task
+    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler, Registry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Blobs
@@ -171,7 +171,7 @@ class _Attempt:
     def begun_task(self) -> Task:
         return self.task
 
-    def append_journal(self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None) -> None:
+    def append_journal(self, entries: Sequence[JournalEntry], calls_made: int, end_wait: object = None) -> None:
         """Store nothing, as one who holds no lease."""
 
 

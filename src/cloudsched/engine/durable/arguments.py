@@ -5,10 +5,11 @@ A durable handler is replayed, so nothing here reads the clock: what is rejected
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from cloudsched.domain.documents.authority import SenderRole
+from cloudsched.domain.documents.authority import PERSON, SenderRole, is_subject
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME
@@ -104,16 +105,25 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argumen
         raise InvalidInput("retry", f"is {_short_repr(value)}", hint) from None
 
 
-def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - any argument
-    """Return the sender roles whose events a handler accepts. Raises InvalidInput."""
-    try:
-        senders = () if isinstance(value, str) else tuple(SenderRole(each) for each in value)
-    except (TypeError, ValueError):
-        senders = ()
-    if not senders:
-        names = ", ".join(repr(str(each)) for each in SenderRole)
-        raise InvalidInput("by", f"is {_short_repr(value)}", f"Give some of {names}, as in by=('owner', 'admin').")
-    return senders
+_ROLES = (SenderRole.OWNER, SenderRole.ADMIN, SenderRole.WORKER)
+MAX_SENDERS = 20
+"""The most roles and users whose events one wait takes: each user is told."""
+
+
+def parse_senders(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - any argument
+    """Return the roles and the users whose events a handler accepts. Raises InvalidInput."""
+    senders = () if isinstance(value, str) or not isinstance(value, Iterable) else (*value,)
+    wrong = [each for each in senders if each not in _ROLES and not _is_person(each)]
+    if wrong or not 1 <= len(senders) <= MAX_SENDERS:
+        user = f"{PERSON}{wrong[0]}" if wrong and is_subject(wrong[0]) else f"{PERSON}dr-grey"
+        names = ", ".join(repr(str(each)) for each in _ROLES)
+        hint = f"Give some of {names}, and users by name, as in by=('admin', {user!r}). At most {MAX_SENDERS} in all."
+        raise InvalidInput("by", f"is {_short_repr(value)}", hint)
+    return tuple(dict.fromkeys(str(each) for each in senders))
+
+
+def _is_person(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(PERSON) and is_subject(value.removeprefix(PERSON))
 
 
 def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: str) -> tuple[K, ...]:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.documents.journal import (
     ENTRY_OVERHEAD_BYTES,
     MAX_COMMIT_ENTRIES,
@@ -25,7 +25,7 @@ from cloudsched.domain.documents.journal import (
     describe_step,
 )
 from cloudsched.domain.documents.json_limits import max_size
-from cloudsched.domain.documents.task import Event, Task, TaskStatus
+from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.outcome import Cancel, Fail, Outcome, Suspend
 from cloudsched.engine.durable.arguments import require_name
 from cloudsched.engine.durable.results import Results
@@ -40,6 +40,9 @@ from cloudsched.errors import (
     ScriptFailed,
     WorkflowError,
 )
+
+if TYPE_CHECKING:
+    from cloudsched.domain.transitions.commit import Commit
 
 
 class FailureTracker:
@@ -307,9 +310,9 @@ class JournalCursor:
             self.flush()
             self._pending_bytes = 0
 
-    def commit(self, event: Event | None = None) -> None:
+    def commit(self, end_wait: Callable[[Commit], Commit] | None = None) -> None:
         """Write the pending entries. Continue only with the lease, an active task, and no suspension due by policy."""
-        task = self._write_pending(event)
+        task = self._write_pending(end_wait)
         now = self.clock.now()
         if task.status is TaskStatus.PAUSED:
             self._suspend_with(Suspend("waits for its task to be resumed", now, is_interrupted=True))
@@ -319,16 +322,16 @@ class JournalCursor:
         if policy.every_step or (policy.until is not None and now >= policy.until):
             self._suspend_with(Suspend("continues in another call of its function", now, is_interrupted=True))
 
-    def _write_pending(self, event: Event | None) -> Task:
+    def _write_pending(self, end_wait: Callable[[Commit], Commit] | None) -> Task:
         """Write the pending entries, in several commits if they are many: then in order, so that none leaves a gap."""
         entries = tuple(self.pending[number] for number in sorted(self.pending))
         while len(entries) > MAX_COMMIT_ENTRIES:
             self._append(entries[:MAX_COMMIT_ENTRIES], None)
             entries = entries[MAX_COMMIT_ENTRIES:]
-        return self._append(entries, event)
+        return self._append(entries, end_wait)
 
-    def _append(self, entries: tuple[JournalEntry, ...], event: Event | None) -> Task:
-        task = self.attempt.append_journal(entries, self.calls.made, event)
+    def _append(self, entries: tuple[JournalEntry, ...], end_wait: Callable[[Commit], Commit] | None) -> Task:
+        task = self.attempt.append_journal(entries, self.calls.made, end_wait)
         run = None if task is None else task.find_run(self.execution_id)
         if task is None or run is None:
             self._suspend_with(Suspend("has lost its lease", self.clock.now()))
@@ -376,21 +379,22 @@ class JournalCursor:
     def _await_room(self, suspend: Suspend) -> Suspend:
         return self.calls.await_room(suspend, self.clock.now(), lambda number: self.journal[number].started_at)
 
-    def suspend(
+    def suspend(  # noqa: PLR0913 - the fields of `Suspend`
         self,
         reason: str,
         until: datetime,
         *,
         calls: tuple[int, ...] = (),
         events: tuple[str, ...] = (),
-        senders: tuple[SenderRole, ...] = DEFAULT_SENDERS,
+        senders: tuple[str, ...] = DEFAULT_SENDERS,
+        question: str | None = None,
         any_call: bool = False,
         deadline: datetime | None = None,
     ) -> NoReturn:
         """Suspend the handler until an instant, or until a call or event that it waits for, whichever is earlier."""
         if self.calls.tasks or len(self.pending) > MAX_COMMIT_ENTRIES:
             self.flush()
-        outcome = Suspend(reason, until, calls, events, senders, any_call=any_call, deadline=deadline)
+        outcome = Suspend(reason, until, calls, events, senders, question, any_call=any_call, deadline=deadline)
         self._suspend_with(self._await_room(outcome))
 
     def suspend_for_outage(self, reason: str) -> NoReturn:

@@ -18,7 +18,8 @@ from cloudsched.errors import WorkflowError
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.task import Event, Parent, Task
+    from cloudsched.domain.documents.task import Parent, Task
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.results import CallOutcome
     from cloudsched.engine.ports.clock import Clock
@@ -108,9 +109,9 @@ class JournaledRun(Protocol):
         """The run as it was claimed."""
 
     def append_journal(
-        self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
+        self, entries: Sequence[JournalEntry], calls_made: int, end_wait: Callable[[Commit], Commit] | None = None
     ) -> Task | None:
-        """Commit entries, remove a consumed event from the task, and return the task, or None if the lease was lost."""
+        """Commit entries, and the end of a wait with them. Return the task, or None if the lease was lost."""
 
 
 @dataclass(frozen=True, slots=True)

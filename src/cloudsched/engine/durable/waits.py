@@ -1,29 +1,31 @@
 """Time, events and versions in a durable handler: they are recorded for replays, and waits outlive the process.
 
-Consuming an event and recording that the handler did is a single commit.
+The end of a wait for an event, with or without it, is a single commit with its record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepKind, StepStatus
-from cloudsched.domain.transitions.suspend import MIN_POLL_INTERVAL, next_poll
+from cloudsched.domain.transitions.suspend import MIN_POLL_INTERVAL, consume_event, give_up_event, next_poll
 from cloudsched.engine.durable.arguments import deadline
 from cloudsched.engine.durable.step_attempt import require_not_timed_out
 from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.errors import EventTimedOut, Unavailable
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.authority import EventSender, SenderRole
-    from cloudsched.domain.documents.task import Event
+    from cloudsched.domain.documents.authority import EventSender
+    from cloudsched.domain.documents.event import Event
+    from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.durable.journal_cursor import JournalCursor
 
 
 def wait_for_event(
-    cursor: JournalCursor, name: str, timeout: timedelta | None, senders: tuple[SenderRole, ...]
+    cursor: JournalCursor, name: str, timeout: timedelta | None, senders: tuple[str, ...], question: str | None
 ) -> tuple[Any, EventSender | None]:
     """Return the payload and the sender of the earliest event of that name from one of `senders`."""
     number, entry = cursor.next_entry(StepKind.EVENT, name)
@@ -33,54 +35,66 @@ def wait_for_event(
         entry = cursor.put(entry, due_at=_wait_deadline(timeout, entry))
     cursor.require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
     if entry.status is StepStatus.WAITING:
-        entry = _wait_for_event(cursor, entry, senders)
-    elif entry.sender is not None and entry.sender.role not in senders:
-        taken, counts = {"by": [entry.sender.role]}, {"by": [*senders]}
+        entry = _wait_for_event(cursor, entry, senders, question)
+    elif entry.sender is not None and not entry.sender.counts_for(senders):
+        taken, counts = {"by": [entry.sender.person or entry.sender.role]}, {"by": [*senders]}
         cursor.require_same(number, entry.description, taken, counts, always=True)
     if entry.status is StepStatus.TIMED_OUT:
         raise cursor.note_failure(EventTimedOut(name))
     return cursor.results.read(entry), entry.sender
 
 
-def _wait_for_event(cursor: JournalCursor, entry: JournalEntry, senders: tuple[SenderRole, ...]) -> JournalEntry:
-    while (event := _find_event(cursor, entry.name, senders)) is not None:
-        try:
-            consumed = _consume_event(cursor, entry, event)
-        except (Unavailable, Suspended):
-            if cursor.pending.pop(entry.number, None):  # the next replay reads whether it was consumed
-                cursor.is_complete = False
-            raise
-        if consumed is not None:
-            return consumed
-    now = cursor.clock.now()
-    if entry.due_at is not None and entry.due_at <= now:
-        return cursor.put(entry, status=StepStatus.TIMED_OUT, finished_at=now)
+def _wait_for_event(
+    cursor: JournalCursor, entry: JournalEntry, senders: tuple[str, ...], question: str | None
+) -> JournalEntry:
+    while True:
+        now = cursor.clock.now()
+        event = _find_event(cursor, entry.name, senders)
+        if event is not None:
+            changes = {"status": StepStatus.SUCCEEDED, "result": event.payload, "sender": event.sender}
+            end_wait = partial(consume_event, event, cursor.execution_id)
+        elif entry.due_at is not None and entry.due_at <= now:
+            changes = {"status": StepStatus.TIMED_OUT}
+            end_wait = partial(give_up_event, entry.name, senders, cursor.execution_id)
+        else:
+            break
+        ended = _end_wait(cursor, entry, {**changes, "finished_at": now}, end_wait)
+        if ended is not None:
+            return ended
     poll_at = next_poll(entry.started_at, now)
     until = poll_at if entry.due_at is None else min(poll_at, entry.due_at)
     what = f"waits for the event {entry.name!r}"
-    return cursor.suspend(what, until, events=(entry.name,), senders=senders, deadline=entry.due_at)
+    names = (entry.name,)
+    return cursor.suspend(what, until, events=names, senders=senders, question=question, deadline=entry.due_at)
 
 
-def _find_event(cursor: JournalCursor, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
+def _find_event(cursor: JournalCursor, name: str, senders: tuple[str, ...]) -> Event | None:
     events = cursor.attempt.task.events
     return next((each for each in events if each.is_for(name, cursor.execution_id, senders)), None)
 
 
-def _consume_event(cursor: JournalCursor, entry: JournalEntry, event: Event) -> JournalEntry | None:
-    """Remove an event from the task and record it in the same commit. Return None if another run consumed it first."""
-    now = cursor.clock.now()
-    received = {"result": event.payload, "sender": event.sender}
-    consumed = cursor.put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
+def _end_wait(
+    cursor: JournalCursor, entry: JournalEntry, changes: dict[str, Any], end_wait: Callable[[Commit], Commit]
+) -> JournalEntry | None:
+    """Record how a wait has ended, in one commit with that. Return None if its task's events have changed meanwhile.
+
+    An event that was accepted before the commit counts, also if its time is over by now. Afterwards, none is accepted.
+    """
+    ended = cursor.put(entry, **changes)
     try:
-        cursor.commit(event)
-    except LookupError:  # consumed by this commit, whose first response was lost, or by another run
+        cursor.commit(end_wait)
+    except LookupError:  # by this commit, whose first response was lost, or by another run or a sender
         stored = {each.number: each for each in cursor.surroundings.load()}.get(entry.number)
-        if stored is not None and stored.status is StepStatus.SUCCEEDED:
+        if stored is not None and stored.status is not StepStatus.WAITING:
             cursor.pending.clear()
             return stored
         cursor.put(entry)
         return None
-    return consumed
+    except (Unavailable, Suspended):
+        if cursor.pending.pop(entry.number, None):  # the next replay reads how it has ended
+            cursor.is_complete = False
+        raise
+    return ended
 
 
 def _wait_deadline(timeout: timedelta | None, entry: JournalEntry) -> datetime | None:

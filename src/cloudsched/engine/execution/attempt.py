@@ -28,7 +28,7 @@ from cloudsched.domain.transitions.finish import on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
-from cloudsched.domain.transitions.suspend import consume_event, on_journal_append
+from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle, Misuse
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog
-    from cloudsched.domain.documents.task import Event, Task
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
@@ -130,19 +130,19 @@ class Attempt:
         return LeaseRenewal(run.wake_at, is_cancelled=is_cancelled, renewed_at=task.updated_at)
 
     def append_journal(
-        self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
+        self, entries: Sequence[JournalEntry], calls_made: int, end_wait: Callable[[Commit], Commit] | None = None
     ) -> Task | None:
-        """Append entries to the journal, and remove a consumed event from the task. This renews the lease.
+        """Append entries to the journal, and end a wait for an event in the same commit. This renews the lease.
 
-        Returns None if the lease is no longer held. Raises LookupError, and stores nothing, if the event is gone.
+        Returns None if the lease is no longer held. If `end_wait` raises, nothing is stored.
         """
         execution_id = self.run.execution_id
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.clock.now()
             transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
-            if transition is not None and event is not None:
-                transition = consume_event(transition, event, execution_id, now)
+            if transition is not None and end_wait is not None:
+                transition = end_wait(transition)
             return self._change_lease(transition, base)
 
         committed = run_procedure(self._plan(decide))

@@ -149,6 +149,7 @@ class AsyncContext(AnyContext):
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
+        question: str | None = None,
         with_sender: Literal[False] = False,
     ) -> E: ...
     @overload
@@ -159,6 +160,7 @@ class AsyncContext(AnyContext):
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
+        question: str | None = None,
         with_sender: Literal[True],
     ) -> tuple[E, EventSender]: ...
     @_awaited
@@ -169,11 +171,12 @@ class AsyncContext(AnyContext):
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
+        question: str | None = None,
         with_sender: bool = False,
     ) -> Any:
         """Return the payload of an event that is sent to this execution from outside. See `Context.wait_for`."""
         function: Any = self._context.wait_for
-        request = partial(function, event, model, timeout, by=by, with_sender=with_sender)
+        request = partial(function, event, model, timeout, by=by, question=question, with_sender=with_sender)
         return await self._durable(f"ctx.wait_for({event!r})", request)
 
     @_awaited

@@ -60,14 +60,17 @@ class EventPayload(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"The event has no field {name!r}; it has {', '.join(self) or 'none'}.") from None
+            hint = "Declare its type, events={'approved': Approval}, and what does not fit is refused when it is sent"
+            raise AttributeError(
+                f"The event has no field {name!r}; it has {', '.join(self) or 'none'}. {hint}."
+            ) from None
 
 
 def _read_answer(kind: EventType, name: str, payload: object) -> Any:  # noqa: ANN401 - whatever was declared
     try:
         return kind.read(payload)
     except InvalidInput as error:
-        hint = "Retry the execution from this step, and send the event again"
+        hint = "Mend the type and retry the execution, or retry it from this step, which asks again"
         raise WorkflowError(f"The event {name!r} in the journal cannot be read any more: {error}. {hint}.") from error
 
 
@@ -83,6 +86,8 @@ MAX_NOTICES = 20
 """The most messages that one attempt may send to the inbox: they are written in the commit that finishes it."""
 MAX_NOTICES_BYTES = 3 * 1024 * 1024
 """The most bytes that these messages have together, because one request to Firestore has at most 10 MiB."""
+MAX_QUESTION = 2_000
+"""The number of bytes of a question that are kept."""
 MAX_TEXT = 200
 """The number of bytes of a progress note or of a message's title that are kept."""
 
@@ -280,6 +285,7 @@ class Context(Calls):
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
+        question: str | None = None,
         with_sender: Literal[False] = False,
     ) -> E: ...
     @overload
@@ -290,6 +296,7 @@ class Context(Calls):
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
+        question: str | None = None,
         with_sender: Literal[True],
     ) -> tuple[E, EventSender]: ...
     def wait_for(
@@ -299,6 +306,7 @@ class Context(Calls):
         timeout: timedelta | None = None,
         *,
         by: Sequence[str] = DEFAULT_SENDERS,
+        question: str | None = None,
         with_sender: bool = False,
     ) -> Any:
         """Return the payload of an event that is sent to this execution from outside, once it has come.
@@ -311,7 +319,10 @@ class Context(Calls):
             model: The type of its payload, which the handler has declared: ``events={"decision": Decision}``. Anything
                 else is refused when it is sent.
             timeout: The longest wait, without limit if None.
-            by: The senders whose events count, of ``"owner"``, ``"admin"`` and ``"worker"``. Others' are refused.
+            by: The senders whose events count: ``"owner"``, ``"admin"``, ``"worker"``, and users by name, such as
+                ``"user:dr-grey"``. Others' are refused. Each user gets the question in the inbox, and may answer it
+                with a credential of their own. They see nothing else of the task.
+            question: The question that these users read.
             with_sender: Return ``(payload, sender)``, where `sender` is an `EventSender`.
 
         Raises:
@@ -325,7 +336,9 @@ class Context(Calls):
         senders = parse_senders(by)
         name = parse_event_name(event)
         kind = None if model is None else self._find_event_type(name, model)
-        payload, sender = self.durable_run.perform(f"ctx.wait_for({name!r})", wait_for_event, name, limit, senders)
+        asked = None if question is None else truncate(str(question), MAX_QUESTION)
+        wait = (name, limit, senders, asked)
+        payload, sender = self.durable_run.perform(f"ctx.wait_for({name!r})", wait_for_event, *wait)
         if kind is not None:
             content = _read_answer(kind, name, payload)
         else:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.journal import StepKind
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import RequestKind
 from cloudsched.domain.documents.verbs import Action
@@ -17,6 +18,7 @@ from cloudsched.domain.transitions import manual_verbs, retry_execution
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft
 from cloudsched.engine.handlers.user_access import require_user_start
+from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -116,15 +118,66 @@ class ManualRuns:
         transition = retry_execution.retry(task, loaded, now, cancelled, retried, from_step=from_step)
         if loaded.steps_reference is not None:  # without them, completed steps would run again
             raise retry_execution.missing_steps_error(loaded.steps_reference)
-        if from_step is not None and transition.executions:
+        if not transition.executions:
+            return transition
+        if from_step is not None:
             retry_execution.require_step(loaded, from_step)
+        answered = self._find_answered_calls(kept, retried)
+        if from_step is not None or answered:
             self._require_start(task, by)
-            for run in transition.task.runs:
-                if run.execution_id == chosen_id:
-                    self._require_start(transition.task.as_begun(run), by)
-            engine.quotas().check_revival(task, transition.task, by)  # once calls are cancelled, it must not be refused
+            self._require_start_of(transition.task, chosen_id, by)
+            engine.quotas().check_revival(task, transition.task, by)  # once calls are changed, it must not be refused
+        if from_step is not None:
             self._cancel_forgotten_calls(loaded, from_step)
+        if answered:
+            self._retry_answered_calls(answered.values())
+            again = (*retried, *answered)
+            transition = retry_execution.retry(task, loaded, now, cancelled, again, from_step=from_step)
         return engine.archive().restore_for_retry(transition, chosen_id)
+
+    def _require_start_of(self, task: Task, execution_id: str, by: Authority) -> None:
+        run = task.find_run(execution_id)
+        if run is not None:
+            self._require_start(task.as_begun(run), by)
+
+    def _find_answered_calls(self, execution: Execution, retried: Collection[int] = ()) -> dict[int, Execution]:
+        """Return the records of the failed calls of an execution that have accepted an event, by number.
+
+        Such a call is retried, not made again: it would ask for what was answered. Nor is its caller told of a failure
+        that it has not noticed yet, if the call has not taken the event.
+        """
+        failed = set() if execution.failure_cause is None else {*execution.failure_cause.steps} - {*retried}
+        found = {
+            each.number: self._find_answered(each.child, is_noticed=each.number in failed)
+            for each in execution.steps
+            if each.child and (each.number in failed or each.status is StepStatus.WAITING)
+        }
+        return {number: record for number, record in found.items() if record is not None}
+
+    def _find_answered(self, call: str, *, is_noticed: bool) -> Execution | None:
+        """Return the record of a failed call that has accepted an event, or that failed by such a call below it."""
+        stored = self._engine.store.load(call)
+        ended = None if stored is None else stored.task.outcome_execution_id
+        record = None if ended is None else self._engine.store.load_execution(call, ended)
+        if stored is None or stored.task.runs or stored.task.status not in retry_execution.RETRYABLE_STATUSES:
+            return None
+        if record is None or record.status is ExecutionStatus.SUCCEEDED:
+            return None
+        record = self._engine.archive().load_execution(record)
+        has_taken = is_noticed and any(each.kind is StepKind.EVENT and each.sender for each in record.steps)
+        return record if record.events or has_taken or self._find_answered_calls(record) else None
+
+    def _retry_answered_calls(self, records: Iterable[Execution]) -> None:
+        """Retry calls, before the commit of their caller's retry: if that fails, they run, and nobody reads it yet.
+
+        Raises QuotaExceeded if the owner of one has no room for it.
+        """
+        for record in records:
+            stored = self._engine.store.load(record.task_id)
+            quota = self._engine.quotas().check(record.owner) if stored and stored.task.is_for_user else None
+            if quota is not None and quota.refusal is not None:
+                raise quota.refusal
+            self.retry(record.task_id, record.id, by=OWN_CODE)
 
     def _cancel_forgotten_calls(self, execution: Execution, from_step: int) -> None:
         """Cancel the calls under way that a retry from a step is about to forget.

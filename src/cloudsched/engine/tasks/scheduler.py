@@ -16,10 +16,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.documents.authority import PERSON, SYSTEM_OWNER, EventSender, SenderRole
+from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.person import Person, default_channels
-from cloudsched.domain.documents.task import Event, HistoryEntry, Task, TaskStatus
+from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions import budget_pause, lifecycle
@@ -30,7 +31,7 @@ from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.idempotency import RequestMark, key_reused, once
 from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.domain.transitions.replan import replan_calendars
-from cloudsched.domain.transitions.suspend import on_event, parse_event_name
+from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
@@ -48,7 +49,9 @@ from cloudsched.engine.tasks.owner_schedules import (
     with_owner_zone,
 )
 from cloudsched.errors import (
+    Forbidden,
     InvalidInput,
+    NotAwaited,
     NotFound,
     QueueUnavailable,
     QuotaExceeded,
@@ -324,22 +327,35 @@ class Scheduler:
     ) -> Task:
         """Send an event to the execution of a task that waits for it. See `App.send_event`."""
         content = to_json_value("payload", payload)
-        fields = {
-            "name": parse_event_name(name),
-            "payload": content,
-            "token": secrets.token_hex(8),
-            "sender": by.actor,
-        }
+        fields = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8)}
+
+        def make(task: Task, now: datetime) -> Event:
+            return Event(**fields, at=now, execution_id=execution_id, sender=identify_sender(task, by))
+
+        def authorize(task: Task) -> None:
+            """Allow those who may change the task, and those whom it asks by name for this very event."""
+            try:
+                by.authorize(task)
+            except (NotFound, Forbidden):
+                if not is_asked(task, make(task, task.updated_at)):
+                    raise
 
         def decide(task: Task, now: datetime) -> Commit:
             handler = self._engine.registry.find(task.handler)
-            is_kept = early or (handler is not None and name in handler.early_events)
-            changed = on_event(task, Event(**fields, at=now, execution_id=execution_id), now, early=is_kept)
+            event, is_guest = make(task, now), is_stranger(task, by)
+            is_kept = not is_guest and (early or (handler is not None and name in handler.early_events))
+            try:
+                changed = on_event(task, event, now, early=is_kept, is_for_any=is_kept and early)
+            except NotAwaited as error:
+                if not is_guest:
+                    raise
+                raise NotAwaited(name, [each for each in error.awaited if event.sender.person in each.by]) from None
             if handler is not None and changed.task is not task:
                 handler.check_event(name, content)
             return changed
 
-        return self.change(task_id, once(mark or make_mark(), by.sender, decide), by)
+        limited = replace(by, authorize=authorize)
+        return self.change(task_id, once(mark or make_mark(), by.sender, decide), limited)
 
     def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.
@@ -440,6 +456,25 @@ class Scheduler:
         if draft.schedule is None or not draft.schedule.follows_owner:
             return draft
         return with_owner_zone(records, draft, draft.schedule, clock, known)
+
+
+def identify_sender(task: Task, by: Authority) -> EventSender:
+    """Return the sender of an event towards a task: a user who does not own it is a person, who may be asked."""
+    sender = by.actor
+    if not by.is_user or by.owner is None or sender.role is not SenderRole.OWNER:
+        return sender
+    role = SenderRole.OWNER if task.owner == by.owner else SenderRole.PERSON
+    own_key = None if sender.person is not None else f"{PERSON}{by.owner}"
+    return sender.model_copy(update={"role": role, "user": own_key})
+
+
+def is_stranger(task: Task, by: Authority) -> bool:
+    """Return whether somebody may not change a task, and so answers at most what it asks them by name."""
+    try:
+        by.authorize(task)
+    except (NotFound, Forbidden):
+        return True
+    return False
 
 
 def require_recipient(draft: TaskDraft, engine: EngineContext) -> None:

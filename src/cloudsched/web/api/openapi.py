@@ -13,8 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.documents.event import EventName
 from cloudsched.domain.documents.pull import QueueName
-from cloudsched.domain.documents.task import EventName, Owner, TaskId
+from cloudsched.domain.documents.task import Owner, TaskId
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic.alias_generators import to_snake
+from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.verbs import TriggerRequest, Verb
 from cloudsched.domain.recurrence import time_zones
@@ -30,14 +31,12 @@ from cloudsched.web.api import (
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, Operation, find_operations, operation
 from cloudsched.web.api.parse import read_json_object, validate_model
-from cloudsched.web.api.responses import Json, json_response, task_response
+from cloudsched.web.api.responses import CACHE_HEADERS, Json, json_response, task_response
 from cloudsched.web.api.task_operations import CHANGE, REVIVAL, mark_change, validate_only
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from werkzeug.wrappers import Response
-
     from cloudsched.app import App
     from cloudsched.domain.documents.document import WireModel
     from cloudsched.domain.documents.task import Task
@@ -51,10 +50,15 @@ def _make_operation(verb: Verb) -> Operation:
         sent = {} if body is None else body.to_wire()
         arguments = {to_snake(name): text for name, text in call.path.items()} | ({} if body is None else dict(body))
         change = getattr(call.app, verb.method)
-        return task_response(call, change(**arguments, mark=mark_change(call, verb, {**call.path, **sent})))
+        task = change(**arguments, mark=mark_change(call, verb, {**call.path, **sent}))
+        if not call.caller.can_see(task.owner):  # it has asked the caller, who sees nothing of it
+            return Response(status=204, headers=CACHE_HEADERS)
+        return task_response(call, task)
 
     act.__name__, act.__doc__ = verb.method, traits.about
     options: dict[str, Any] = {**(REVIVAL if traits.revives else CHANGE), "response_schema": "Task"}
+    if verb is Verb.SEND_EVENT:
+        options["success_statuses"] = (200, 204)
     if traits.body is not None:
         options |= {"body": traits.body, "body_is_optional": not traits.needs_body}
     make: Any = operation("POST", f"/v1/tasks/{{taskId}}{verb.path}", traits.group, **options)

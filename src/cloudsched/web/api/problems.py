@@ -114,6 +114,7 @@ def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None =
                 {
                     "name": each.name,
                     "executionId": each.execution_id,
+                    "by": [*each.by],
                     **({} if each.until is None else {"until": each.until.isoformat().replace("+00:00", "Z")}),
                 }
                 for each in error.awaited

@@ -318,6 +318,7 @@ class Agents(Door):
             "send_event": {"task_id": target.task_id, "timezone": "UTC", **event},
             "get_task": {"task_id": target.task_id, "timezone": "UTC"},
             "list_tasks": {"timezone": "UTC"},
+            "list_messages": {"user": target.owner, "timezone": "UTC"},
             "preview_schedule": body,
         }[act.operation]
         name = next(tool for tool, operation in MCP_TOOLS.items() if operation == act.operation)
@@ -329,6 +330,7 @@ MCP_TOOLS: Final = {
     "preview_schedule": "preview_schedule",
     "create_task": "create_task",
     "list_tasks": "list_tasks",
+    "list_questions": "list_messages",
     "get_task": "get_task",
     "update_task": "update_task",
     "cancel_task": "cancel",

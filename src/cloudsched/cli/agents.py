@@ -37,7 +37,7 @@ def mcp(*, over_http: bool, host: str, port: int, owner: str | None, bearer: str
     """Give agents tools to schedule, with the rights of --key.
 
     An agent on this machine starts this command itself, and talks to it by stdio. The tools: preview_schedule,
-    create_task, list_tasks, get_task, update_task, cancel_task and send_event.
+    create_task, list_tasks, get_task, update_task, cancel_task, list_questions and send_event.
     """
     from cloudsched.cli.agent_tools import make_server  # noqa: PLC0415 - not needed for --help
     from cloudsched.client import AsyncClient  # noqa: PLC0415 - likewise

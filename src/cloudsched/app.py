@@ -698,7 +698,7 @@ class App:
     @reads
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
         """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
-        from cloudsched.engine.delivery.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
+        from cloudsched.engine.queries.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
 
         return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
 

@@ -184,7 +184,9 @@ def test_an_approval_is_waited_for() -> None:
 
 def test_mail_is_written_and_tested(app: App) -> None:
     """A task with channels is created, and a template returns HTML in which text is text."""
-    _, create, template, _ = read_python("delivery.md")
+    handlers, create, watch, template, _ = read_python("delivery.md")
+    said = run(f"{handlers}\n{watch}", "delivery.md")["watch"]
+    assert (said(SimpleNamespace(text="enough")), said(SimpleNamespace(text="low"))) == (None, "Water: low")
     write = run(template, "delivery.md", app=app)["write_html"]
     assert "&lt;b&gt;" in write(SimpleNamespace(title="<b>", body="x"))
     with Simulation(app):

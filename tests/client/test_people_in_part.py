@@ -305,3 +305,6 @@ def test_a_test_meets_what_production_refuses(sim: Simulation) -> None:
     assert "update_person" in str(catch_error(lambda: sim.add_person("ada", timezone="Asia/Tokyo")))
     assert "update_person" in str(catch_error(lambda: sim.app.put_person("ada", timezone="Asia/Tokyo")))
     assert show(sim) == WHOLE
+    sim.app.put_person("ada", name="Ada", replace=True)
+    assert "update_person" in str(catch_error(lambda: sim.add_person("ada", name="Ada")))
+    assert show(sim) == {**UNSET, "name": "Ada"}

@@ -516,6 +516,16 @@ class JoinedValues(ValueStore):
     def later(self, do: Callable[[], object]) -> None:
         self._then.append(do)
 
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Forget the writes of a change that is refused, and what was to follow them."""
+        lowered, then = len(self._lowered), len(self._then)
+        try:
+            yield
+        except BaseException:
+            del self._lowered[lowered:], self._then[then:]
+            raise
+
     def commit(self, commit: Commit) -> VersionedTask:
         self._lowered.append(self._lower(commit))  # guard: joined writes
         return VersionedTask(commit.task, Version(self._processes.values.keep(commit.task)))

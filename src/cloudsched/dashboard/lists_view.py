@@ -18,7 +18,7 @@ from cloudsched.dashboard.life_chart import draw_runs, write_runs
 from cloudsched.dashboard.offered_verbs import list_bulk_verbs
 from cloudsched.dashboard.status import BAD, OPEN, show_status
 from cloudsched.dashboard.task_view import build_execution
-from cloudsched.dashboard.visit import Api, Json, Visit, task_path, write_count
+from cloudsched.dashboard.visit import Api, Json, Visit, write_count
 from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import complete_table
@@ -96,10 +96,11 @@ def _find_exact(api: Api, visit: Visit, filters: dict[str, str], words: list[str
     if filters or len(words) != 1 or visit.query.get("page"):
         return None
     word = words[0]
-    if api.find(task_path(word)) is not None:
-        return f"tasks/{quote(word, safe='')}"
+    name = quote(word, safe="")
+    if api.find(f"/v1/tasks/{name}") is not None:
+        return f"tasks/{name}"
     if (api.find("/v1/tasks", owner=word, pageSize=1) or {}).get("tasks"):
-        return f"people/{quote(word, safe='')}"
+        return f"people/{name}"
     return None
 
 

@@ -14,6 +14,7 @@ from tests.engine.harness import DAY, register_work_handler, run
 from cloudsched import App, AsyncApp, AsyncContext, Context, Depends, Execution, TaskDraft
 from cloudsched.app import awaited
 from cloudsched.client import AsyncClient, Client
+from cloudsched.domain.responses.api_responses import Decision, DraftResult
 from cloudsched.errors import NotFound
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 from cloudsched.testing import START, Simulation
@@ -38,7 +39,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "put_person": ("ada",),
     "update_person": ("ada",),
     "send_event": (OTHER, "go"),
-    "confirm": (None,),
+    "confirm": (DraftResult(decision=Decision.CREATION),),
 }
 READS: dict[str, tuple[Any, ...]] = {
     "get": (OTHER,),

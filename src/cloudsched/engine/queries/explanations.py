@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import Evidence, Explanation
-from cloudsched.engine.delivery.delivery_report import find_undelivered
 from cloudsched.engine.pull.presence import count_listeners
+from cloudsched.engine.queries.delivery_report import find_undelivered
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution

@@ -274,7 +274,7 @@ def list_owner_deliveries(call: ApiCall, query: bodies.OwnerPageQuery) -> Respon
     Without an owner, the answer has the deliveries of all owners that have failed, once or for good, the latest first.
     It costs two reads for each. The inbox is not among them: it has its own list.
     """
-    from cloudsched.engine.delivery import delivery_report as report  # noqa: PLC0415 - imported only when used
+    from cloudsched.engine.queries import delivery_report as report  # noqa: PLC0415 - imported only when used
 
     owner = call.caller.resolve_listed_owner(query.owner)
     page = report.list_deliveries(call.app.container.store, owner, query.page_size, query.page_token or None)

@@ -143,9 +143,9 @@ def test_an_answer_that_names_no_run_is_taken_as_long_as_there_was_one(
     """Skipped occurrences have asked nobody, and a retried run is the same one."""
     task = create(handler=handler, schedule=Schedule.every(DAY, start=START), maxRuns=2)
     sim.advance(5 * DAY + MINUTE)
-    assert {run.status for run in sim.executions(task.id)} == {"SUSPENDED", "SKIPPED"}
     app.send_event(task.id, "approved", "the first's")
-    sim.advance(15 * DAY)
+    sim.advance(4 * DAY)
+    assert "SKIPPED" in {run.status for run in sim.executions(task.id)}
     with pytest.raises(NotAwaited, match="more than one execution: name the one"):
         app.send_event(task.id, "approved", "whose?")
     if handler == "patient":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -183,6 +184,12 @@ def test_a_call_keeps_its_answer_through_the_retry_of_its_caller(
     assert only_run(app, task).content == ["yes", "more"]
 
 
+def send_from_outside(app: App, task: Task, answer: str) -> Task:
+    """Send an event as another process does, while the handler runs."""
+    with ThreadPoolExecutor(1) as others:
+        return others.submit(app.send_event, task.id, "answer", answer).result()
+
+
 def test_an_answer_in_time_counts_although_the_run_looks_only_when_time_is_over(app: App, sim: Simulation) -> None:
     """It is accepted after the run has read its task, and before it records that nobody answered."""
     sent = list[object]()
@@ -193,7 +200,7 @@ def test_an_answer_in_time_counts_although_the_run_looks_only_when_time_is_over(
         deadline = None if run.resumed_from is None else run.resumed_from.deadline
         if deadline is not None and sim.now >= deadline and not sent:
             now, sim.clock.at = sim.now, deadline - MINUTE  # the clock of whoever takes the answer
-            sent.append(app.send_event(task.id, "answer", "just in time"))
+            sent.append(send_from_outside(app, task, "just in time"))
             sim.clock.at = now
         try:
             return ctx.wait_for("answer", timeout=DAY)
@@ -218,7 +225,7 @@ def test_no_answer_is_accepted_once_the_run_has_recorded_that_time_is_over(app: 
         except EventTimedOut:
             now, sim.clock.at = sim.now, START + DAY - MINUTE
             with pytest.raises(NotAwaited) as late:
-                app.send_event(task.id, "answer", "too late")
+                send_from_outside(app, task, "too late")
             refused.append(late.value)
             sim.clock.at = now
             return "nobody answered"

@@ -156,7 +156,7 @@ def restore_entries(
         steps = [step for step in steps if step.number <= failed_by.position]
         while steps and steps[-1].number in {*failed_by.steps} - {*retried_calls}:
             steps.pop()
-    again = {*cancelled_calls, *(failed_by.steps if failed_by is not None else ())}
+    again = {*cancelled_calls, *retried_calls, *(failed_by.steps if failed_by is not None else ())}
     return tuple(
         _reset_call(step, execution, now, is_made=step.number in retried_calls)
         if step.number in again

@@ -23,6 +23,7 @@ from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.child_tasks import ChildTasks
@@ -49,6 +50,13 @@ def to_payload(value: object) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise InvalidInput("payload", "is not an object", "Give one JSON object, {…}, or a model of its fields.")
     return payload
+
+
+def _was_not_told(call: StepRecord, execution: Execution) -> bool:
+    """Return whether the outcome of a call is in the record only because its caller ended: see `with_call_outcomes`."""
+    return call.status is StepStatus.WAITING or (
+        call.status is StepStatus.FAILED and call.noticed_at == execution.finished_at
+    )
 
 
 class ManualRuns:
@@ -143,14 +151,14 @@ class ManualRuns:
     def _find_answered_calls(self, execution: Execution, retried: Collection[int] = ()) -> dict[int, Execution]:
         """Return the records of the failed calls of an execution that have accepted an event, by number.
 
-        Such a call is retried, not made again: it would ask for what was answered. Nor is its caller told of a failure
-        that it has not noticed yet, if the call has not taken the event.
+        Such a call is retried, not made again: it would ask for what was answered. So is one of whose failure its
+        caller was not told before its own end, if the call has not taken the event.
         """
         failed = set() if execution.failure_cause is None else {*execution.failure_cause.steps} - {*retried}
         found = {
             each.number: self._find_answered(each.child, is_noticed=each.number in failed)
             for each in execution.steps
-            if each.child and (each.number in failed or each.status is StepStatus.WAITING)
+            if each.child and (each.number in failed or _was_not_told(each, execution))
         }
         return {number: record for number, record in found.items() if record is not None}
 

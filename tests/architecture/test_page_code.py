@@ -110,21 +110,24 @@ def test_schedules_are_valid() -> None:
 
 @pytest.mark.parametrize("page", PAGES_WITH_TESTS)
 def test_the_test_of_a_page_is_green(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A newcomer who copies the first block into its file, and the test beside it, sees it pass."""
-    handlers, *others = read_python(page)
-    test = next((each for each in others if each.startswith("# test_")), others[-1])
+    """A newcomer who copies a block into its file, and the test of it beside it, sees it pass."""
+    first, *others = read_python(page)
+    tests = [each for each in others if each.startswith("# test_")] or others[-1:]
     (path,) = DOCS.rglob(page.partition("#")[0])
     scripts = [block.text for block in read_blocks(path) if block.language == "js"]
-    for name, script in zip(re.findall(r"[\w-]+\.js", test), scripts, strict=False):
-        (tmp_path / name).write_text(script, "utf-8")
     monkeypatch.chdir(tmp_path)
-    module = ModuleType((re.findall(r"^# (\w+)\.py", handlers) or ["handlers"])[0])
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(handlers, module.__dict__)  # noqa: S102 - our own page
-    tests = [value for name, value in run(test, page, app=module.app).items() if name.startswith("test_")]
-    assert tests
-    for each in tests:
-        each()
+    for test in tests:
+        for name, script in zip(re.findall(r"[\w-]+\.js", test), scripts, strict=False):
+            (tmp_path / name).write_text(script, "utf-8")
+        (imported,) = re.findall(r"^from (\w+) import app", test, re.MULTILINE) or ["handlers"]
+        handlers = next((each for each in others if each.startswith(f"# {imported}.py")), first)
+        module = ModuleType(imported)
+        monkeypatch.setitem(sys.modules, imported, module)
+        exec(handlers, module.__dict__)  # noqa: S102 - our own page
+        functions = [value for name, value in run(test, page, app=module.app).items() if name.startswith("test_")]
+        assert functions
+        for each in functions:
+            each()
 
 
 def test_two_tasks_share_a_lock() -> None:
@@ -171,7 +174,7 @@ def test_a_model_does_a_task() -> None:
 
 def test_an_approval_is_waited_for() -> None:
     """The handler of the page asks, and goes on with the answer."""
-    asking = read_python("approvals.md")[1]
+    asking = next(each for each in read_python("approvals.md") if each.startswith("# asking.py"))
     app = run(asking, "approvals.md")["app"]
     with Simulation(app) as sim:
         task = app.create(owner="ada", handler="invoice")

@@ -1539,9 +1539,9 @@ export interface PutCalendar {
   owner?: string | null;
   title?: string;
   /** Days of the week that are always on it. */
-  weekdays?: Array<"MO" | "TU" | "WE" | "TH" | "FR" | "SA" | "SU">;
+  weekdays?: Array<"MO" | "TU" | "WE" | "TH" | "FR" | "SA" | "SU"> | null;
   /** Its days, listed one by one. */
-  days?: Array<CalendarDay>;
+  days?: Array<CalendarDay> | null;
   /** An iCalendar file, whose events are its days. */
   ics?: string | null;
   /** The address of an iCalendar file. It is fetched now, and again every day. */

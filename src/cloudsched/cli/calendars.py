@@ -45,12 +45,13 @@ _calendar_owner_option = click.option(
 @pass_client
 def set_calendar(client: Client, /, calendar_id: str, *, as_json: bool, **options: Any) -> None:
     """Create or replace a calendar. Tasks that name it are planned again within a minute or two."""
+    week = options["weekdays"]
     calendar = client.put_calendar(
         calendar_id,
         owner=options["owner"],
         title=options["title"],
-        weekdays=[each.upper() for each in (options["weekdays"] or "").split(",") if each],
-        days=[_parse_day(text) for text in options["days"]],
+        weekdays=None if week is None else [each.upper() for each in week.split(",") if each],
+        days=[_parse_day(text) for text in options["days"]] or None,
         ics=None if options["ics"] is None else _read_file(options["ics"]),
         url=options["from_url"],
         holidays=_parse_holidays(options["holidays"], options["years"], options["language"]),

@@ -27,13 +27,13 @@ class RecordOperations:
         *,
         owner: str | None = None,
         title: str = "",
-        weekdays: Iterable[str] = (),
-        days: Iterable[dict[str, str] | str] = (),
+        weekdays: Iterable[str] | None = None,
+        days: Iterable[dict[str, str] | str] | None = None,
         ics: str | None = None,
         url: str | None = None,
         holidays: dict[str, Any] | None = None,
     ) -> Flow[CalendarView]:
-        """Create or replace a calendar. See docs/guides/calendars.md.
+        """Create or replace a calendar. See docs/guides/calendars.md. To remove its days, give ``days=[]``.
 
         Args:
             calendar_id: Its name.
@@ -45,9 +45,10 @@ class RecordOperations:
             url: The address of an iCalendar file, fetched every day.
             holidays: A country, such as ``{"country": "DE", "subdivision": "BY"}``.
         """
-        listed = [{"date": each} if isinstance(each, str) else each for each in days]
-        optional = given(owner=owner, ics=ics, url=url, holidays=holidays)
-        body = {"title": title, "weekdays": list(weekdays), "days": listed, **optional}
+        week = None if weekdays is None else list(weekdays)
+        listed = None if days is None else [{"date": each} if isinstance(each, str) else each for each in days]
+        optional = given(owner=owner, weekdays=week, days=listed, ics=ics, url=url, holidays=holidays)
+        body = {"title": title, **optional}
         return fetch("a calendar", CalendarView, "PUT", _calendar_path(calendar_id), body)
 
     @operation

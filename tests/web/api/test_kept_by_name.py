@@ -32,6 +32,18 @@ def test_a_wrong_calendar_is_refused_by_field(call: Call, body: dict[str, Any], 
     assert call("GET", "/v1/calendars/wrong").status_code == 404
 
 
+def test_a_calendars_days_are_removed_only_on_purpose(call: Call) -> None:
+    """A body without any days is refused while the calendar has some, and an empty list removes them."""
+    call("PUT", "/v1/calendars/closed", DAYS)
+    days = call("GET", "/v1/calendars/closed").get_json()["days"]
+    answer = call("PUT", "/v1/calendars/closed", {"title": "Closed for ever"})
+    assert (answer.status_code, answer.get_json().get("field")) == (400, "days"), answer.text
+    assert call("GET", "/v1/calendars/closed").get_json()["days"] == days != []
+    assert call("PUT", "/v1/calendars/closed", {"title": "Open", "days": []}).status_code == 200
+    assert call("GET", "/v1/calendars/closed").get_json()["days"] == []
+    assert call("PUT", "/v1/calendars/closed", {"title": "Still open"}).status_code == 200
+
+
 @pytest.mark.parametrize("name", ["a.b", "a%20b", "caf%C3%A9", "a" * 65, "weekends", "u0123456789abcdef-a"])
 def test_a_name_that_a_calendar_cannot_have_is_refused(call: Call, name: str) -> None:
     """Names are 1 to 64 letters, digits, hyphens and underscores, and no one else's."""

@@ -104,15 +104,16 @@ class Calendars:
         *,
         by: Authority,
         title: str = "",
-        weekdays: Sequence[str] = (),
-        days: Sequence[tuple[date, date, str]] = (),
+        weekdays: Sequence[str] | None = None,
+        days: Sequence[tuple[date, date, str]] | None = None,
         ics: str | None = None,
         url: str | None = None,
         holidays: HolidaySource | None = None,
     ) -> Calendar:
         """Create or replace a calendar. The next sweeps plan its tasks again.
 
-        One of `days`, `ics`, `url` and `holidays` gives its days, besides its days of the week. Raises Forbidden,
+        One of `days`, `ics`, `url` and `holidays` gives its days, besides its days of the week. A calendar that has
+        days keeps them only if they are given again, so a call without any of these is refused. Raises Forbidden,
         InvalidInput, QuotaExceeded or Unavailable. Nothing is stored then.
         """
         by.require_owner(owner)
@@ -123,6 +124,7 @@ class Calendars:
         ]
         if len(given) > 1:
             raise InvalidInput(given[1], f"is given beside {given[0]}", "Give one source of days.")
+        is_title_alone = not given and days is None and weekdays is None
         fields: dict[str, Any] = {"title": title}
         if ics is not None:
             days = read_ics_days(ics, now.date())
@@ -140,7 +142,7 @@ class Calendars:
         elif holidays is not None:
             days, snapshot = self._source.list_holidays(holidays, now)
             fields |= {"holidays": snapshot, "fetched_at": now}
-        content = format_days(weekdays, days)
+        content = format_days(weekdays or (), days or ())
 
         def change(calendar: Calendar | None) -> Calendar:
             if calendar is None:
@@ -148,6 +150,9 @@ class Calendars:
                 own = {"owner": owner, "defined_by": by.author, "created_at": now, "updated_at": now}
                 return Calendar(id=key, content=content, **own, **fields)
             by.require_author("calendar", calendar.defined_by)
+            if is_title_alone and calendar.content:
+                hint = "Give the calendar as a whole: its days again, or days=[] to remove them."
+                raise InvalidInput("days", "is stored, and would be removed", hint)
             if by.is_user:
                 count_replan(self._store.records, self._clock, owner)
             unset = {"etag": None, "url": None, "holidays": None, "fetched_at": None}

@@ -141,7 +141,8 @@ def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     """Create or replace a calendar.
 
     An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again within a minute or
-    two. The response has the calendar's full id.
+    two. A calendar is replaced as a whole: give its days again, or `days: []` to remove them. The response has the
+    calendar's full id.
     """
     calendar = call.app.container.calendars.put(
         call.path["calendarId"],
@@ -149,7 +150,7 @@ def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
         by=call.authority,
         title=body.title,
         weekdays=body.weekdays,
-        days=[(each.date, each.until or each.date, each.name) for each in body.days],
+        days=None if body.days is None else [(each.date, each.until or each.date, each.name) for each in body.days],
         ics=body.ics,
         url=body.url,
         holidays=body.holidays,

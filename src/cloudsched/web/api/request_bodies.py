@@ -380,15 +380,18 @@ class CalendarDay(WireModel):
     """The day's name, such as a holiday's. The records of occurrences that it has moved show this name."""
 
 
+Weekday = Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
+
+
 class PutCalendar(WireModel):
     """A calendar to create or replace. At most one of ``days``, ``ics``, ``url`` and ``holidays`` is given."""
 
     owner: Owner | None = None
     """The calendar's owner. Without one, an admin's calendar is for everybody, and a user's belongs to the user."""
     title: Text = ""
-    weekdays: Annotated[tuple[Literal["MO", "TU", "WE", "TH", "FR", "SA", "SU"], ...], Field(max_length=7)] = ()
+    weekdays: Annotated[tuple[Weekday, ...], Field(max_length=7)] | None = None
     """Days of the week that are always on it."""
-    days: Annotated[tuple[CalendarDay, ...], Field(max_length=MAX_INTERVALS)] = ()
+    days: Annotated[tuple[CalendarDay, ...], Field(max_length=MAX_INTERVALS)] | None = None
     """Its days, listed one by one."""
     ics: Annotated[str, StringConstraints(max_length=MAX_TEXT)] | None = None
     """An iCalendar file, whose events are its days."""

@@ -172,6 +172,7 @@ def test_a_run_leaves_nothing_to_the_garbage_collector(warm: Warm) -> None:
     """With thousands of runs a second, searches for cycles would take a good part of the processor's time."""
     app, _, queue, calls, _ = warm
     gc.collect()
+    gc.freeze()  # what other tests have left may become garbage at any time, and is not the run's
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepKind, StepStatus
 from cloudsched.domain.transitions.suspend import MIN_POLL_INTERVAL, consume_event, give_up_event, next_poll
 from cloudsched.engine.durable.arguments import deadline
@@ -37,7 +38,9 @@ def wait_for_event(
     if entry.status is StepStatus.WAITING:
         entry = _wait_for_event(cursor, entry, senders, question)
     elif entry.sender is not None and not entry.sender.counts_for(senders):
-        taken, counts = {"by": [entry.sender.person or entry.sender.role]}, {"by": [*senders]}
+        sender = entry.sender
+        taken = {"by": [sender.person if sender.role is SenderRole.PERSON else sender.role]}
+        counts = {"by": [*senders]}
         cursor.require_same(number, entry.description, taken, counts, always=True)
     if entry.status is StepStatus.TIMED_OUT:
         raise cursor.note_failure(EventTimedOut(name))

@@ -124,7 +124,7 @@ MISTAKES: dict[str, tuple[Callable[[Desk], object], str]] = {
     "create limit alone": (lambda d: d.app.create(**RIGHT, lock_limit=3), 'lock_limit: has no meaning alone (Give a lock_key, which names what the runs share: "printer".)'),
     "create retry text": (lambda d: d.app.create(**RIGHT, retry="3"), 'retry: Input should be an object (Give {"maxRetries": 3}. Python takes a number, too: retry=3.)'),
     "create labels dict": (lambda d: d.app.create(**RIGHT, labels={"team": "pay"}), 'labels: Input should be a list (Give a list of texts: ["team=payments"].)'),
-    "create text": (lambda d: d.app.create(**RIGHT, text="every day at 9"), 'text: is no field of a task (Give the words of a schedule as the schedule: "every day at 9". Words that say what to do, too, are drafts.)'),
+    "create text": (lambda d: d.app.create(**RIGHT, text="every day at 9"), 'text: is no field of a task (What the handler takes goes into payload={"text": "Tea"}, and the words of a schedule into schedule="every day at 9".)'),
     "create exdates": (lambda d: d.app.create(**RIGHT, exdates=["2027-01-05"]), 'exdates: is no field of a task (Put it into the schedule: {"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"]}.)'),
     "schedule exdates": (lambda d: Schedule(exdates=["2027-01-05"]), 'rrule: is missing (give `at` for one instant, or `rrule` for several; beside exdates give rrule "FREQ=DAILY")'),
     "policy retries": (lambda d: RetryPolicy(retries=3), "retries: is no field of RetryPolicy (Did you mean max_retries?)"),

@@ -70,7 +70,8 @@ _OTHER_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("isonetime", "isonetimeexecution", "isrecurring"), "Leave it out: it follows from the schedule."),
     **dict.fromkeys(
         ("text", "words", "prompt"),
-        'Give the words of a schedule as the schedule: "every day at 9". Words that say what to do, too, are drafts.',
+        'What the handler takes goes into payload={"text": "Tea"}, and the words of a schedule into '
+        'schedule="every day at 9".',
     ),
     **dict.fromkeys(
         ("dtstart", "exdates", "rdates", "gap", "fold", "calendars", "businessday"),

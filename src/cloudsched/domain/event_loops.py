@@ -18,6 +18,8 @@ def warn_if_on_loop(call: str, instead: str) -> None:
     asyncio = sys.modules.get("asyncio")
     if asyncio is None or asyncio._get_running_loop() is None:  # noqa: SLF001 - documented
         return
+    if asyncio.current_task() is None:  # as below Playwright, which stops its loop to call synchronous code
+        return
     frame, level = sys._getframe(2), 3  # noqa: SLF001 - whose line is told
     while frame.f_globals.get("__name__") in _WRAPPERS and frame.f_back is not None:
         frame, level = frame.f_back, level + 1

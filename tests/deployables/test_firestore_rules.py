@@ -27,8 +27,9 @@ from cloudsched import App, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.config.access import Access
-from cloudsched.domain.documents.authority import is_subject
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
+from cloudsched.domain.documents.authority import EventSender, SenderRole, is_subject
+from cloudsched.domain.documents.event import Event
+from cloudsched.domain.documents.execution import Definition, Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.person import ContactSecrets, Person
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
@@ -220,6 +221,34 @@ def test_the_database_shows_a_person_what_the_api_would(address: str, api: Local
             is_hidden = answer.status_code in {401, 403, 404}
             is_admin = uid == "root"  # the rules let admins look for what there is not
             assert shown != is_hidden or (is_admin and answer.status_code == 404), (uid, owner, shown, answer.text)
+
+
+def test_what_others_have_written_into_a_persons_task_is_in_the_apis_answer(
+    ada: Client, address: str, api: LocalClient
+) -> None:
+    """An event that waits for a run, and a record's event and definition: no rule hides a field, so the API shows them."""
+    store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
+    sender = EventSender(role=SenderRole.ADMIN, subject="the-warehouse")
+    event = Event(name="shipped", payload={"note": "by-rail"}, at=NOW, sender=sender)
+    base = store.load("ada-one")
+    assert base is not None
+    began_with = Definition(handler="pack", payload={"box": "the-small-one"})
+    record = Execution(
+        id=RUN,
+        task_id="ada-shipped",
+        owner="ada",
+        scheduled_for=NOW,
+        status=ExecutionStatus.FAILED,
+        events=(event.model_copy(update={"payload": "by-ship"}),),
+        began_with=began_with,
+    )
+    store.commit(Commit(base.task.model_copy(update={"id": "ada-shipped", "events": (event,)}), None, [record]))
+    store.close()
+    told = ("shipped", "by-rail", "the-warehouse"), ("shipped", "by-ship", "the-warehouse", "pack", "the-small-one")
+    for path, words in zip(("tasks/ada-shipped", f"tasks/ada-shipped/executions/{RUN}"), told, strict=True):
+        answer = api.get(f"/v1/{path}", headers={"Authorization": f"Bearer {make_token('ada')}"})
+        assert [each for each in words if each not in answer.text] == []
+        assert [each for each in words if each not in json.dumps(ada.ask("GET", f"/{path}"))] == []
 
 
 def test_users_can_list_their_own_documents(ada: Client) -> None:

@@ -646,7 +646,7 @@ export interface Execution {
   failureCause?: FailureCause;
   /** The tasks of all calls up to this number in the steps have been created. */
   callsMade: number;
-  /** The definition that it ran, if it ended without success. A retry by hand runs it. The API does not show it. */
+  /** The definition that it ran, if it ended without success. A retry by hand runs it. */
   beganWith?: Definition;
   /** The events that were accepted for it, and that it ended without taking. A retry by hand gives them to it. */
   events: Array<Event>;
@@ -872,6 +872,8 @@ export interface FailedTask {
   lastExecutionId?: string;
   /** The call that created this task, or None if a caller created it directly. */
   parent?: Parent;
+  /** The events that its durable handler has not taken yet, the earliest first. */
+  events?: Array<Event>;
   /** True if a handler is running for it. */
   isRunning: boolean;
   /** The time since which it has been waiting for a worker, if it is. */
@@ -1778,6 +1780,8 @@ export interface ReportedTask {
   lastExecutionId?: string;
   /** The call that created this task, or None if a caller created it directly. */
   parent?: Parent;
+  /** The events that its durable handler has not taken yet, the earliest first. */
+  events?: Array<Event>;
   /** True if a handler is running for it. */
   isRunning: boolean;
   /** The time since which it has been waiting for a worker, if it is. */
@@ -2227,6 +2231,8 @@ export interface Task {
   lastExecutionId?: string;
   /** The call that created this task, or None if a caller created it directly. */
   parent?: Parent;
+  /** The events that its durable handler has not taken yet, the earliest first. */
+  events: Array<Event>;
   /** True if a handler is running for it. */
   isRunning: boolean;
   /** The time since which it has been waiting for a worker, if it is. */

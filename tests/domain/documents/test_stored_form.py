@@ -23,9 +23,7 @@ from cloudsched.adapters.firestore import list_fields as own
 from cloudsched.adapters.firestore.protos import PRIVATE
 from cloudsched.adapters.firestore.protos import Document as Proto
 from cloudsched.adapters.firestore.values import decode, encode_model
-from cloudsched.domain.documents.authority import EventSender
 from cloudsched.domain.documents.document import NO_DEFAULT, Document, get_default, list_stored_fields, to_seconds
-from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Message, Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.person import Person
@@ -135,9 +133,8 @@ def test_the_page_for_clients_says_what_a_document_shows_beside_the_api() -> Non
     beside = {each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields}
     named = {key for keys, _ in rows for key in re.findall(r"`(\w+)`", keys)}
     assert named == (beside - own.PRIVATE_FIELDS) | {own.UNLISTED, PRIVATE}
-    for field, models in {"`events`": (Event, EventSender), "`runs`": (Lease,)}.items():
-        told = set(re.findall(r"`(\w+)`", dict(rows)[field]))
-        assert {each.key for model in models for each in list_stored_fields(model)} <= told
+    told = set(re.findall(r"`(\w+)`", dict(rows)["`runs`"]))
+    assert {each.key for each in list_stored_fields(Lease)} <= told
 
 
 def test_the_page_for_clients_says_what_to_assume() -> None:

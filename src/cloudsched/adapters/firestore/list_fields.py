@@ -34,8 +34,8 @@ UNLISTED: Final = "unlisted"
 """The place of the fields of a delivery by which other lists are ordered."""
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """The fields that are one level deeper in the documents of deliveries."""
-SHOWN: Final = frozenset({"deletedAt", "delivery", "events", "history", "runs", "wakeAt"})
-"""The fields beside a task's private map that the API shows in no such form: rules, indexes and pages read them.
+SHOWN: Final = frozenset({"deletedAt", "delivery", "history", "runs", "wakeAt"})
+"""The fields beside a task's private map that the API shows in another form: rules, indexes and pages read them.
 
 Their owner reads them, too, as no rule can hide a field. docs/guides/clients.md says what they show.
 """

@@ -438,15 +438,15 @@ class Execution(Document):
     calls_made: int = 0
     """The tasks of all calls up to this number in the steps have been created."""
     began_with: Definition | None = None
-    """The definition that it ran, if it ended without success. A retry by hand runs it. The API does not show it."""
+    """The definition that it ran, if it ended without success. A retry by hand runs it."""
     events: tuple[Event, ...] = ()
     """The events that were accepted for it, and that it ended without taking. A retry by hand gives them to it."""
     expire_at: Instant | None = None
     """The time from which the store may remove it."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the record as JSON, without its log and the fields that only a retry needs."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"log", "began_with"})
+        """Return the record as JSON, without its log, which has readers of its own."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"log"})
 
     @property
     def duration(self) -> timedelta | None:

@@ -400,6 +400,8 @@ class PublicTask(Document, TaskSpec):
     """The execution that was due last, of those that have ended. A retry of an earlier one does not take its place."""
     parent: Parent | None = None
     """The call that created this task, or None if a caller created it directly."""
+    events: tuple[Event, ...] = ()
+    """The events that its durable handler has not taken yet, the earliest first."""
 
 
 class Task(PublicTask):
@@ -451,8 +453,6 @@ class Task(PublicTask):
     """True if any of its executions has made calls. Only then can it have child tasks."""
     failure_told_at: Instant | None = None
     """The time at which its owner was told of a failure. None once they are told that it works again, or before."""
-    events: tuple[Event, ...] = ()
-    """The events that its durable handler has not taken yet, the earliest first."""
     history: tuple[HistoryEntry, ...] = ()
     """The actions on it by hand, the earliest first. `transitions.history` bounds it."""
     deferred: bool = False

@@ -39,6 +39,7 @@ from cloudsched.web.api.visibility import AllowedVerbs
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.engine_context import EngineContext
 
 MAX_UNREAD = 1000
@@ -64,11 +65,11 @@ def list_executions(call: ApiCall, query: bodies.PageQuery) -> Response:
     """List a task's executions, the latest first.
 
     Each occurrence that came due has one execution. As long as the response has a `nextPageToken`, repeat the request
-    with it.
+    with it. Get a single execution to see the definition that it ran.
     """
     task, allowed = call.app.get(call.task_id), AllowedVerbs(call.app, call.caller)
     page = list_task_executions(call.app.container.engine, task, **query.to_arguments())
-    shown = ({**each.to_wire(), "allowedVerbs": allowed.of_execution(task, each)} for each in page.items)
+    shown = ({**_show_listed(each), "allowedVerbs": allowed.of_execution(task, each)} for each in page.items)
     return page_response(responses.ExecutionPage, page, shown)
 
 
@@ -174,8 +175,13 @@ def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Res
 def _show_found(found: FoundExecution, allowed: AllowedVerbs) -> dict[str, Any]:
     """Return an execution in a list across tasks as JSON, with its allowed verbs if they are known."""
     verbs = allowed.of_found_execution(found)
-    shown = found.execution.to_wire()
+    shown = _show_listed(found.execution)
     return shown if verbs is None else {**shown, "allowedVerbs": verbs}
+
+
+def _show_listed(execution: Execution) -> dict[str, Any]:
+    """Return an execution in a list as JSON, without the definition that it ran, which may be as large as its task."""
+    return {name: value for name, value in execution.to_wire().items() if name != "beganWith"}
 
 
 @operation("GET", "/v1/tasks/{taskId}/executions/{executionId}", "Executions", response_schema="Execution")

@@ -93,7 +93,7 @@ def _message(task: Task) -> str:
     return message
 
 
-OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
+OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script", "events"})
 """The fields of a task that a worker gets with the claim, but not in later responses."""
 
 

@@ -119,7 +119,7 @@ def main() -> None:
         figures = {name: measure(pythons[name], name, options.tasks, folder / name) for name in options.only}
         syncs.append(measure_sync(folder))
     found = {name: result for name, result in figures.items() if result}
-    names = [f"{name.partition(',')[0]} {result['version']}" for name, result in found.items()]
+    names = [f"{name.partition(',')[0]} {result['version'].partition('.dev')[0]}" for name, result in found.items()]
     rows = [["store", *(result["store"] for result in found.values())]]
     rows += [
         [heading, *(show(each[key], factor) for each in found.values())] for key, (heading, factor) in COLUMNS.items()
@@ -132,11 +132,11 @@ def main() -> None:
     left_out = ", ".join(name for name, result in figures.items() if not result) or "none"
     Console(width=180).print(table, synced, f"left out: {left_out}", sep="\n")
     if options.page:
-        machine = [[name, value] for name, value in describe_machine().items() if name not in {"rivals", "load"}]
+        machine = [[name, value] for name, value in describe_machine().items() if name not in {OURS, "rivals", "load"}]
         dated = f"Measured on {datetime.now(UTC):%Y-%m-%d}, at commit {read_commit()}, in one run."
         measured = [dated, to_markdown([title, *names], rows), to_markdown(["machine", synced], machine)]
         text = PAGE.read_text("utf-8")
-        PAGE.write_text(_MEASURED.sub(lambda found: "\n\n".join([found[1], *measured, ""]), text), "utf-8")
+        PAGE.write_text(_MEASURED.sub(lambda found: "\n\n".join([found[1].strip(), *measured, ""]), text), "utf-8")
 
 
 def show(figure: float, factor: float) -> str:

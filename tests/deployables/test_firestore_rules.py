@@ -226,7 +226,7 @@ def test_the_database_shows_a_person_what_the_api_would(address: str, api: Local
 def test_what_others_have_written_into_a_persons_task_is_in_the_apis_answer(
     ada: Client, address: str, api: LocalClient
 ) -> None:
-    """An event that waits for a run, and a record's event and definition: no rule hides a field, so the API shows them."""
+    """An event that waits for a run, and a record's event and definition: no rule hides a field; the API shows them."""
     store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
     sender = EventSender(role=SenderRole.ADMIN, subject="the-warehouse")
     event = Event(name="shipped", payload={"note": "by-rail"}, at=NOW, sender=sender)

@@ -72,6 +72,6 @@ def test_the_worker_calls_the_hook_if_the_api_did_not(
         ["api", "api"] if (known, when) == ("with a hook", "before") else ["api" if "hook" in known else "worker"]
     )
     assert [where for where, _, _ in told] == expected
-    where, its_task, execution = told[-1]
+    _, its_task, execution = told[-1]
     assert (its_task.id, its_task.status, its_task.handler) == (task.id, "FAILED", "act")
     assert execution == harness.record(task)

@@ -85,7 +85,7 @@ def test_a_workflow_runs_over_http_from_creation_to_result(client: Client, sim: 
     assert [step.kind for step in client.execution(task.id, waiting.id).steps] == ["CALL"] * 3 + ["EVENT"]
     told = client.send_event(task.id, "approved", {"by": "grace"})
     assert told is not None
-    assert not {"events", "runs"} & set(told.to_wire())
+    assert "runs" not in told.to_wire()
     with pytest.raises(TimeoutError):
         client.wait(task.id, timedelta(0))
     sim.advance(timedelta(minutes=1))

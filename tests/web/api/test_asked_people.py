@@ -140,11 +140,15 @@ def test_a_server_answers_for_a_person_whom_it_has_authenticated(roles: RoleHarn
     assert run.content["by"] == "user:bob"
 
 
-def test_an_answer_that_comes_too_late_finds_no_task(roles: RoleHarness) -> None:
+def test_an_answer_that_comes_too_late_is_told_so_as_one_to_no_task_is(roles: RoleHarness) -> None:
+    """What is said does not tell a stranger which tasks there are."""
     create(roles)
     (question,) = find_questions(roles, "bob", "bob")
     roles.sim.advance(2 * DAY)
-    assert answer(roles, "bob", question).status_code == 404
+    late, stray = answer(roles, "bob", question), answer(roles, "bob", {**question, "taskId": "none"})
+    assert (late.status_code, stray.status_code) == (404, 404)
+    assert "its time is over" in late.get_json()["detail"]
+    assert late.text.replace(question["taskId"], "none") == stray.text
 
 
 def test_one_question_is_one_message_however_often_the_run_looks(roles: RoleHarness) -> None:

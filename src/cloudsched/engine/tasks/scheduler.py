@@ -355,7 +355,11 @@ class Scheduler:
             return changed
 
         limited = replace(by, authorize=authorize)
-        return self.change(task_id, once(mark or make_mark(), by.sender, decide), limited)
+        try:
+            return self.change(task_id, once(mark or make_mark(), by.sender, decide), limited)
+        except NotFound as error:  # of a task that is hidden as of one that does not exist
+            hint = "If you were asked for an answer, it has been given, or its time is over."
+            raise NotFound(error.kind, error.key, hint) from None
 
     def delete(self, task_id: str, by: Authority, mark: RequestMark | None = None) -> None:
         """Delete a task and its executions. Once this returns, it starts nothing and is not visible.

@@ -163,7 +163,7 @@ pytest)
     shift
     cd "$root"
     unset PYTHONDONTWRITEBYTECODE # or each of the many processes that the tests start compiles all of cloudsched again
-    exec "$python" -m pytest -n 2 --dist each "$@" # each of two processes has files of its own: tests/run/shards.py
+    exec "$python" -m pytest -n 3 --dist each "$@" # each of three processes has files of its own: tests/run/shards.py
     ;;
 check)
     check

@@ -11,7 +11,7 @@ from tests.run.shards import TESTS, seconds_of
 
 ROOT = TESTS.parent
 MOST = 90.0
-"""How many seconds of tests are chosen: two processes run them in less than a minute."""
+"""How many seconds of tests are chosen: they run in less than a minute."""
 BESIDE = {
     "src/cloudsched/engine/ports": ("contract",),
     "src/cloudsched/adapters": ("contract",),

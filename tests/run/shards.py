@@ -1,8 +1,9 @@
 """Fixed shards: each process of a run has files of its own, the same in each run, in the same order.
 
-`-n 2 --dist each` starts two processes, and each collects only its own files. Which test shares a process with which,
-and what ran before it, is therefore never decided by speed, and `--shard 1/2` repeats what the first of two processes
-did. Files are dealt by how many seconds they take (seconds.json, written by `pytest --all --record`).
+`-n 3 --dist each` starts three processes, one more than there are cores, as tests wait a third of their time. Each
+collects only its own files. Which test shares a process with which, and what ran before it, is therefore never decided
+by speed, and `--shard 1/3` repeats what the first of three processes did. Files are dealt by how many seconds they take
+(seconds.json, written by `pytest --all --record`).
 """
 
 from __future__ import annotations

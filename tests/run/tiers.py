@@ -53,6 +53,7 @@ ALL = {
     "domain/schedules/test_icaljs.py": "iCalendar as ical.js reads it",
     "engine/durable/test_commit_batching.py::test_the_size_of_one_commit_is_bounded": "the largest commits",
     "language/test_fuzz.py": "random words",
+    "local/test_behind_proxies.py": "nginx, Apache and Caddy between a browser and the page",
     "model/test_model.py::test_every_guard_is_missed": "that the explorer sees a missing guard",
     "outbox/test_crashes.py": "a relay that dies between two statements",
     "recipes/test_moving.py": "Celery and APScheduler beside the guides that leave them",

@@ -55,7 +55,7 @@ VENDORS = {
     "werkzeug",
     "flask",
     "functions_framework",
-    "cheroot",
+    "waitress",
     "proto",
     "requests",
     "_quickjs",

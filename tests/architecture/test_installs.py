@@ -14,7 +14,7 @@ import pytest
 from tests.installs import ROOT, SOURCE, declared, declared_alone, packages, providers
 
 MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py"))
-LOCAL_TOOLS = {"aiohttp", "cheroot", "pygments", "quickjs-ng", "rich", "yarl"}
+LOCAL_TOOLS = {"aiohttp", "pygments", "quickjs-ng", "rich", "waitress", "yarl"}
 """What no deployed function imports."""
 GOOGLE_CLIENTS = {"firebase-admin", "google-auth", "google-cloud-firestore", "grpcio", "protobuf"}
 """What only a deployment imports."""

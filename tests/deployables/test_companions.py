@@ -56,7 +56,7 @@ def test_it_installs_and_runs_beside_each_companion(tmp_path: Path) -> None:
         pins = tmp_path / f"{companion}.txt"
         pins.write_text(resolve(companion), "utf-8")
         python = make_environment(tmp_path / companion, "--requirement", str(pins))
-        code = "from cloudsched import App; from cloudsched.client import Client; import grpc, cheroot"
+        code = "from cloudsched import App; from cloudsched.client import Client; import grpc, waitress"
         subprocess.run([python, "-c", code], check=True, cwd=tmp_path)  # noqa: S603
 
 

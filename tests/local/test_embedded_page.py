@@ -134,8 +134,9 @@ def test_a_session_is_for_the_mount_and_for_all_processes_of_the_server(
     """Its cookie is sent nowhere else; what another process makes of the folder knows it, until it ends."""
     browser = embed(KEYED)
     answer = sign_in(browser, ADMIN[0])
-    for part in ("HttpOnly", "SameSite=Strict", "Path=/scheduler/"):
+    for part in ("HttpOnly", "SameSite=Strict"):
         assert part in answer.headers["Set-Cookie"]
+    assert browser.get("/", base_url=BASE).request.cookies == {}
     assert urljoin(f"{BASE}/scheduler/sign-in", answer.headers["Location"]) == f"{BASE}/scheduler/tasks"
     (file,) = (tmp_path / "data/sessions").iterdir()
     token = answer.headers["Set-Cookie"].partition("=")[2].partition(";")[0]

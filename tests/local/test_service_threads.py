@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,9 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cheroot.connections import ConnectionManager
-from cheroot.server import HTTPConnection
 from tests.harness import in_steps, request, wait_until
+from waitress.channel import HTTPChannel
 
 from cloudsched import App, Context
 from cloudsched.adapters import in_process_queue
@@ -26,7 +26,6 @@ from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.local import runner
 from cloudsched.local.folder_lock import HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import run_service
-from cloudsched.local.wsgi_server import THREADS
 
 ERRORS = (
     MemoryError(),
@@ -128,36 +127,40 @@ def test_a_thread_goes_on_and_tells_while_it_does_not(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_the_web_server_outlives_its_threads(url: str, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Each of cheroot's threads ends where it cannot survive, at the end of a connection; others take their place."""
-    left, close = [error] * (THREADS + 1), HTTPConnection.close
+    """Each of its requests is answered, whatever their threads meet once they have sent the answer."""
+    left, serve = [error] * 10, HTTPChannel.service
 
-    def fail(connection: HTTPConnection) -> None:
-        close(connection)
+    def fail(connection: HTTPChannel) -> None:
+        serve(connection)
         if left:
             raise left.pop()
 
-    monkeypatch.setattr(HTTPConnection, "close", fail)
+    monkeypatch.setattr(HTTPChannel, "service", fail)
     while left:  # each request is the last one on its connection
         assert request(url, "GET", "/health").status == 200
+
+
+def test_a_request_that_ends_its_thread_is_answered(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if it had failed in any other way."""
+    monkeypatch.setattr(runner, "serve_api", lambda *_, **__: sys.exit("enough"))
+    assert request(url, "GET", "/health").status == 500
 
 
 def test_the_web_server_outlives_the_thread_that_accepts(
     url: str, monkeypatch: pytest.MonkeyPatch, others: set[threading.Thread]
 ) -> None:
-    """What makes cheroot's loop end, which it survives by itself unless it is an exit, begins it again."""
-    left, run = [SystemExit(1)], ConnectionManager._run  # type: ignore[attr-defined]  # noqa: SLF001 - from inside
-    (selector,) = find_threads(others, "cloudsched-web-server")
-    server = selector.turn.__self__._server  # type: ignore[attr-defined]  # noqa: SLF001 - the same
+    """What makes its loop end begins it again."""
+    (accepting,) = find_threads(others, "cloudsched-web-server")
+    server = accepting.turn.__self__  # type: ignore[attr-defined]  # from inside
+    left, is_readable = [SystemExit(1)], type(server).readable
 
-    def fail(manager: ConnectionManager, seconds: float) -> None:
-        if left and manager is server._connections:  # noqa: SLF001 - the same
+    def fail(self: object) -> bool:
+        if left and self is server:
             raise left.pop()
-        run(manager, seconds)
+        return bool(is_readable(self))
 
-    monkeypatch.setattr(ConnectionManager, "_run", fail)
-    server._connections.stop()  # noqa: SLF001 - the same
+    monkeypatch.setattr(type(server), "readable", fail)
     wait_until(lambda: not left, "its loop has ended")
-    server._connections._stop_requested = False  # noqa: SLF001 - the same
     wait_until(lambda: request(url, "GET", "/ready").status == 200, "it serves")
 
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+import resource
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from http.client import HTTPConnection
+from pathlib import Path
+from time import monotonic
 
 import pytest
-from cheroot.server import HTTPServer
-from tests.harness import WAIT_SECONDS
+from tests.harness import WAIT_SECONDS, request, wait_until
+from waitress.wasyncore import dispatcher
 from werkzeug.wrappers import Request, Response
 
+from cloudsched import App, Schedule, Settings
+from cloudsched.config.access import Access
 from cloudsched.local import wsgi_server
-from cloudsched.local.wsgi_server import WebServer
+from cloudsched.local.runner import run_service
+from cloudsched.local.wsgi_server import MAX_IDLE_CONNECTIONS, MAX_THREADS, WebServer
+
+HEADERS = b"POST / HTTP/1.1\r\nHo"
+BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhell"
+MANY = MAX_IDLE_CONNECTIONS + MAX_THREADS + 100
+"""More connections than those that wait and those that are served may be together."""
 
 
 @Request.application
@@ -23,9 +37,8 @@ def echo(request: Request) -> Response:
 
 
 @contextmanager
-def serve_echo() -> Iterator[tuple[str, int]]:
-    with WebServer(echo) as server:
-        server._server.timeout = 10 * WAIT_SECONDS  # noqa: SLF001 - it closes no connection before a test gives up
+def serve(application: object = echo) -> Iterator[tuple[str, int]]:
+    with WebServer(application) as server:  # type: ignore[arg-type]  # any application
         server.serve()
         host, _, port = server.address.rpartition(":")
         yield host, int(port)
@@ -33,8 +46,24 @@ def serve_echo() -> Iterator[tuple[str, int]]:
 
 @pytest.fixture
 def address() -> Iterator[tuple[str, int]]:
-    with serve_echo() as address:
+    with serve() as address:
         yield address
+
+
+@pytest.fixture
+def connect(address: tuple[str, int]) -> Iterator[Callable[..., socket.socket]]:
+    """Open a connection, and send something on it. This process may have enough files for very many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    with ExitStack() as connections:
+
+        def open_one(sent: bytes = b"", to: tuple[str, int] = address) -> socket.socket:
+            connection = connections.enter_context(socket.create_connection(to, WAIT_SECONDS))
+            connection.sendall(sent)
+            return connection
+
+        yield open_one
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def ask(address: tuple[str, int]) -> bytes:
@@ -47,31 +76,197 @@ def ask(address: tuple[str, int]) -> bytes:
         connection.close()
 
 
-def test_more_idle_connections_than_file_descriptors_do_not_block_others(
-    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+def is_closed(connection: socket.socket) -> bool:
+    """Return whether the server has closed a connection, be it because it did not want the rest."""
+    connection.settimeout(0)
+    try:
+        return connection.recv(65536) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.parametrize("sent", [b"", HEADERS, BODY, b"\r\n\r\n"], ids=["nothing", "headers", "body", "empty lines"])
+def test_however_many_send_no_whole_request_others_are_served(
+    address: tuple[str, int], connect: Callable[..., socket.socket], sent: bytes
 ) -> None:
-    """Beyond the limit the connection that has waited longest is closed, and the newest are served."""
-    monkeypatch.setattr(wsgi_server, "MAX_IDLE_CONNECTIONS", 20)
-    with ExitStack() as connections:
-        idle = [connections.enter_context(socket.create_connection(address, WAIT_SECONDS)) for _ in range(60)]
-        assert ask(address) == b"hello"
-        idle[0].settimeout(WAIT_SECONDS)
-        assert idle[0].recv(1) == b""
-        idle[-1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert idle[-1].recv(1) == b"H"
+    """Those that have waited longest are closed; the newest may go on, and none of them has taken a thread."""
+    ask(address)
+    threads = threading.active_count()
+    waiting = [connect(sent) for _ in range(MANY)]
+    assert ask(address) == b"hello"
+    assert is_closed(waiting[0])
+    assert not is_closed(waiting[-1])
+    assert threading.active_count() <= threads + 2
 
 
-@pytest.mark.parametrize(
-    "part",
-    [b"POST / HTTP/1.1\r\nHo", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhell"],
-    ids=["headers", "body"],
-)
-def test_half_sent_requests_do_not_block_others(address: tuple[str, int], part: bytes) -> None:
-    """A request is served while the server waits for the rest of 80 others."""
-    with ExitStack() as connections:
-        for _ in range(80):
-            connections.enter_context(socket.create_connection(address, WAIT_SECONDS)).sendall(part)
-        assert ask(address) == b"hello"
+def test_few_open_files_leave_room_for_others(
+    address: tuple[str, int], connect: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a process may have 100, connections that wait have 40 at most."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 100))
+    waiting = [connect(HEADERS) for _ in range(60)]
+    assert ask(address) == b"hello"
+    wait_until(lambda: sum(map(is_closed, waiting)) >= 20, "the oldest are closed")
+    assert not is_closed(waiting[-1])
+
+
+@pytest.mark.parametrize(("name", "sent"), [("HEADER_SECONDS", HEADERS), ("REQUEST_SECONDS", BODY)])
+def test_a_request_that_takes_too_long_is_dropped_however_often_it_sends_something(
+    connect: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch, name: str, sent: bytes
+) -> None:
+    """A byte now and then does not extend its time, nor do empty lines before it."""
+    monkeypatch.setattr(wsgi_server, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(wsgi_server, name, 0.2)
+    slow = connect(b"\r\n\r\n")
+    slow.sendall(sent)
+    begin = monotonic()
+
+    def is_dropped() -> bool:
+        try:
+            slow.send(b"a" if name == "HEADER_SECONDS" else b"")
+        except ConnectionError:
+            return True
+        return is_closed(slow)
+
+    wait_until(is_dropped, "it is dropped")
+    assert monotonic() - begin > 0.1
+
+
+def test_bodies_that_never_end_take_little_memory_together(
+    connect: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest is dropped when all of them are too large; a body that ends is served."""
+    monkeypatch.setattr(wsgi_server, "MAX_UNFINISHED_BYTES", 300_000)
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"
+    waiting = [connect(head + 100_000 * b"a") for _ in range(5)]
+    wait_until(lambda: is_closed(waiting[0]), "the oldest is dropped")
+    waiting[-1].settimeout(WAIT_SECONDS)
+    waiting[-1].sendall(100_000 * b"a")
+    assert waiting[-1].recv(12) == b"HTTP/1.1 200"
+
+
+ENDLESS = {
+    "a header": (b"GET / HTTP/1.1\r\nHost: x\r\nX-a: ", b"a"),
+    "a request line": (b"GET /", b"a"),
+    "headers": (b"GET / HTTP/1.1\r\nHost: x\r\n", b"X-a: 1\r\n"),
+    "a chunk's extension": (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;a=", b"a"),
+    "trailers": (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-a: 1\r\n"),
+    "chunks": (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", b"8\r\n01234567\r\n"),
+    "a body": (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", b"a"),
+}
+
+
+@pytest.mark.parametrize(("head", "rest"), ENDLESS.values(), ids=ENDLESS)
+def test_what_has_no_end_is_refused(connect: Callable[..., socket.socket], head: bytes, rest: bytes) -> None:
+    """After a few megabytes at most, most of which wait in the system's buffers."""
+    connection = connect(head)
+    part = rest * (65536 // len(rest))
+    with pytest.raises(ConnectionError):
+        _send_often(connection, part)
+
+
+def _send_often(connection: socket.socket, part: bytes) -> None:
+    for _ in range(300):
+        connection.sendall(part)
+
+
+def test_more_headers_than_anybody_sends_are_refused(address: tuple[str, int]) -> None:
+    """To read very many takes long."""
+    assert send(address, "Host: x", "Content-Length: 5", *(f"X-{n}: a" for n in range(100))).startswith(b"HTTP/1.1 200")
+    assert send(address, "Host: x", "Content-Length: 5", *(f"X-{n}: a" for n in range(200))).startswith(b"HTTP/1.1 400")
+
+
+def test_without_a_file_descriptor_it_waits_and_says_so_once(
+    connect: Callable[..., socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It neither spins nor floods the log, and serves whoever has waited as soon as there is one."""
+    tries, is_over, accept = list[float](), threading.Event(), dispatcher.accept
+
+    def fail(self: dispatcher) -> object:
+        if is_over.is_set():
+            return accept(self)
+        tries.append(monotonic())
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(dispatcher, "accept", fail)
+    monkeypatch.setattr(wsgi_server, "ACCEPT_PAUSE", 0.05)
+    monkeypatch.setattr(wsgi_server, "LOOK_SECONDS", 0.01)
+    with caplog.at_level(logging.INFO):
+        waiting = [connect(b"POST / HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(20)]
+        wait_until(lambda: len(tries) > 3, "it tries again")
+    assert tries[3] - tries[0] > 0.14
+    assert [each.name for each in caplog.records] == ["cloudsched.local.wsgi_server"]
+    assert "Too many open files" in caplog.text
+    is_over.set()
+    assert {each.recv(12) for each in waiting} == {b"HTTP/1.1 200"}
+
+
+def test_requests_that_take_long_do_not_keep_others_waiting(connect: Callable[..., socket.socket]) -> None:
+    """As deliveries do, whose handlers call the API: far more of them at once than there are threads at first."""
+    count = 150
+    barrier = threading.Barrier(count + 1)
+
+    @Request.application
+    def wait(request: Request) -> Response:
+        if request.path == "/wait":
+            barrier.wait(WAIT_SECONDS)
+        return Response("done")
+
+    with serve(wait) as address:
+        waiting = [connect(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n", address) for _ in range(count)]
+        assert ask(address) == b"done"
+        barrier.wait(WAIT_SECONDS)
+        assert {each.recv(12) for each in waiting} == {b"HTTP/1.1 200"}
+
+
+def test_a_stream_is_sent_as_it_is_made(connect: Callable[..., socket.socket]) -> None:
+    """Each part arrives before the next one is made."""
+    is_read = threading.Event()
+
+    @Request.application
+    def stream(_: Request) -> Response:
+        def parts() -> Iterator[str]:
+            yield "first"
+            assert is_read.wait(WAIT_SECONDS)
+            yield "second"
+
+        return Response(parts())
+
+    with serve(stream) as address:
+        connection = connect(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", address)
+        found = b""
+        while b"first" not in found:
+            found += connection.recv(65536)
+        is_read.set()
+        while b"second" not in found:
+            found += connection.recv(65536)
+
+
+def test_tasks_run_and_the_server_is_ready_during_an_attack(
+    connect: Callable[..., socket.socket], tmp_path: Path
+) -> None:
+    """Handlers neither wait for strangers nor lack the files that these have open."""
+    app, ran = App(), list[float]()
+
+    @app.handler("tick")
+    def tick() -> None:
+        with Path(__file__).open("rb"):
+            ran.append(monotonic())
+
+    settings = Settings(access=Access(open=True))
+    with run_service(app, settings, data=tmp_path, threads=2) as service:
+        host, _, port = service.url.removeprefix("http://").rpartition(":")
+        app.create(id="tick", owner="ada", title="Tick", handler="tick", schedule=Schedule.every(timedelta(seconds=1)))
+        for number in range(MANY):
+            connect(HEADERS if number % 2 else BODY, (host, int(port)))
+        before = len(ran)
+        assert request(service.url, "GET", "/ready").status == 200
+        wait_until(lambda: len(ran) >= before + 2, "it runs twice")
+        assert request(service.url, "GET", "/health").status == 200
 
 
 @pytest.mark.parametrize("length", ["-1", "+5", "1_0", "5, 5", "x"])
@@ -141,10 +336,10 @@ def test_lists_may_be_given_in_parts(address: tuple[str, int]) -> None:
 
 
 def test_an_idle_server_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not wait until cheroot looks by itself whether it should stop, here once an hour."""
-    monkeypatch.setattr(HTTPServer, "expiration_interval", 3600.0)
+    """It does not wait until it looks by itself whether anything has changed, here once an hour."""
+    monkeypatch.setattr(wsgi_server, "LOOK_SECONDS", 3600.0)
     others = set(threading.enumerate())
-    with serve_echo() as address:
+    with serve() as address:
         assert ask(address) == b"hello"
         (thread,) = [each for each in {*threading.enumerate()} - others if each.name == "cloudsched-web-server"]
     thread.join(WAIT_SECONDS)

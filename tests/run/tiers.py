@@ -72,6 +72,7 @@ ALL = {
     "engine/execution/test_options.py::test_an_option_can_be_taken_out": "the product without one of its options",
     "engine/usage/test_budgets_bind.py::test_one_way_after_the_other": "every way to spend a budget after every other",
     "language/test_fuzz.py": "random words",
+    "local/test_behind_proxies.py": "nginx, Apache and Caddy between a browser and the page",
     "model/test_model.py::test_every_guard_is_missed": "that the explorer sees a missing guard",
     "outbox/test_crashes.py": "a relay that dies between two statements",
     "recipes/test_moving.py": "Celery and APScheduler beside the guides that leave them",

@@ -12,7 +12,7 @@ import pytest
 from tests.installs import find_declared
 
 SERVER: Final = {
-    *("cheroot", "click", "markupsafe", "pydantic", "rich", "typing-extensions", "tzdata", "werkzeug"),
+    *("click", "markupsafe", "pydantic", "rich", "typing-extensions", "tzdata", "waitress", "werkzeug"),
 }
 """What serves the API over a file, of the libraries that some install declares."""
 CLOUD_TASKS: Final = {*("aiohttp", "grpcio", "h2", "hyperframe", "protobuf", "yarl")}

@@ -39,7 +39,6 @@ EXTRAS: Final = {
     "aiohttp": "dev",
     "apprise": "apprise",
     "cachecontrol": "gcp",
-    "cheroot": "server",
     "click": "worker",
     "django": "django",
     "firebase_admin": "gcp",
@@ -62,6 +61,7 @@ EXTRAS: Final = {
     "sqlalchemy": "sqlalchemy",
     "tenacity": "worker",
     "uvicorn": "mcp",
+    "waitress": "server",
     "yarl": "dev",
 }
 """The extra that brings each package that we import and a plain installation lacks."""

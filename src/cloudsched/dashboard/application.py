@@ -194,10 +194,9 @@ class Dashboard:
         return (self._send if request.method == "POST" else self._show)(request, view, arguments)
 
     def _report_changes(self, request: Request) -> Response:
-        shown = MAP.bind("", script_name=request.root_path or "/")
-        try:
-            path = request.args.get("at", "")
-            endpoint, arguments = shown.match(path.removeprefix(request.root_path), method="GET")
+        try:  # the script names the address below the page's root: behind a proxy, only browsers know its whole path
+            path = request.args.get("at", "").removeprefix(request.root_path).lstrip("/")
+            endpoint, arguments = MAP.bind("").match(f"/{path}", method="GET")
         except HTTPException:
             endpoint, arguments = "", {}
         is_open = endpoint == "execution" and bool(request.args.get("open"))

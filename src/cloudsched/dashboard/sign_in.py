@@ -196,7 +196,7 @@ class SignIn:
             _cookie_name(request),
             token,
             max_age=SESSION_SECONDS,
-            path=f"{request.root_path}/",
+            path=None,  # that of the form, as the browser knows it: a proxy may have removed a part
             secure=request.is_secure,
             httponly=True,
             samesite="Strict",

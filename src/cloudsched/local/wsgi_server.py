@@ -1,7 +1,8 @@
-"""The local stack's WSGI server, in threads of this process.
+"""The local stack's WSGI server: waitress, within limits that strangers cannot exhaust.
 
-A connection takes a thread only once a request begins to arrive on it, and there are always threads left: neither idle
-connections nor half-sent requests keep other clients waiting.
+waitress reads all requests in one thread, and only a complete one takes a thread of the application. It has limits on
+the size of headers and bodies. This adds what it lacks: a deadline for a whole request, room for a new connection at
+the expense of the one that has waited longest, and a pause when the process has no file descriptor left.
 """
 
 from __future__ import annotations
@@ -9,192 +10,286 @@ from __future__ import annotations
 import logging
 import socket
 import sys
-import threading
-from concurrent.futures import Future
+import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any, Self
 from wsgiref.types import WSGIApplication
 
 from cloudsched.config.imports import require_extra
-from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 
 with require_extra("An app that runs its own tasks", "server"):
-    from cheroot.errors import MaxSizeExceeded
-    from cheroot.server import HTTPConnection, HTTPRequest
-    from cheroot.server import comma_separated_headers as list_headers  # type: ignore[attr-defined]  # not in its stub
-    from cheroot.wsgi import Gateway_10, Server
+    from waitress.adjustments import Adjustments
+    from waitress.channel import HTTPChannel
+    from waitress.parser import HTTPRequestParser, ParsingError
+    from waitress.receiver import ChunkedReceiver
+    from waitress.server import TcpWSGIServer
+    from waitress.task import Task, ThreadedTaskDispatcher, WSGITask
+    from waitress.utilities import BadRequest
 
 log = logging.getLogger(__name__)
 
-THREADS = 32
-"""The number of threads at first, and the number that is added when all are busy.
+MAX_IDLE_CONNECTIONS = 400
+"""The most connections on which no request is served: idle, in the middle of a request, or of reading a response.
 
-They are for clients, and for deliveries, whose handlers may call the API.
+One more closes the one that has waited longest. They never have more than two fifths of the files that the process may
+have open, often 1,024.
 """
 MAX_THREADS = 512
-"""The most requests that are read or served at the same time."""
-MAX_IDLE_CONNECTIONS = 512
-"""The most connections that wait for a request: beyond that the one that has waited longest is closed. A process may
-often have no more than 1,024 open files."""
+"""The most requests that are served at the same time, deliveries with handlers that call the API included."""
+HEADER_SECONDS, REQUEST_SECONDS = 20.0, 60.0
+"""The longest that a request's headers, and a whole request, may take to arrive. Also the longest that a connection
+waits for a request, and that a client takes to read the rest of a response."""
+MAX_HEADER_BYTES = 32 * 1024
+"""The most bytes of a request line with all headers."""
+MAX_HEADERS = 128
+"""The most headers of a request."""
+MAX_BODY_BYTES = 2 * 1024 * 1024
+"""The most bytes of a body, with chunk headers. The API accepts half of it, and says so in its own words."""
+MAX_CHUNK_LINE_BYTES = 4 * 1024
+"""The most bytes of a chunk's size with its extensions, and of what follows the last chunk."""
+MAX_UNFINISHED_BYTES = 64 * 1024 * 1024
+"""The most bytes of all bodies that are still arriving. Beyond that the connection with the oldest one is closed."""
+_SMALL_BODY = 64 * 1024
+"""The bytes up to which a body does not count: the connections are few enough."""
+LOOK_SECONDS = 1.0
+"""The interval at which the deadlines are checked."""
+ACCEPT_PAUSE = 1.0
+"""The seconds without new connections when the system has refused one."""
+_LOG_INTERVAL = 60.0
+"""The seconds between two lines of the log about the same."""
 GRACE_SECONDS = 2
 """The seconds for requests in progress to finish when the server is stopped."""
 
-MAX_BODY_BYTES = 16 * 1024 * 1024
-"""The most bytes read of a body, with chunk headers. The API accepts far fewer."""
-_CHUNK_SIZE = 64 * 1024
+_REPEATABLE = frozenset(
+    b"accept accept-charset accept-encoding accept-language accept-ranges allow cache-control connection "
+    b"content-encoding content-language expect forwarded if-match if-none-match pragma te trailer upgrade vary via "
+    b"warning".split()
+)
+"""The headers whose value is a list, which a client or a proxy may give in parts (RFC 9110, section 5.3)."""
 
 
-class _Gateway(Gateway_10):
-    """Closes the connection after a chunked body: no rest of one may be taken for the connection's next request."""
+class _Parser(HTTPRequestParser):
+    """Parses a request in which no two parties can read two different ones (RFC 9110, section 5.3; RFC 9112, 6.3)."""
 
-    def respond(self) -> None:
-        request: Any = self.req
-        request.close_connection = request.close_connection or request.chunked_read
+    version = "1.1"  # of an answer to what cannot be parsed
+
+    def parse_header(self, header_plus: bytes) -> None:
+        first, *lines = header_plus.split(b"\r\n")
+        if len(lines) > MAX_HEADERS:
+            raise ParsingError(f"There are more than {MAX_HEADERS} headers.")
+        values = dict[bytes, bytes]()
+        for line in filter(None, lines):
+            name, _, value = line.lower().partition(b":")
+            if name in values and name not in _REPEATABLE and not name.startswith(b"x-forwarded-"):
+                raise ParsingError(f"The header {name[:80].decode('latin-1')} is given twice.")
+            values[name] = value
+        coding = values.get(b"transfer-encoding")
+        if coding is not None:
+            if b"content-length" in values:
+                raise ParsingError("Content-Length and Transfer-Encoding exclude each other.")
+            if coding.strip() != b"chunked" or not first.endswith(b"HTTP/1.1"):
+                raise ParsingError("The only Transfer-Encoding is chunked, in HTTP/1.1.")
+        super().parse_header(header_plus)
+
+    def received(self, data: bytes) -> int:
+        """Read a part of a request, and refuse a chunk that is larger than any body, or said to be in endless words."""
+        taken: int = super().received(data)
+        body = self.body_rcv
+        if isinstance(body, ChunkedReceiver) and (
+            body.chunk_remainder > MAX_BODY_BYTES or len(body.control_line + body.trailer) > MAX_CHUNK_LINE_BYTES
+        ):
+            self.error, self.completed = BadRequest("A chunk is too large."), True
+        return taken
+
+
+class _Task(WSGITask):
+    """A request and its response."""
+
+    channel: _Connection
+
+    def execute(self) -> None:
         try:
-            super().respond()
-        except SystemExit as error:  # which would end cheroot's thread
+            super().execute()
+        except SystemExit as error:  # waitress would leave the client without an answer
             raise RuntimeError(f"A request tried to end the process: {error!r}") from error
-        if request.chunked_read:
-            with suppress(OSError, ValueError, MaxSizeExceeded):  # else a client that still sends would miss the answer
-                while request.rfile.read(_CHUNK_SIZE):
-                    pass
+        finally:
+            self.channel.begin_to_wait()
 
 
-_REPEATABLE = frozenset(each.title() for each in list_headers) - {b"Transfer-Encoding"}
+class _Connection(HTTPChannel):
+    """A connection, which waits for a request, for the rest of one, or for its client to read a response."""
 
+    parser_class = _Parser
+    task_class = _Task
+    server: _Server
 
-class _Headers(dict[bytes, bytes]):
-    """The headers of a request. cheroot would take the last of two, where a proxy may have taken the first."""
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.begin_to_wait()
+        super().__init__(*args, **options)
 
-    def __setitem__(self, name: bytes, value: bytes) -> None:
-        if name in self and name not in _REPEATABLE and not name.startswith((b"Forwarded", b"X-Forwarded-")):
-            raise ValueError(f"The header {name.decode('latin-1')} is given twice.")
-        if b"_" not in name:
-            super().__setitem__(name, value)
-
-
-class _Request(HTTPRequest):
-    """A request in which no two parties can read two different ones.
-
-    Its Content-Length, if it has one, must be a number of bytes (RFC 9110, section 8.6), and stand alone (RFC 9112,
-    section 6.3). A header with an underscore is dropped, as by other servers: apps could not tell it from another one.
-    """
-
-    def read_request_headers(self) -> bool:
-        self.inheaders = _Headers()
-        if not super().read_request_headers():  # type: ignore[no-untyped-call]  # cheroot's stub lacks types
-            return False
-        if {b"Content-Length", b"Transfer-Encoding"} <= self.inheaders.keys():
-            self.simple_response("400 Bad Request", "Content-Length and Transfer-Encoding exclude each other.")
-            return False
-        length: bytes = self.inheaders.get(b"Content-Length", b"0")
-        if not length.isdigit():  # cheroot would take -1, and read for as long as the client keeps the connection
-            self.simple_response("400 Bad Request", "Malformed Content-Length Header.")
-            return False
-        return True
-
-
-class _Connection(HTTPConnection):
-    RequestHandlerClass = _Request
-
-    def close(self) -> None:
-        """Drop what a client that is gone did not take, or Python 3.13 prints a traceback when it frees the memory."""
-        super().close()
-        with suppress(OSError):
-            self.wfile.close()
-
-
-class _Server(Server):
-    """cheroot's server, which by itself gives each new connection one of a fixed number of threads."""
-
-    ConnectionClass = _Connection
-
-    @staticmethod
-    def bind_socket(socket_: socket.socket, bind_addr: tuple[str, int]) -> socket.socket:
-        """Bind the socket. Close it if its port is taken, which cheroot leaves to the garbage collector."""
-        try:
-            socket_.bind(bind_addr)
-        except OSError:
-            socket_.close()
-            raise
-        return socket_
+    def begin_to_wait(self) -> None:
+        """Note that it waits for a request."""
+        self.since = time.monotonic()
+        self._is_arriving = False
 
     @property
-    def interrupt(self) -> BaseException | None:
-        """Return nothing: no request stops the server."""
-        return None
+    def is_idle(self) -> bool:
+        """Return whether no request is being served."""
+        return not self.requests
 
-    @interrupt.setter
-    def interrupt(self, error: BaseException) -> None:
-        """Log what ended one of cheroot's threads. By itself cheroot would stop for it. Others take its place."""
-        log.error("A thread of the web server has ended; another takes its place", exc_info=error)
+    @property
+    def body_bytes(self) -> int:
+        """Return how much of an unfinished body is here."""
+        return 0 if self.request is None else self.request.body_bytes_received
 
-    def process_conn(self, conn: HTTPConnection) -> None:
-        """Serve a connection on which a request begins to arrive. Let a new one wait for that."""
-        if conn.last_used is None:
-            self._connections.put(conn)  # type: ignore[attr-defined]  # missing in cheroot's stub
-            self._close_longest_idle()
-            return
-        self._keep_threads_idle()
-        super().process_conn(conn)
+    def is_late(self, now: float) -> bool:
+        """Return whether the client has taken too long."""
+        is_in_headers = self._is_arriving and not (self.request is not None and self.request.headers_finished)
+        return self.is_idle and now - self.since > (HEADER_SECONDS if is_in_headers else REQUEST_SECONDS)
 
-    def _keep_threads_idle(self) -> None:
-        """Add threads if all are busy. cheroot's own `grow` waits for each to begin, for ever if one has ended."""
-        pool: Any = self.requests
-        pool._clear_dead_threads()  # noqa: SLF001 - cheroot counts them as idle
-        if pool.qsize < pool.idle:
-            return
+    def recv(self, buffer_size: int) -> bytes:
+        """Read what has come. A client that has ended in the middle of a request may still wait for an answer."""
+        if self.request is not None and not self.socket.recv(1, socket.MSG_PEEK):  # type: ignore[union-attr]  # it is open
+            self.request.error, self.request.completed = BadRequest("The request is cut off."), True
+            return b"\n"  # lets waitress look at it again
+        return super().recv(buffer_size)
+
+    def received(self, data: bytes) -> bool:
+        """Read a part of a request, which begins with its first byte, be it of an empty line."""
+        if not self._is_arriving:
+            self.since = time.monotonic()
+            self._is_arriving = True
+        is_read = super().received(data)
+        if self.body_bytes > _SMALL_BODY:
+            self.server.limit_unfinished_bodies()
+        return is_read
+
+
+class _Threads(ThreadedTaskDispatcher):
+    """Threads that start when all others are busy. The number of waitress's own is fixed."""
+
+    def add_task(self, task: Task) -> None:
+        with self.lock:
+            self.queue.append(task)
+            self.queue_cv.notify()
+            count = len(self.threads)
+            is_short = len(self.queue) + self.active_count > count
+        if is_short and count < MAX_THREADS:
+            self.set_thread_count(count + 1)
+
+    def start_new_thread(self, target: Callable[[int], object], thread_no: int) -> None:
         try:
-            for _ in range(min(THREADS, pool.max - len(pool._threads))):  # noqa: SLF001 - as `grow` does
-                pool._threads.append(pool._spawn_worker())  # noqa: SLF001 - the same
-        except RuntimeError:  # the system gives no more threads
-            log.exception("The web server gets no more threads; requests wait for those that it has")
+            super().start_new_thread(target, thread_no)
+        except RuntimeError:  # the system gives no more threads: requests wait for those that there are
+            self.threads.discard(thread_no)
+            self.active_count -= 1
 
-    def stop(self) -> None:
-        """Stop at once. By itself cheroot notices only when a client connects, or after `expiration_interval`."""
-        if self.ready:
-            connections: Any = self._connections  # type: ignore[attr-defined]  # the same
-            connections._stop_requested = True  # noqa: SLF001 - cheroot's own `stop` sets it, and then waits
-            with suppress(OSError):
-                socket.create_connection(self.socket.getsockname()[:2], timeout=1).close()
-        super().stop()
 
-    def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:  # noqa: FBT001, FBT002 - cheroot's signature
-        """Log an error. A client that has disconnected is none."""
-        is_disconnect = isinstance(sys.exc_info()[1], ConnectionError)
-        log.log(logging.DEBUG if is_disconnect else level, "%s", msg, exc_info=traceback and not is_disconnect)
+class _Server(TcpWSGIServer):
+    channel_class = _Connection
+    active_channels: dict[int, _Connection]  # type: ignore[assignment]  # all are made by `channel_class`
 
-    def _close_longest_idle(self) -> None:
-        connections: Any = self._connections  # type: ignore[attr-defined]  # the same
-        selector = connections._selector  # noqa: SLF001 - cheroot has no limit of its own on these
-        idle = [(conn.last_used, fd, conn) for fd, conn in selector.connections if conn is not self]
-        if len(idle) > MAX_IDLE_CONNECTIONS:
-            _, fd, conn = min(idle, key=lambda entry: entry[0])
-            selector.unregister(fd)
-            conn.close()
+    def __init__(self, application: WSGIApplication, listener: socket.socket) -> None:
+        settings = Adjustments(
+            sockets=[listener],
+            asyncore_use_poll=True,
+            clear_untrusted_proxy_headers=False,  # the application refuses them where they matter
+            ident=None,
+            inbuf_overflow=MAX_BODY_BYTES,  # a file would take a descriptor
+            log_socket_errors=False,
+            max_request_body_size=MAX_BODY_BYTES,
+            max_request_header_size=MAX_HEADER_BYTES,
+            server_name="localhost",
+        )
+        self._looks_at = self._accepts_at = self._logs_at = 0.0
+        place = (listener.family, listener.type, listener.proto, listener.getsockname())
+        self._sockets: dict[int, Any] = {}
+        super().__init__(
+            application,
+            map=self._sockets,
+            _sock=listener,
+            dispatcher=_Threads(),
+            adj=settings,
+            sockinfo=place,
+            bind_socket=False,
+        )
+
+    def poll(self) -> float:
+        """Wait until something happens, but not for long, and deal with it."""
+        self.asyncore.loop(timeout=LOOK_SECONDS, use_poll=True, map=self._sockets, count=1)
+        return 0.0
+
+    def readable(self) -> bool:
+        """Return whether it accepts connections. waitress asks this before each wait."""
+        now = time.monotonic()
+        if now >= self._looks_at:
+            self._looks_at = now + LOOK_SECONDS
+            for each in [each for each in self.active_channels.values() if each.is_late(now)]:
+                each.handle_close()
+        return self.accepting and now >= self._accepts_at
+
+    def accept(self) -> tuple[socket.socket, Any] | None:
+        """Accept a connection, and close the one that has waited longest if there are too many."""
+        idle = [each for each in self.active_channels.values() if each.is_idle]
+        if len(idle) >= min(MAX_IDLE_CONNECTIONS, _count_descriptors() * 2 // 5):
+            _close_oldest(idle)
+        try:
+            return super().accept()
+        except OSError as error:  # there is no file descriptor left, or no memory
+            now = time.monotonic()
+            if idle:
+                _close_oldest(idle)
+            else:
+                self._accepts_at = now + ACCEPT_PAUSE
+            if now >= self._logs_at:
+                self._logs_at = now + _LOG_INTERVAL
+                text = "The web server cannot accept a connection beside its %d others, and tries again: %s"
+                log.error(text, len(self.active_channels), error, extra={"action": "accept_failed"})  # noqa: TRY400 - a line
+            return None
+
+    def limit_unfinished_bodies(self) -> None:
+        """Close the connection with the oldest unfinished body if all of them are too large together."""
+        large = [each for each in self.active_channels.values() if each.is_idle and each.body_bytes > _SMALL_BODY]
+        if sum(each.body_bytes for each in large) > MAX_UNFINISHED_BYTES:
+            _close_oldest(large)
+
+    def shut_down(self) -> None:
+        """Accept nothing more, let requests in progress finish for a while, and close everything."""
+        self.accepting = False
+        until = time.monotonic() + GRACE_SECONDS
+        while time.monotonic() < until and any(
+            each.requests or each.total_outbufs_len for each in self.active_channels.values()
+        ):
+            self.asyncore.loop(timeout=0.1, use_poll=True, map=self._sockets, count=1)
+        self.task_dispatcher.set_thread_count(0)
+        self.asyncore.close_all(self._sockets)
+
+
+def _close_oldest(connections: Iterable[_Connection]) -> None:
+    min(connections, key=attrgetter("since")).handle_close()
+
+
+def _count_descriptors() -> int:
+    """Return how many files this process may have open."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return sys.maxsize
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 class WebServer:
     """A context that serves one application: it listens from the start, and responds after `serve`."""
 
     def __init__(self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._application = application
         self._host = host
         self._port = port
-        self._server = _Server(
-            (host, port),
-            application,
-            numthreads=THREADS,
-            max=MAX_THREADS,
-            request_queue_size=1024,
-            shutdown_timeout=GRACE_SECONDS,
-        )
-        self._server.gateway = _Gateway
-        self._server.max_request_body_size = MAX_BODY_BYTES
-        self._ready: Future[None] = Future()
-        self._serving = threading.Event()
-        # The workers inherit its daemon flag: a handler that hangs does not keep the process alive.
-        self._thread = ServiceThread("cloudsched-web-server", self._serve)
 
     @property
     def address(self) -> str:
@@ -203,12 +298,17 @@ class WebServer:
         return f"{host}:{self._port}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        is_dual = self._host == "::" and socket.has_dualstack_ipv6()
         try:
-            self._ready.result()
+            listener = socket.create_server(
+                (self._host, self._port), family=family, backlog=1024, dualstack_ipv6=is_dual
+            )
         except OSError as error:
             raise Misconfigured(f"Cannot listen on {self.address}: {error}. Choose another port, or 0.") from error
-        self._port = self._server.bind_addr[1]
+        self._port = listener.getsockname()[1]
+        self._server = _Server(self._application, listener)
+        self._thread = ServiceThread("cloudsched-web-server", self._server.poll, at_end=self._server.shut_down)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -216,26 +316,14 @@ class WebServer:
 
     def serve(self) -> None:
         """Start to respond, also on connections made before this call."""
-        self._serving.set()
+        self._thread.start()
 
     def stop(self) -> None:
         """Stop the server. A second call does nothing."""
         self._thread.stop()
-        self._serving.set()
-        stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)
-        stopping.start()
-        stopping.join(GRACE_SECONDS + 1)
-
-    def _serve(self) -> float | None:
-        """Listen, wait until it may respond, and respond until it is stopped."""
-        if not self._ready.done():
-            try:
-                self._server.prepare()
-            except BaseException as error:  # noqa: BLE001 - raised again in `__enter__`
-                self._ready.set_exception(error)
-                return None
-            self._ready.set_result(None)
-        self._serving.wait()
-        report_recovery()
-        self._server.serve()
-        return None
+        if self._thread.ident is None:
+            self._server.shut_down()
+        elif self._thread.is_alive():
+            with suppress(OSError):  # it has just ended
+                self._server.pull_trigger()
+            self._thread.join(GRACE_SECONDS + 1)

@@ -44,7 +44,7 @@ def test_the_page_of_a_web_app_works_below_its_prefix(visitor: Visitor, server: 
         assert request(url, "GET", "/scheduler/v1/tasks/yearly", None, headers).body["status"] == "PAUSED"
         (cookie,) = [each for each in page.context.cookies(f"{url}/scheduler/") if "session" in each["name"]]
         assert cookie not in page.context.cookies(f"{url}/other")
-        assert (cookie["path"], cookie["httpOnly"], cookie["sameSite"]) == ("/scheduler/", True, "Strict")
+        assert (cookie["path"], cookie["httpOnly"], cookie["sameSite"]) == ("/scheduler", True, "Strict")
         page.get_by_role("button", name="Sign out").click()
         page.get_by_text("You are signed out.").wait_for()
         page.goto(f"{url}/scheduler/tasks")

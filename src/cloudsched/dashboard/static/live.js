@@ -68,7 +68,7 @@ async function look() {
 function askForNews() {
   const shown = new URL(address());
   const question = new URL(`${body.dataset.root}changes`, location.href);
-  question.searchParams.set("at", shown.pathname);
+  question.searchParams.set("at", shown.pathname.slice(new URL(body.dataset.root, location.href).pathname.length));
   question.searchParams.set("open", main.querySelector("[data-open]") ? "1" : "");
   question.searchParams.set("tz", shown.searchParams.get("tz") ?? "");
   return ask(question);

@@ -29,6 +29,8 @@ from cloudsched.errors import InvalidInput, PreconditionFailed
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
+    from werkzeug.datastructures import ETags
+
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.child_tasks import Tree
@@ -177,8 +179,7 @@ def compute_etag(stored: Task | Person) -> str:
 def parse_if_match(request: Request) -> Callable[[Task | Person | None], None] | None:
     """Return a function that checks a task or a person against the request's ``If-Match``. None if it has none.
 
-    The function raises PreconditionFailed, also for what does not exist. A weak tag never matches. Raises InvalidInput
-    if it is no list of tags.
+    The function raises PreconditionFailed, also for what does not exist. Raises InvalidInput if it is no list of tags.
     """
     given = request.headers.get("If-Match")
     if given is None:
@@ -187,10 +188,20 @@ def parse_if_match(request: Request) -> Callable[[Task | Person | None], None] |
     tags = parse_etags(given)
 
     def check(stored: Task | Person | None) -> None:
-        if stored is None or not tags.contains(compute_etag(stored)):
+        if stored is None or not includes_tag(tags, compute_etag(stored)):
             raise PreconditionFailed(f"task {stored.id}" if isinstance(stored, Task) else "The person")
 
     return check
+
+
+def includes_tag(tags: ETags, own: str) -> bool:
+    """Return whether a list of tags names a state, also by its tag as a proxy that compresses has written it.
+
+    nginx makes it weak, Apache and Caddy append the encoding, as in ``"1-2ab-gzip"``. RFC 9110 compares such tags of
+    ``If-Match`` only byte by byte (section 13.1.1), for a server whose tags name bytes. Ours name a state, whatever
+    became of its bytes on the way.
+    """
+    return tags.star_tag or any(tag == own or tag.startswith(f"{own}-") for tag in tags.as_set(include_weak=True))
 
 
 def require_tags(header: str, value: str) -> None:

@@ -31,7 +31,7 @@ from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters
 from cloudsched.web.api.problems import render_problem
-from cloudsched.web.api.responses import parse_if_match, require_tags
+from cloudsched.web.api.responses import includes_tag, parse_if_match, require_tags
 from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
@@ -202,7 +202,11 @@ class Api:
             return operation.respond(call, query)
         if (tags := call.request.headers.get("If-None-Match")) is not None:
             require_tags("If-None-Match", tags)
-        return operation.respond(call, query).make_conditional(call.request)
+        response = operation.respond(call, query)
+        tag, _ = response.get_etag()
+        if tag is not None and includes_tag(call.request.if_none_match, tag):
+            call.request.environ["HTTP_IF_NONE_MATCH"] = response.headers["ETag"]
+        return response.make_conditional(call.request)
 
     def _authenticate(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:

@@ -1,0 +1,375 @@
+"""Measure what clients that never finish a request do to HTTP servers that can serve a WSGI application.
+
+    python -m benchmarks.hostile_connections [--server NAME] [--seconds 5] [--files 1024]
+
+Each server runs in a process of its own that may have so many files open, with the limits that it has itself, set as
+tightly as ours. It serves an application that reads its requests, with 64 threads if their number is fixed.
+
+* half-sent: so many connections send a part of their headers, or of a body, and then a byte every three seconds. One
+  that is closed is made again. Meanwhile `/ready` is asked on new connections, for two seconds at most each time.
+* endless: a header, a request line, many headers, and a chunk's extension, of 300 MB each, one after the other.
+* no files: the application has all files open that the process may have, and twenty clients connect.
+* speed: eight clients ask as fast as they can, on connections that stay open.
+
+Whatever is not installed is left out. All of them: `pip install gunicorn granian hypercorn tornado uvicorn a2wsgi`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import itertools
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+THREADS = 64
+HALF_SENT = (600, 1_100, 2_000, 5_000)
+ENDLESS = 300 * 10**6
+HEADERS = b"GET /ready HTTP/1.1\r\nHost: localhost\r\nX-a"
+BODY = b"POST /ready HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
+_LINE = b"a" * 10**6
+_FILLERS: dict[str, tuple[bytes, Callable[[int], bytes]]] = {
+    "a header": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX-a: ", lambda _: _LINE),
+    "a request line": (b"GET /", lambda _: _LINE),
+    "many headers": (
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+        lambda part: b"".join(b"X-%d-%d: %b\r\n" % (part, line, _LINE[:1000]) for line in range(1000)),
+    ),
+    "a chunk's extension": (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1;a=",
+        lambda _: _LINE,
+    ),
+}
+_leaked: list[int] = []
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Read the request and answer. ``/leak`` leaves this process no file to open."""
+    if environ["PATH_INFO"] == "/leak":
+        with suppress(OSError):
+            while True:
+                _leaked.append(os.open(os.devnull, os.O_RDONLY))
+    length = environ.get("CONTENT_LENGTH")
+    if length or "HTTP_TRANSFER_ENCODING" in environ:
+        environ["wsgi.input"].read(int(length or 1_000_000))
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
+    return [b"ok"]
+
+
+def _run_cloudsched(port: int) -> None:
+    from cloudsched.local.wsgi_server import WebServer  # noqa: PLC0415 - each server is imported where it runs
+
+    with WebServer(application, port=port) as server:
+        server.serve()
+        threading.Event().wait()
+
+
+def _run_cheroot(port: int) -> None:
+    from cheroot.wsgi import Server  # noqa: PLC0415 - likewise
+
+    server = Server(("127.0.0.1", port), application, numthreads=THREADS, request_queue_size=1024)
+    server.max_request_header_size, server.max_request_body_size = 32 * 1024, 2 * 1024 * 1024
+    server.start()
+
+
+def _run_waitress(port: int) -> None:
+    import waitress  # noqa: PLC0415 - likewise
+
+    waitress.serve(
+        application,
+        host="127.0.0.1",
+        port=port,
+        threads=THREADS,
+        asyncore_use_poll=True,
+        connection_limit=800,
+        channel_timeout=20,
+        cleanup_interval=1,
+        max_request_header_size=32 * 1024,
+        max_request_body_size=2 * 1024 * 1024,
+    )
+
+
+def _run_gunicorn(port: int) -> None:
+    options = ["--worker-class", "gthread", "--threads", str(THREADS), "--bind", f"127.0.0.1:{port}"]
+    os.execv(sys.executable, [sys.executable, "-m", "gunicorn", *options, f"{__spec__.name}:application"])  # noqa: S606
+
+
+def _run_uvicorn(port: int) -> None:
+    import uvicorn  # noqa: PLC0415 - likewise
+    from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - likewise
+
+    uvicorn.run(
+        WSGIMiddleware(application, workers=THREADS),  # type: ignore[arg-type]  # a2wsgi's own types
+        port=port,
+        http="h11",
+        access_log=False,
+        limit_concurrency=800,
+        h11_max_incomplete_event_size=32 * 1024,
+    )
+
+
+def _run_hypercorn(port: int) -> None:
+    from hypercorn.asyncio import serve  # noqa: PLC0415 - likewise
+    from hypercorn.config import Config  # noqa: PLC0415 - likewise
+
+    config = Config()
+    config.bind, config.keep_alive_timeout, config.read_timeout = [f"127.0.0.1:{port}"], 20, 20
+    config.wsgi_max_body_size = 2 * 1024 * 1024
+    asyncio.run(serve(application, config, mode="wsgi"))
+
+
+def _run_granian(port: int) -> None:
+    from granian import Granian  # noqa: PLC0415 - likewise
+    from granian.constants import Interfaces  # noqa: PLC0415 - likewise
+
+    target = f"{__spec__.name}:application"
+    Granian(target, port=port, interface=Interfaces.WSGI, blocking_threads=THREADS, backlog=1024).serve()
+
+
+def _run_tornado(port: int) -> None:
+    from tornado.httpserver import HTTPServer  # noqa: PLC0415 - likewise
+    from tornado.wsgi import WSGIContainer  # noqa: PLC0415 - likewise
+
+    async def serve() -> None:
+        container = WSGIContainer(application, executor=ThreadPoolExecutor(THREADS))
+        limits: dict[str, Any] = {"max_header_size": 32 * 1024, "max_body_size": 2 * 1024 * 1024}
+        server = HTTPServer(container, idle_connection_timeout=20, body_timeout=60, **limits)
+        server.listen(port, "127.0.0.1", backlog=1024)
+        await asyncio.Event().wait()
+
+    asyncio.run(serve())
+
+
+SERVERS: dict[str, tuple[str, Callable[[int], None]]] = {
+    "cloudsched": ("cloudsched", _run_cloudsched),
+    "cheroot": ("cheroot", _run_cheroot),
+    "waitress": ("waitress", _run_waitress),
+    "gunicorn, threads": ("gunicorn", _run_gunicorn),
+    "granian": ("granian", _run_granian),
+    "uvicorn, a2wsgi": ("uvicorn", _run_uvicorn),
+    "hypercorn": ("hypercorn", _run_hypercorn),
+    "tornado": ("tornado", _run_tornado),
+}
+"""The package of each server, and what runs it."""
+
+
+class Target:
+    """A running server: its port, its processes and its log."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        self._process = process
+        self.port = port
+        self._log = log
+
+    def read_log(self) -> bytes:
+        """Return all that it has written."""
+        return self._log.read_bytes()
+
+    def measure_processor(self) -> float:
+        """Return the seconds of the processor that it has used."""
+        fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self._list_processes()]
+        return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+
+    def measure_memory(self) -> int:
+        """Return the most memory that it has had, in MB."""
+        texts = [Path(f"/proc/{pid}/status").read_text() for pid in self._list_processes()]
+        return sum(int(text.partition("VmHWM:")[2].split()[0]) for text in texts if "VmHWM:" in text) // 1000
+
+    def _list_processes(self) -> list[str]:
+        parents = {
+            each.parent.name: each.read_text().rpartition(")")[2].split()[1]
+            for each in Path("/proc").glob("[0-9]*/stat")
+        }
+        found = [str(self._process.pid)]
+        for pid in found:
+            found += [child for child, parent in parents.items() if parent == pid]
+        return found
+
+
+@contextmanager
+def run_server(name: str, files: int) -> Iterator[Target]:
+    """Run a server for as long as the context lasts."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    limit = f'ulimit -n {files} && exec "$0" "$@"'
+    python = [sys.executable, "-m", "benchmarks.hostile_connections", "--run", name, "--port", str(port)]
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log").open("wb") as log:
+        process = subprocess.Popen(["bash", "-c", limit, *python], stdout=log, stderr=log)  # noqa: S603, S607 - ours
+        target = Target(process, port, Path(log.name))
+        try:
+            until = time.monotonic() + 30
+            while ask(port) is None:
+                if time.monotonic() > until or process.poll() is not None:
+                    raise RuntimeError(target.read_log().decode(errors="replace"))
+            yield target
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            process.kill()
+            process.wait()
+
+
+def ask(port: int, path: str = "/ready") -> float | None:
+    """Return how many seconds the answer to a request took, None if there was none within two seconds."""
+    begin = time.monotonic()
+    try:
+        with socket.create_connection(("127.0.0.1", port), 2) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            return time.monotonic() - begin if b"200" in connection.recv(1000)[:20] else None
+    except OSError:
+        return None
+
+
+def measure_half_sent(name: str, files: int, count: int, seconds: float) -> str:
+    """Return how `/ready` answers while so many connections send their requests byte by byte."""
+    with run_server(name, files) as target, ExitStack() as parts:
+        stop = threading.Event()
+        threads = [threading.Thread(target=_send_slowly, args=(target.port, count // 4, stop)) for _ in range(4)]
+        for each in threads:
+            each.start()
+            parts.callback(each.join)
+        parts.callback(stop.set)
+        time.sleep(2)
+        took: list[float | None] = []
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            took.append(ask(target.port))
+            time.sleep(0.01)
+        answered = sorted(each for each in took if each is not None)
+        if len(answered) < len(took) / 2:
+            return f"{len(answered)} of {len(took)}"
+        lost = f", {len(took) - len(answered)} of {len(took)} lost" if len(answered) < len(took) else ""
+        return f"{answered[int(len(answered) * 0.99)] * 1000:.0f} ms{lost}"
+
+
+def _send_slowly(port: int, count: int, stop: threading.Event) -> None:
+    connections: dict[int, socket.socket] = {}
+    while not stop.is_set():
+        for number in range(count):
+            try:
+                if number in connections:
+                    connections[number].send(b"a")
+                else:
+                    connections[number] = socket.create_connection(("127.0.0.1", port), 0.2)
+                    connections[number].send(BODY if number % 2 else HEADERS)
+            except OSError:  # the server has closed it, or accepts no more
+                if number in connections:
+                    connections.pop(number).close()
+            if stop.is_set():
+                break
+        stop.wait(3)
+    for each in connections.values():
+        each.close()
+
+
+def measure_endless(name: str, files: int) -> str:
+    """Return the memory that endless parts of a request take, and the longest that `/ready` took meanwhile."""
+    with run_server(name, files) as target:
+        before, worst = target.measure_memory(), 0.0
+        for first, fill in _FILLERS.values():
+            sender = threading.Thread(target=_send_without_end, args=(target.port, first, fill))
+            sender.start()
+            while sender.is_alive():
+                worst = max(worst, ask(target.port) or 2)
+                time.sleep(0.01)
+        return f"{target.measure_memory() - before} MB, {worst * 1000:.0f} ms"
+
+
+def _send_without_end(port: int, first: bytes, fill: Callable[[int], bytes]) -> None:
+    until = time.monotonic() + 20
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(first)
+        for part in range(ENDLESS // 10**6):
+            if time.monotonic() > until:
+                break
+            connection.sendall(fill(part))
+
+
+def measure_without_files(name: str) -> str:
+    """Return what a server logs, and what it takes of a core, while it cannot accept a connection."""
+    seconds = 5.0
+    with run_server(name, 256) as target, ExitStack() as parts:
+        ask(target.port, "/leak")
+        before, begin = target.read_log(), target.measure_processor()
+        for _ in range(20):
+            with suppress(OSError):
+                parts.enter_context(socket.create_connection(("127.0.0.1", target.port), 1))
+        time.sleep(seconds)
+        log = target.read_log()[len(before) :]
+        used = (target.measure_processor() - begin) / seconds
+        return f"{log.count(b'%c' % 10) / seconds:,.0f} lines/s, {used:.0%}"
+
+
+def measure_speed(name: str, files: int) -> str:
+    """Return how many requests are answered in a second."""
+    seconds = 4.0
+    with run_server(name, files) as target, ThreadPoolExecutor(8) as threads:
+        counts = threads.map(_ask_often, itertools.repeat(target.port, 8), itertools.repeat(seconds))
+        return f"{sum(counts) / seconds:,.0f}"
+
+
+def _ask_often(port: int, seconds: float) -> int:
+    count, until = 0, time.monotonic() + seconds
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        while time.monotonic() < until:
+            connection.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"\r\n\r\nok"):
+                part = connection.recv(4096)
+                if not part:
+                    return count
+                answer += part
+            count += 1
+    return count
+
+
+def main() -> None:
+    """Measure the servers and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server", action="append", choices=SERVERS, help="only this one")
+    parser.add_argument("--seconds", type=float, default=5, help="how long each attack is watched")
+    parser.add_argument("--files", type=int, default=1024, help="how many files a server may have open")
+    parser.add_argument("--run", choices=SERVERS, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.run is not None:
+        SERVERS[arguments.run][1](arguments.port)
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    table = Table("server", *(f"{count:,} half-sent" for count in HALF_SENT), "endless", "no files", "requests/s")
+    for name, (package, _) in SERVERS.items():
+        if arguments.server and name not in arguments.server:
+            continue
+        if importlib.util.find_spec(package) is None:
+            print(f"{package} is not installed", file=sys.stderr)
+            continue
+        slow = [measure_half_sent(name, arguments.files, count, arguments.seconds) for count in HALF_SENT]
+        rest = measure_endless(name, arguments.files), measure_without_files(name), measure_speed(name, arguments.files)
+        table.add_row(name, *slow, *rest)
+        print(name, *slow, *rest, sep=" | ", flush=True)
+    Console(width=180).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -145,13 +145,15 @@ class Executor:
     def _run(self, attempt: Attempt) -> Procedure[DeliveryResult]:
         if not self.start(attempt):
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
-        if attempt.early > timedelta(0):
-            yield self._pause(attempt.early)
-        report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
-        committed = yield from self.commit(attempt, report)
-        self.dispatch(attempt, committed)
-        attempt.log = None
-        del attempt.context  # like the log it refers to the attempt: all three would stay until garbage is collected
+        try:
+            if attempt.early > timedelta(0):
+                yield self._pause(attempt.early)
+            report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
+            committed = yield from self.commit(attempt, report)
+            self.dispatch(attempt, committed)
+        finally:
+            attempt.log = None
+            del attempt.context  # like the log it refers to the attempt: all would stay until garbage is collected
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)

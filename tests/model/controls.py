@@ -293,6 +293,11 @@ CONTROLS = (
         {"taken run": "if run.waiting_for is not None or run.due_at > now:"},
     ),
     Control(
+        "an attempt that is lost with its worker uses up a retry",
+        "workers",
+        {"uncounted loss": '"uncounted_attempts": run.uncounted_attempts,'},
+    ),
+    Control(
         "a claim is given back by whoever lost it",
         "workers",
         {"lease of release": "if run is None or run.lease is None:"},

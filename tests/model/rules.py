@@ -184,7 +184,9 @@ def _check_backlog(before: Task, write: TaskWrite) -> Iterator[str]:
 def _check_attempts(before: Task, after: Task) -> Iterator[str]:
     for run in after.runs:
         old = before.find_run(run.execution_id)
-        if old is not None and run.attempt > old.attempt > before.retry.max_retries + old.attempts_before_suspension:
+        if old is None or run.losses > old.losses:
+            continue
+        if run.attempt > old.attempt > before.retry.max_retries + old.uncounted_attempts:
             yield f"the retry policy: {run.execution_id} gets attempt {run.attempt}"
 
 

@@ -77,6 +77,7 @@ ALL = {
     "outbox/test_crashes.py": "a relay that dies between two statements",
     "recipes/test_moving.py": "Celery and APScheduler beside the guides that leave them",
     "simulation/test_histories.py::test_a_seed_repeats_its_history": "that a history can be repeated",
+    "stories/test_poisonous_handlers.py": "a handler that ends its process, among others",
     "stories/test_crash_recovery.py": "hundreds of killed executors",
     "stories/test_demo.py": "the demo; CI's first command",
     "stories/test_dev.py": "what `dev` prints, reloads and survives",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from cloudsched import Execution, Task
-from cloudsched.domain.documents.execution import Run, WaitingFor
+from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
@@ -47,3 +47,29 @@ def find_broken_change(before: Task, after: Task, executions: Sequence[Execution
     for run in before.runs:
         if after.find_run(run.execution_id) is None and run.execution_id not in final:
             yield f"1: the run of {run.execution_id} is gone without a record"
+        yield from _find_broken_retries(before, run, after.find_run(run.execution_id))
+    for record in executions:
+        ended = before.find_run(record.id)
+        if ended is None or record.status is not ExecutionStatus.TIMED_OUT:
+            continue
+        if ended.attempt - ended.uncounted_attempts <= before.retry.max_retries:
+            yield f"9: {record.id} has ended, and has retries of its own left"
+
+
+LOSSES = frozenset({"ProcessEnded", "ResultLost", "WorkerLost"})
+"""The types of the errors of attempts that were lost with their process."""
+
+
+def _find_broken_retries(task: Task, before: Run, after: Run | None) -> Iterator[str]:
+    """Yield what is wrong with the count of the retries that a run has used: its own failures use them alone."""
+    if after is None or after.attempt == before.attempt or not after.attempts:
+        return
+    error = after.attempts[-1].error
+    is_lost = error is not None and error.type in LOSSES
+    used = (after.attempt - after.uncounted_attempts) - (before.attempt - before.uncounted_attempts)
+    if used != (not is_lost):
+        yield f"9: {after.execution_id} of {task.id} has used {used} retries by an attempt that was {error}"
+    if after.losses != (before.losses + 1 if is_lost else 0):
+        yield f"9: {after.execution_id} of {task.id} was lost {after.losses} times in a row, after {before.losses}"
+    if after.losses > 2:
+        yield f"9: {after.execution_id} of {task.id} is lost again and again"

@@ -292,6 +292,8 @@ export interface Claim {
   scheduledFor: string;
   /** Counted from 1. */
   attempt: number;
+  /** The latest attempts in a row that were lost with their worker. If there are any, this run may be what ended it: do not run it beside another one of which that is true. */
+  losses: number;
   /** The time at which this attempt started. */
   startedAt: string;
   /** The progress notes of earlier attempts. */

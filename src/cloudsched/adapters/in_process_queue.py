@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit
+from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit, throw_into
 from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import QueueUnavailable
 
@@ -448,7 +448,7 @@ class InProcessDispatcher:
         try:
             advance = partial(delivery.steps.send, delivery.context.run(call.make))
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = partial(delivery.steps.throw, error)
+            advance = throw_into(delivery.steps, error)
         if isinstance(call, LongCall) and call.name:
             with self._lock:
                 self._to_call.discard(delivery)
@@ -471,8 +471,11 @@ class InProcessDispatcher:
         except BaseException as error:  # noqa: BLE001 - raised in each of them
             answers = [error] * len(waiting)
         for (delivery, _), answer in zip(reversed(waiting), reversed(answers), strict=True):
-            send = delivery.steps.throw if isinstance(answer, BaseException) else delivery.steps.send
-            self._steps.appendleft((delivery, partial(send, answer)))
+            if isinstance(answer, BaseException):
+                self._steps.appendleft((delivery, throw_into(delivery.steps, answer)))
+            else:
+                self._steps.appendleft((delivery, partial(delivery.steps.send, answer)))
+        del answers, answer  # an error holds this function's variables
 
 
 class FallbackDispatcher:

@@ -36,6 +36,8 @@ MARK_FILE_NAME = "has-tasks"
 """The empty file that says that a folder has had a store: one without its file is damaged then, and not new."""
 SECRET_FILE_NAME = "secret"  # noqa: S105 - a file's name
 """The file with the secret of a folder whose settings name none."""
+STOPPED_FILE_NAME = "stopped"
+"""The file with the name of the last process that was told to stop: what it ran then did not end it."""
 LOCK_FILE_NAME = "lock"
 """The file, in the folder, that the process locks. It has the number of the process, and the names of its handlers."""
 

@@ -29,7 +29,13 @@ from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
-from cloudsched.local.folder_lock import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME, FolderLock
+from cloudsched.local.folder_lock import (
+    MARK_FILE_NAME,
+    SECRET_FILE_NAME,
+    STOPPED_FILE_NAME,
+    STORE_FILE_NAME,
+    FolderLock,
+)
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api
@@ -148,13 +154,20 @@ class FolderRunner:
         if (data := self._app.container.settings.data) is not None:
             with suppress(OSError):  # the disk is full: what is there runs all the same
                 (data.parent / MARK_FILE_NAME).touch()
+            with suppress(OSError, UnicodeError):  # none was told to stop
+                self._app.container.executor.stopped_before((data.parent / STOPPED_FILE_NAME).read_text("ascii"))
         self._queue.start()
         self._maintenance.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
+        executor, data = self._app.container.executor, self._app.container.settings.data
+        if executor.holder is not None and data is not None:
+            with suppress(OSError):  # else what is killed before it has stopped counts as lost
+                (data.parent / STOPPED_FILE_NAME).write_text(executor.holder, "ascii")
         self._maintenance.stop()
         if not self._queue.stop(GRACE):
+            executor.release_all()
             log.warning(
                 "Handlers are still running after %s and will be stopped; they run again after the next start.", GRACE
             )

@@ -284,6 +284,7 @@ def _to_run(claim: ClaimView, worker: str) -> Run:
         scheduled_for=claim.scheduled_for,
         due_at=claim.scheduled_for,
         attempt=claim.attempt,
+        losses=claim.losses,
         started_at=claim.started_at,
         lease=lease,
         progress=claim.progress,

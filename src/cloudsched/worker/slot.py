@@ -356,7 +356,7 @@ def _summarize(work: ClaimedWork, report: AttemptReport) -> AttemptSummary:
         case Done():
             return AttemptSummary(work, "succeeded", "")
         case Retry(reason):
-            is_last = run.attempt - run.attempts_before_suspension > retry.max_retries
+            is_last = run.attempt - run.uncounted_attempts > retry.max_retries
             return _failure(work, "failed" if is_last else "retrying", reason, report)
         case Fail(reason):
             return _failure(work, "failed", reason, report)

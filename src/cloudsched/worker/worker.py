@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar, cast
 
 from cloudsched.engine.durable.event_loop import Outcome
+from cloudsched.engine.execution.lost_runs import LostRuns
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import (
     Forbidden,
@@ -155,10 +156,12 @@ class Worker:
         self._grace = grace.total_seconds()
         self._wakeups: SimpleQueue[Slot | None] = SimpleQueue()  # its `put` is safe to call from a signal handler
         self._free = [
-            Slot(time_limit=time_limit, on_free=self._wakeups.put, on_attempt_finished=on_attempt_finished)
+            Slot(time_limit=time_limit, on_free=self._wakeups.put, on_attempt_finished=self._end_turn)
             for _ in range(concurrency)
         ]
         self._busy: set[Slot] = set()
+        self._lost_runs = LostRuns()
+        self._on_attempt_finished = on_attempt_finished
         self._background_calls: BackgroundCalls[Sequence[ClaimedWork]] = BackgroundCalls()
         self._stops = 0
         self._stopped_at: float | None = None
@@ -249,7 +252,20 @@ class Worker:
         claimed = self._source.claim(free)
         if self._stops:
             return self._release_all(claimed)
-        return [work for n, work in enumerate(claimed) if self._accept_or_release(work, is_within_limit=n < free)]
+        accepted = [work for n, work in enumerate(claimed) if self._accept_or_release(work, is_within_limit=n < free)]
+        return [work for work in accepted if self._begin_turn(work)]
+
+    def _begin_turn(self, work: ClaimedWork) -> bool:
+        """Return whether a run may begin. One that was lost with its process is released while others of these run."""
+        losses, duration = work.run.losses, work.task.expected_duration.total_seconds()
+        if not losses or not self._lost_runs.await_turn(_name(work), losses, duration, time.monotonic()):
+            return True
+        _release(work, "Its last worker was lost, so it waits until no other such run is running here.")
+        return False
+
+    def _end_turn(self, summary: AttemptSummary) -> None:
+        self._lost_runs.end(_name(summary.work))
+        self._on_attempt_finished(summary)
 
     def _release_all(self, claimed: Sequence[ClaimedWork]) -> Sequence[ClaimedWork]:
         for work in claimed:
@@ -303,6 +319,10 @@ class Worker:
                     self._free.append(slot)
         except Empty:
             return
+
+
+def _name(work: ClaimedWork) -> tuple[str, str]:
+    return work.task.id, work.run.execution_id
 
 
 def _release(work: ClaimedWork, reason: str) -> None:

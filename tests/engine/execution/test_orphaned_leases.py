@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings
+from cloudsched import App, Context, RetryPolicy, Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.ports.sender import Message, Recipient
@@ -90,8 +91,8 @@ def server() -> Iterator[Server]:
 
 
 def test_the_next_process_goes_on_at_once(server: Server) -> None:
-    """However long the lease is, no time passes; the lost attempt is recorded, and counts."""
-    server.create()
+    """However long the lease is, no time passes; the lost attempt is recorded, and uses up no retry."""
+    server.create(retry=False)
     server.run()
     server.start("second")
     server.sim.advance(timedelta(0))
@@ -114,21 +115,115 @@ def test_durable_work_continues_where_it_was(server: Server) -> None:
     assert server.statuses() == [ExecutionStatus.SUCCEEDED]
 
 
-def test_attempts_that_end_their_process_again_and_again_wait_longer_and_longer(server: Server) -> None:
-    """After the second loss in a row the policy's waits follow, so a handler cannot crash its process at full speed."""
+@pytest.mark.parametrize("retry", [False, 3])
+def test_a_handler_that_ends_its_process_three_times_in_a_row_has_failed(server: Server, retry: int) -> None:
+    """However many retries it has, and not at full speed. The error names the handler, and says what to do."""
     server.crashes, waits = 4, []
-    server.create()
+    server.create(retry=retry)
     server.run()
-    for number in range(3):
+    for number in range(2):
         server.start(f"again-{number}")
         begin = server.sim.now
         with pytest.raises(Crash):
             server.sim.advance(timedelta(minutes=5))
         waits.append((server.sim.now - begin).total_seconds())
-    assert waits == [0, 5, 25]
+    assert waits == [0, 5]
     server.start("last")
+    server.sim.advance(timedelta(minutes=5))
+    assert len(server.runs) == 3
+    (record,) = server.app.executions("t").items
+    assert (record.status, server.app.get("t").status) == (ExecutionStatus.FAILED, TaskStatus.FAILED)
+    assert record.error is not None
+    assert record.error.type == "ProcessEnded"
+    assert "3 times in a row" in record.error.message
+    assert "'work'" in record.error.message
+
+
+def test_its_own_failures_alone_use_up_its_retries(server: Server) -> None:
+    """One that is lost twice, fails once, and is lost twice more, still has the second of two retries."""
+    ends = iter(["lost", "lost", "fails", "lost", "lost", "fails", "done"])
+
+    def end() -> str:
+        match next(ends):
+            case "lost":
+                raise Crash
+            case "fails":
+                raise ValueError("its own failure")
+            case _:
+                return "done"
+
+    server.end = end  # type: ignore[method-assign]
+    server.create(retry=2)
+    for number in range(5):
+        with suppress(Crash):
+            server.sim.advance(timedelta(hours=1))
+        server.start(f"again-{number}")
+    server.sim.advance(timedelta(hours=1))
+    assert server.statuses() == [ExecutionStatus.SUCCEEDED]
+    assert server.runs[-1] == "t 7"
+
+
+def test_a_step_that_was_taken_is_progress(server: Server) -> None:
+    """A durable handler whose process ends again and again, each time after another step, is not to blame."""
+    taken = list[str]()
+
+    @server.app.handler("many", expected_duration=HOUR)
+    def take_many(ctx: Context) -> int:
+        for number in range(5):
+            before = len(taken)
+            ctx.step(f"step {number}", lambda: taken.append("taken"))
+            if len(taken) > before:
+                raise Crash
+        return len(taken)
+
+    server.create(handler="many", retry=False)
+    for number in range(6):
+        with suppress(Crash):
+            server.sim.advance(timedelta(minutes=1))
+        server.start(f"again-{number}")
+    assert server.statuses() == [ExecutionStatus.SUCCEEDED]
+
+
+def test_what_a_process_ran_that_was_told_to_stop_is_not_lost(server: Server) -> None:
+    """However often it is stopped, and killed before its handlers have ended: no attempt is recorded."""
+    server.crashes = 6
+    server.create(retry=False)
+    for number in range(6):
+        server.run()
+        clock = server.app.container.clock
+        assert isinstance(clock, ManualClock)
+        clock.move_to(clock.now() + timedelta(seconds=1))
+        server.start(f"again-{number}")
+        server.app.container.executor.stopped_before(f"again-{number - 1}" if number else "first")
     server.sim.advance(timedelta(0))
-    assert server.statuses() == [ExecutionStatus.TIMED_OUT]
+    (record,) = server.app.executions("t").items
+    assert server.runs == ["t 1"] * 7
+    assert (record.status, len(record.attempts)) == (ExecutionStatus.SUCCEEDED, 1)
+
+
+def test_runs_that_were_lost_together_take_turns(server: Server) -> None:
+    """While one of them runs, another waits, and what was not lost does not. It begins once the first has ended."""
+    server.crashes = 2
+    for name in ("first", "second"):
+        server.create(name)
+        server.run()
+    during = list[list[str]]()
+
+    def end() -> str:
+        if not during and server.runs[-1].endswith(" 2"):
+            during.append([])
+            for message in server.sim.queue.pending():
+                server.app.deliver(message.body, message.token)
+            during[0] = server.runs[2:]
+        return "done"
+
+    server.end = end  # type: ignore[method-assign]
+    server.start("next")
+    server.create("new")
+    server.sim.advance(timedelta(minutes=1))
+    assert len(during[0]) == 2
+    assert "new 1" in during[0]
+    assert sorted(server.runs) == ["first 1", "first 2", "new 1", "second 1", "second 2"]
 
 
 def test_its_lock_goes_on_to_whoever_is_next(server: Server) -> None:

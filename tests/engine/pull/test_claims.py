@@ -220,8 +220,8 @@ def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> N
 
 
 def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> None:
-    """Each crash costs an attempt, recorded as TIMED_OUT; the retry policy limits their number."""
-    offer(sim, "a", retry={"maxRetries": 1})
+    """Each crash is recorded as TIMED_OUT, and uses up no retry; after three in a row the run has failed."""
+    offer(sim, "a", retry={"maxRetries": 0})
     sim.advance(MINUTE)
     found = require_claim(sim)
     sim.advance(4 * MINUTE + 30 * SECOND)
@@ -231,9 +231,11 @@ def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> N
     with pytest.raises(LeaseLost):
         finish(sim, found)
     assert second.run.attempt == 2
+    sim.advance(7 * MINUTE)
+    require_claim(sim)
     sim.advance(HOUR)
     (record,) = sim.executions("a")
-    assert (record.status, [each.status.value for each in record.attempts]) == ("TIMED_OUT", ["TIMED_OUT"] * 2)
+    assert (record.status, [each.status.value for each in record.attempts]) == ("FAILED", ["TIMED_OUT"] * 3)
 
 
 def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:

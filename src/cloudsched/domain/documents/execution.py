@@ -282,8 +282,11 @@ class Run(WireModel):
     """The number of the last grant of its lock, if a worker is to claim it. Grants are numbered upwards."""
     lock_grant_until: Instant | None = None
     """The end of that grant, before which a worker must claim it."""
-    attempts_before_suspension: int = 0
-    """The attempts that it had used when it was last suspended. They no longer count, since it made progress."""
+    uncounted_attempts: int = 0
+    """The attempts that its retries do not count: those before it was last suspended, since it made progress then, and
+    those that were lost with their process."""
+    losses: int = 0
+    """The latest attempts in a row that were lost with their process: this one may have ended it."""
     steps: int = 0
     """The number of entries in its journal."""
     restored_reference: str | None = None

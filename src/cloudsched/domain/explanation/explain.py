@@ -69,7 +69,8 @@ def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
 def _explain_time(evidence: Evidence, run: Run) -> _Found:
     task = evidence.task
     if run.due_at <= evidence.now:
-        return Reason.DUE, say_due(task, run.due_at), run.due_at
+        turn = " It was lost with its process, and waits while another run is running of which that is true."
+        return Reason.DUE, say_due(task, run.due_at) + (turn if run.losses and task.is_active else ""), run.due_at
     if run.attempts and run.attempts[-1].number == run.attempt - 1:
         return Reason.RETRYING, _explain_retry(task, run), run.due_at
     if run.started_at is not None:
@@ -136,7 +137,7 @@ def _explain_retry(task: Task, run: Run) -> str:
     failure = f"{sentence} Attempt {last.number} was {last.status}: {last.error.type}: {last.error.message}"
     if last.error.type != UnknownHandler.__name__:
         return failure
-    final = run.attempts_before_suspension + task.retry.max_retries + 1
+    final = run.uncounted_attempts + task.retry.max_retries + 1
     return f"{failure} Deploy code that has this handler: attempt {final} is the last one."
 
 

@@ -190,6 +190,9 @@ class Claim(ApiResponse, Generic[T]):
     """The occurrence's instant, in UTC."""
     attempt: int
     """Counted from 1."""
+    losses: int = 0
+    """The latest attempts in a row that were lost with their worker. If there are any, this run may be what ended it:
+    do not run it beside another one of which that is true."""
     started_at: AwareDatetime
     """The time at which this attempt started."""
     progress: tuple[ProgressNote, ...] = ()

@@ -11,7 +11,8 @@ Policies that are decided here, each visible in the executions:
   record however many they are.
 * An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
   long as the retry policy has attempts left.
-* An attempt whose process has ended, as the next process with the store for itself knows, ends likewise, at once.
+* An attempt whose process has ended, as the next process with the store for itself knows, is recorded so at once. It
+  does not count, nor does one whose worker no longer renews its lease.
 * A task with ``pull`` is offered to workers instead of run here. A run that no worker claimed within the task's
   ``expiration`` is recorded as EXPIRED. `on_worker_claim` decides a worker's claim.
 """
@@ -21,13 +22,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit, Effects
-from cloudsched.domain.transitions.finish import PROCESS_ENDED, RESULT_LOST, on_lease_expired, on_lost_attempt
+from cloudsched.domain.transitions.finish import (
+    PROCESS_ENDED,
+    RESULT_LOST,
+    STOPPED,
+    on_lease_expired,
+    on_lost_attempt,
+    on_release,
+)
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
@@ -98,21 +105,25 @@ def may_claim_early(task: Task, dispatch: Dispatch) -> bool:
 
 
 def on_orphaned_lease(
-    task: Task, dispatch: Dispatch, now: datetime, holder: str, random: Random, *, runs_here: bool
+    task: Task, dispatch: Dispatch, now: datetime, holder: str, stopped: str | None, *, runs_here: bool
 ) -> Commit | None:
     """Close an attempt that nobody runs any more. Return None if there is no such attempt.
 
     Its retry has a dispatch of its own: the attempt's hold on its lock has to end first, and others may be next.
-    `holder` is this process, and `runs_here` says whether it may be running an attempt of the execution.
+    `holder` is this process, `stopped` is the one before if that was told to stop, and `runs_here` says whether this
+    one may be running an attempt of the execution.
     """
     run = task.find_run(dispatch.execution_id)
     if task.deleted_at is not None or run is None or run.lease is None:
         return None
+    if stopped is not None and run.lease.holder == stopped:
+        released = on_release(task, run.execution_id, run.lease.token_hash, run.progress, STOPPED, now)
+        return None if released is None else released.because(f"the process of attempt {run.attempt} was stopped")
     if is_orphaned(run.lease, holder):
-        ended = on_lost_attempt(task, run, PROCESS_ENDED, now, random)
+        ended = on_lost_attempt(task, run, PROCESS_ENDED, now)
         return ended.because(f"the process of attempt {run.attempt} had ended")
     if run.lease.holder == holder and not runs_here:
-        ended = on_lost_attempt(task, run, RESULT_LOST, now, random)
+        ended = on_lost_attempt(task, run, RESULT_LOST, now)
         return ended.because(f"the result of attempt {run.attempt} could not be stored")
     return None
 

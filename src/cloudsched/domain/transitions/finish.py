@@ -4,6 +4,9 @@ Policies that are decided here, each visible in the executions:
 
 * A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the task ends.
 * An outcome that the handler chooses overrides the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
+* An attempt that is lost with its process uses up no retry. The process may have been stopped, or ended by another
+  handler. A run that is lost so three times in a row is FAILED. The caller lets it run apart from others that were
+  lost, so none of these is what ended its process.
 * ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. Those skipped
   have one record.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
@@ -151,6 +154,7 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
         "calls_made": max(run.calls_made, report.calls_made),
         "usage": _add_usage(run, report) if report.queries or report.tokens else run.usage,
         "defined_by": report.defined_by or run.defined_by,
+        "losses": 0,
     }
     changes = {name: value for name, value in reported.items() if value != getattr(run, name)}
     return run.model_copy(update=changes) if changes else run
@@ -195,7 +199,7 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
-            wait = task.retry.delay(run.attempt - run.attempts_before_suspension, random) if after is None else after
+            wait = task.retry.delay(run.attempt - run.uncounted_attempts, random) if after is None else after
             return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **record_fields)
         case Snooze(until, reason):
             due_at = add_duration(now, until) if isinstance(until, timedelta) else until
@@ -233,24 +237,34 @@ def on_release(
     *,
     released_by: str | None = None,
 ) -> Commit | None:
-    """Release an attempt that its worker could not finish: it costs no attempt, and the run keeps its place.
+    """Release an attempt that its process could not finish: it costs no attempt, and the run keeps its place.
 
-    A run that is released at once, without progress, counts as never started: its expiration keeps running. None if the
-    caller does not hold the lease.
+    A run that its worker releases at once, without progress, counts as never started: its expiration keeps running.
+    None if the caller does not hold the lease.
     """
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:  # guard: lease of release
         return None
     waiting = drop_lease(run, released_by, progress=tuple(progress))
+    if waiting.losses:
+        waiting = waiting.model_copy(update={"due_at": add_duration(now, LOSS_PAUSE)})
+    elif run.lease.worker is None:  # else it keeps its place in its queue
+        waiting = waiting.model_copy(update={"due_at": now})
     has_progress = waiting.attempts or waiting.steps or waiting.progress
-    is_first = run.started_at == run.lease.started_at
+    is_first = run.started_at == run.lease.started_at and run.lease.worker is not None
     if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not has_progress:
         waiting = waiting.model_copy(update={"started_at": None})
     return _wait_for_retry(task, waiting, now, message=reason)
 
 
 def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
-    """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended."""
+    """Close the leased attempt of a run as TIMED_OUT. The run waits for its next attempt, or has ended.
+
+    A worker renews its lease however long the handler takes, so it is the worker that was lost. Nobody knows whether an
+    executor's process died or its handler took too long. That attempt counts.
+    """
+    if run.lease is not None and run.lease.worker is not None:
+        return on_lost_attempt(task, run, WORKER_LOST, now)
     error = ExecutionError(
         type="LeaseExpired",
         message=("No result came within the task's expectedDuration: its process died, was stopped, or took longer."),
@@ -259,10 +273,17 @@ def on_lease_expired(task: Task, run: Run, now: datetime) -> Commit:
     return _retry_or_finish(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
 
 
+STOPPED = "Its process was stopped."
+"""The reason of a release by a process that stops in order."""
 PROCESS_ENDED = ExecutionError.build(
-    type="ProcessEnded", message="Its process ended before there was a result: it crashed, or was stopped."
+    type="ProcessEnded", message="Its process ended before there was a result: it crashed, or was killed."
 )
 """The error of an attempt that ended with its process."""
+WORKER_LOST = ExecutionError.build(
+    type="WorkerLost",
+    message="Its worker no longer renewed its lease: it died, was cut off, or gave up on it after its time limit.",
+)
+"""The error of an attempt whose worker was not heard of in time."""
 RESULT_LOST = ExecutionError.build(
     type="ResultLost",
     message="Its process could not store the result, as when the disk is full, or failed before there was one.",
@@ -270,20 +291,40 @@ RESULT_LOST = ExecutionError.build(
 """The error of an attempt that its process no longer runs, and has stored no result of."""
 
 
-def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime, random: Random) -> Commit:
-    """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT. Its policy decides what follows.
+MAX_LOSSES = 3
+"""The number of attempts in a row that may be lost with their process, before their run has failed."""
+LOSS_PAUSE = timedelta(seconds=5)
+"""The wait after the second of them, since a handler would crash its process as fast as that is started again. So long
+waits, too, a run that a worker releases because others that were lost run first."""
 
-    At first it goes on at once. If its attempts are lost in the same way one after the other, it waits longer and
-    longer: otherwise a handler that crashes its process would do so as fast as that is started again.
+
+def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime) -> Commit:
+    """Close the leased attempt of a run, which nobody runs any more, as TIMED_OUT. It uses up no retry.
+
+    The run goes on, at first without a wait. After `MAX_LOSSES` in a row it has failed: its handler may be what ends
+    its process, and with it the attempts of others.
     """
+    losses = run.losses + 1
+    if losses >= MAX_LOSSES and task.status not in FINAL_STATUSES:
+        why = (
+            f"{error.message} That happened {losses} times in a row, so the run is not tried again. Its handler "
+            f"{task.as_begun(run).handler!r} may be the cause. Read the log of its process, then retry the run by hand."
+        )
+        named = ExecutionError.build(type=error.type, message=why)
+        return _finish_run(
+            task,
+            _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, named, now),
+            ExecutionStatus.FAILED,
+            now,
+        )
+    waiting = {
+        "attempt": run.attempt + 1,
+        "uncounted_attempts": run.uncounted_attempts + 1,  # guard: uncounted loss
+        "losses": losses,
+        "due_at": add_duration(now, LOSS_PAUSE) if losses > 1 else now,
+    }
     lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, error, now)
-    losses = 0
-    for attempt in reversed(lost.attempts):
-        if attempt.error is None or attempt.error.type != error.type:
-            break
-        losses += 1
-    wait = timedelta(0) if losses == 1 else task.retry.delay(losses, random)
-    return _retry_or_finish(task, lost, wait, now, ExecutionStatus.TIMED_OUT)
+    return _wait_for_retry(task, lost.model_copy(update=waiting), now)
 
 
 def _with_finished_attempt(
@@ -309,11 +350,11 @@ def _retry_or_finish(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **record_fields: Any
 ) -> Commit:
     # guard: last attempt
-    if task.status not in FINAL_STATUSES and run.attempt - run.attempts_before_suspension > task.retry.max_retries:
+    if task.status not in FINAL_STATUSES and run.attempt - run.uncounted_attempts > task.retry.max_retries:
         return _finish_run(task, run, final, now, **record_fields)
     return _wait_for_retry(
         task,
-        run.model_copy(update={"attempt": run.attempt + 1, "due_at": add_duration(now, wait)}),
+        run.model_copy(update={"attempt": run.attempt + 1, "losses": 0, "due_at": add_duration(now, wait)}),
         now,
         **record_fields,
     )

@@ -107,7 +107,7 @@ def complete_if_idle(task: Task, now: datetime) -> Task:
 _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]] = {
     ExecutionStatus.SUCCEEDED: (_S.COMPLETED, "It has run."),
     ExecutionStatus.FAILED: (_S.FAILED, "Its last attempt failed."),
-    ExecutionStatus.TIMED_OUT: (_S.FAILED, "Its last attempt took longer than it may."),
+    ExecutionStatus.TIMED_OUT: (_S.FAILED, "Its last attempt gave no result within its time."),
     ExecutionStatus.CANCELLED: (_S.CANCELLED, "Its run was cancelled."),
     ExecutionStatus.EXPIRED: (_S.EXPIRED, "Its time had passed before it could run."),
     ExecutionStatus.SKIPPED: (_S.EXPIRED, "It was missed, and its catch-up policy says not to run it late."),

@@ -85,7 +85,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
             ),
             "resumed_from": run.resumed_from if outcome.is_interrupted else None,
             "suspension_count": run.suspension_count + 1,
-            "attempts_before_suspension": run.attempt - 1,
+            "uncounted_attempts": run.attempt - 1,
             "call_finished_while_running": False,
         }
     )
@@ -124,7 +124,7 @@ def on_journal_append(
         return None
     size = max((entry.number for entry in entries), default=0)
     sizes = {"steps": max(run.steps, size), "calls_made": max(run.calls_made, calls_made)}
-    changed = run.model_copy(update=sizes)
+    changed = run.model_copy(update={**sizes, "losses": 0} if entries else sizes)
     updated = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
     return Commit(updated, entries=tuple(entries))  # guard: journal entries
 

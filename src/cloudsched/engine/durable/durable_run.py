@@ -172,6 +172,9 @@ class DurableRun:
         """Return the entries that made the handler fail. `error` is None if it returned a failure."""
         return None
 
+    def forget_errors(self) -> None:
+        """Let go of what the handler's code has raised, which would keep the handler's variables. It has ended."""
+
     @property
     def suspension(self) -> Suspended | None:
         """The signal that suspended the handler."""
@@ -303,6 +306,10 @@ class Replay(DurableRun):
         if cursor is None:
             return None
         return cursor.failures.cause_of(error, None if self.is_replaying else cursor.position)
+
+    def forget_errors(self) -> None:
+        if self._opened is not None:
+            self._opened.forget_errors()
 
     @property
     def suspension(self) -> Suspended | None:

@@ -69,9 +69,13 @@ class Outcome:
             self._error = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
 
     def unwrap(self) -> Any:  # noqa: ANN401 - whatever the function returned
-        """Return the call's result or raise its error."""
-        if self._error is not None:
-            raise self._error
+        """Return the call's result or raise its error, once: an error that it kept would keep whoever asks."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
         return self._result
 
 

@@ -139,7 +139,7 @@ class PendingCalls:
             try:
                 is_new = self._make_call(self.tasks[number])
             except QuotaExceeded as refusal:
-                self._quota_refusal = refusal
+                self._quota_refusal = refusal.with_traceback(None)
                 return
             if is_new:
                 self._new.add(number)
@@ -405,6 +405,13 @@ class JournalCursor:
         """Note that the entry at the current position failed, and return the error to raise in the handler."""
         self.failures.note([error], [self.position], self.position)
         return error
+
+    def forget_errors(self) -> None:
+        """Let go of the tracebacks of what this attempt has raised: they have the variables of its handler."""
+        self.failures = FailureTracker()
+        for each in (self.suspension, self._mismatch):
+            if each is not None:
+                each.__traceback__ = each.__context__ = None
 
     def _suspend_with(self, outcome: Outcome, error: Exception | None = None) -> NoReturn:
         self.suspension = Suspended(outcome, error)

@@ -110,9 +110,12 @@ def _call_plain(function: Callable[[], Any], timeout: timedelta | None) -> Any:
         thread.join(min(timeout.total_seconds(), threading.TIMEOUT_MAX))
     if not outcomes:
         raise TimeoutError(f"The step took longer than {timeout}.")
-    result, error = outcomes[0]
+    result, error = outcomes.pop()
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # it holds this function's variables
     return result
 
 

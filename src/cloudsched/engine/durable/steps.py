@@ -154,7 +154,10 @@ def run_step(
     if entry.status is StepStatus.SUCCEEDED:
         return decode_result(cursor.results.read(entry), annotated, by_name=bool(entry.is_by_name))
     error = entry.error or StepError(type="Error", message="")
-    raise cursor.note_failure(StepFailed(entry.name, error.type, error.message)) from cause
+    try:
+        raise cursor.note_failure(StepFailed(entry.name, error.type, error.message)) from cause
+    finally:
+        del cause  # it holds this function's variables
 
 
 def pin_value(cursor: JournalCursor, name: str, load: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON

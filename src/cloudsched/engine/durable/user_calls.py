@@ -16,7 +16,7 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from cloudsched.engine.ports.procedure import LongCall, Procedure
+from cloudsched.engine.ports.procedure import LongCall, Procedure, throw_into
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -108,15 +108,17 @@ async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
         if is_finished:
             result: T = value
             return result
-        call: LongCall | UserCall = value
         try:
-            if isinstance(call, LongCall):
-                made = blocking.call(partial(context.run, call.make))
-            else:
-                made = call.make_on_loop(blocking, context)
-            advance = partial(procedure.send, await made)
+            advance = partial(procedure.send, await _make(value, blocking, context))
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = partial(procedure.throw, error)
+            advance = throw_into(procedure, error)
+        del value  # it may hold an error, and an error holds this function's variables
+
+
+async def _make(call: LongCall | UserCall, blocking: Blocking, context: contextvars.Context) -> Any:  # noqa: ANN401 - whatever is called
+    if isinstance(call, LongCall):
+        return await blocking.call(partial(context.run, call.make))
+    return await call.make_on_loop(blocking, context)
 
 
 def _advance(advance: Callable[[], LongCall | UserCall]) -> tuple[bool, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.engine.durable.event_loop import current_blocking, handlers_loop
 from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.engine.handlers.async_context import AsyncContext
+from cloudsched.engine.ports.procedure import throw_into
 
 if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
@@ -65,7 +66,7 @@ class _Watched:
 
     def __await__(self) -> Generator[Any, Any, object]:
         coroutine = self._await()
-        go_on = partial(coroutine.send, None)
+        go_on: Callable[[], Any] = partial(coroutine.send, None)
         while True:
             began = monotonic()
             try:
@@ -77,7 +78,7 @@ class _Watched:
             try:
                 go_on = partial(coroutine.send, (yield yielded))
             except BaseException as error:  # noqa: BLE001 - it is the handler's
-                go_on = partial(coroutine.throw, error)
+                go_on = throw_into(coroutine, error)
 
     def _note(self, seconds: float) -> None:
         if seconds >= BLOCKING_SECONDS:

@@ -10,6 +10,7 @@ caught.
 
 from __future__ import annotations
 
+import gc
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -249,8 +250,11 @@ def call_handler(
     except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
-    with run_code_of(context.durable_run):
-        return (yield from _call(registry, handler, context, payload))
+    try:
+        with run_code_of(context.durable_run):
+            return (yield from _call(registry, handler, context, payload))
+    finally:
+        context.durable_run.forget_errors()
 
 
 def _call(registry: Registry, handler: Handler, context: Context, payload: object) -> Procedure[AttemptReport]:
@@ -261,14 +265,12 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
             result = yield from Dependencies(handler.name, handler.dependencies, context, overrides).provide(call)
         else:
             result = yield from call({})
-        refused: Exception | None = None
         _require_returned(context, result)
         try:
             outcome = to_outcome(result, context.durable_run.clock_now)
         except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
-            outcome, refused = Fail(_error_text(error)), error
-        if refused is None:
-            context.durable_run.check_complete()
+            return _report_failure(context, Fail(_error_text(error)), error)
+        context.durable_run.check_complete()
     except Suspended as suspended:
         return _report_suspended(context, suspended)
     except WorkflowError as error:  # every replay would raise it again
@@ -276,13 +278,17 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
     except BaseException as error:  # whatever a handler raises is a failure of the handler
         if not is_handler_failure(error):
             raise
-        mistake = explain_mistake(error, context.durable_run.made)
-        if mistake is not None:
-            return _report_failure(context, Fail(str(mistake)), mistake)
-        reason = _error_text(error)
-        may_help = handler.is_retryable(error) and not _is_mistake(error)
-        return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
-    return _report(context, outcome) if refused is None else _report_failure(context, outcome, refused)
+        return _report_raised(context, handler, error)
+    return _report(context, outcome)
+
+
+def _report_raised(context: Context, handler: Handler, error: BaseException) -> AttemptReport:
+    mistake = explain_mistake(error, context.durable_run.made)
+    if mistake is not None:
+        return _report_failure(context, Fail(str(mistake)), mistake)
+    reason = _error_text(error)
+    may_help = handler.is_retryable(error) and not _is_mistake(error)
+    return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
 
 
 def _is_mistake(error: BaseException) -> bool:
@@ -370,6 +376,7 @@ def _parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
 
 
 def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:
+    _free_frames(suspended)
     if suspended.error is None:
         return _report(context, suspended.outcome)
     return _report_failure(context, suspended.outcome, suspended.error)
@@ -389,11 +396,34 @@ def _report_failure(context: Context, outcome: Outcome, error: BaseException) ->
 
 def _report(context: Context, outcome: Outcome, error: BaseException | None = None) -> AttemptReport:
     has_failed = isinstance(outcome, Fail | Retry | Cancel)
-    return context.report(
-        outcome,
-        None if error is None else _to_execution_error(error, context.task),
-        context.durable_run.find_failure_cause(error) if has_failed else None,
-    )
+    cause = context.durable_run.find_failure_cause(error) if has_failed else None
+    if error is None:
+        return context.report(outcome, None, cause)
+    stored = _to_execution_error(error, context.task)
+    _free_frames(error)
+    return context.report(outcome, stored, cause)
+
+
+def _free_frames(error: BaseException) -> None:
+    """Let the functions that an error has ended forget their variables, whoever keeps the error or its causes.
+
+    It is often kept in a cycle: by code that notes it and raises it again, as libraries for retries do. What the
+    handler held would stay until garbage is collected, which memory that it filled does not hasten. A function that
+    goes on, such as a coroutine that caught the error, keeps its variables: only a frame that is over refers to its
+    code by itself.
+    """
+    waiting: list[BaseException | None] = [error]
+    seen = set[int]()
+    while waiting:
+        current = waiting.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        for frame, _ in traceback.walk_tb(current.__traceback__):
+            if any(each is frame.f_code for each in gc.get_referents(frame)):
+                frame.clear()
+        waiting += [current.__cause__, current.__context__]
+        waiting += current.exceptions if isinstance(current, BaseExceptionGroup) else ()
 
 
 def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:

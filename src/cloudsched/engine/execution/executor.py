@@ -36,12 +36,13 @@ from cloudsched.domain.transitions.claim import (
     on_orphaned_lease,
 )
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
+from cloudsched.domain.transitions.finish import STOPPED, AttemptReport, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt, call_handler, truncate_text
+from cloudsched.engine.execution.lost_runs import LostRuns
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
@@ -87,6 +88,7 @@ class Executor:
         self._tracer = tracer
         self._sleep = sleep
         self._in_progress = in_progress
+        """What this process works on, if no other executes the store's tasks while it lives."""
         self._holder = None if in_progress is None else in_progress.holder
         self._tasks = TaskReader(
             engine.store, engine.clock, checks_clock=checks_clock, seconds=seconds, is_alone=self._holder is not None
@@ -145,17 +147,42 @@ class Executor:
     def _run(self, attempt: Attempt) -> Procedure[DeliveryResult]:
         if not self.start(attempt):
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
-        if attempt.early > timedelta(0):
-            yield self._pause(attempt.early)
-        report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
-        committed = yield from self.commit(attempt, report)
-        self.dispatch(attempt, committed)
-        attempt.log = None
-        del attempt.context  # like the log it refers to the attempt: all three would stay until garbage is collected
+        running = set[Attempt]() if self._in_progress is None else self._in_progress.attempts
+        running.add(attempt)
+        try:
+            if attempt.early > timedelta(0):
+                yield self._pause(attempt.early)
+            report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
+            committed = yield from self.commit(attempt, report)
+            self.dispatch(attempt, committed)
+        finally:
+            running.discard(attempt)
+            attempt.log = None
+            del attempt.context  # like the log it refers to the attempt: all would stay until garbage is collected
         if committed is None:
             why = "the run was taken over or its task deleted; its result is dropped"
             return DeliveryResult(DeliveryAction.SUPERSEDED, why)
         return DeliveryResult(DeliveryAction.RAN, f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}")
+
+    @property
+    def holder(self) -> str | None:
+        """The name of this process, if no other executes the store's tasks while it lives."""
+        return self._holder
+
+    def stopped_before(self, holder: str) -> None:
+        """Note the name of a process that was told to stop, and has ended."""
+        if self._in_progress is not None:
+            self._in_progress.stopped = holder
+
+    def release_all(self) -> None:
+        """Release the attempts that this process runs, which stops: that costs none, and the next process goes on."""
+        for attempt in () if self._in_progress is None else tuple(self._in_progress.attempts):
+            ids = {"taskId": attempt.task.id, "executionId": attempt.run.execution_id}
+            try:
+                run = attempt.task.find_run(attempt.run.execution_id)
+                attempt.release(() if run is None else run.progress, STOPPED)
+            except Exception:
+                log.exception("not released: the next start does that", extra={"action": "release_failed", **ids})
 
     def _pause(self, length: timedelta) -> Pause:
         seconds = min(length, HEAD_START).total_seconds()
@@ -245,10 +272,16 @@ class Executor:
     ) -> Commit | Hop | None:
         """Return what follows if only this process executes the store's tasks, None if it makes no difference."""
         run = task.find_run(dispatch.execution_id)
-        if self._holder is None or run is None or run.lease is None:
+        if self._holder is None or run is None:
             return None
+        if run.lease is None:
+            if not run.losses or run.due_at > now or task.pull is not None or not task.is_active:
+                return None
+            wait = here.await_turn(dispatch, run.losses, task.expected_duration, now)
+            why = "its process ended while it ran, so it runs apart from others of which that is true"
+            return Hop(now + wait, why) if wait > timedelta(0) else None
         runs_here = here.is_shared(dispatch)
-        orphaned = on_orphaned_lease(task, dispatch, now, self._holder, self._engine.random, runs_here=runs_here)
+        orphaned = on_orphaned_lease(task, dispatch, now, self._holder, here.stopped, runs_here=runs_here)
         if orphaned is not None or not runs_here or run.lease.holder != self._holder or run.lease.until > now:
             return orphaned
         left = here.time_left(dispatch, run.lease)  # though its lease has lapsed by the clock
@@ -524,6 +557,11 @@ class WorkInProgress:
         self.holder = holder
         self._counts: dict[tuple[str, str], int] = {}
         self._begun: dict[tuple[str, str], float] = {}
+        self._lost_runs = LostRuns()
+        self.attempts: set[Attempt] = set()
+        """The attempts that this process runs."""
+        self.stopped: str | None = None
+        """The name of the process before it, if that was told to stop: what it ran did not end it."""
         self._seconds = seconds
         self._lock = threading.Lock()
 
@@ -543,6 +581,13 @@ class WorkInProgress:
             if not self._counts[key]:
                 del self._counts[key]
                 self._begun.pop(key, None)
+                self._lost_runs.end(key)
+
+    def await_turn(self, dispatch: Dispatch, losses: int, duration: timedelta, now: datetime) -> timedelta:
+        """Return how long a run that was lost with its process waits before it asks again. Zero: it is its turn."""
+        key, seconds = (dispatch.task_id, dispatch.execution_id), self._seconds or now.timestamp
+        wait = self._lost_runs.await_turn(key, losses, duration.total_seconds(), seconds())
+        return timedelta(seconds=wait)
 
     def is_shared(self, dispatch: Dispatch) -> bool:
         """Return whether the execution is worked on elsewhere in this process, beside the work that asks."""

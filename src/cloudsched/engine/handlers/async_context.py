@@ -271,9 +271,11 @@ class AsyncContext(AnyContext):
             raise WorkflowError(f"The handler returned while {self._current} was in progress: await it.")
 
     def close(self) -> None:
-        """Drop the operations that were never awaited: the handler has ended."""
+        """Drop the operations that were never awaited, and the refusal: the handler has ended."""
         for operation in self._expected.values():
             operation.close()
+        self._expected.clear()
+        self._refused = None
 
     def check_refused(self, cause: BaseException | None = None) -> None:
         """Raise the refusal of an operation, if there was one, with what came of it as its cause."""

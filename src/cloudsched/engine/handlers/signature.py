@@ -192,7 +192,10 @@ class Dependencies:
                 if error is not failure:
                     failure, trace = error, error.__traceback__
         if failure is not None:
-            raise failure.with_traceback(trace)
+            try:
+                raise failure.with_traceback(trace)
+            finally:
+                del failure, trace  # they hold this function's variables
         return result
 
     def _make_values(self, wanted: Mapping[str, Depends | None]) -> Procedure[dict[str, Any]]:

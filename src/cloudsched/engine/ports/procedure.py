@@ -52,6 +52,17 @@ class Pause:
     seconds: float
 
 
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Throwing(Protocol[T_co]):
+    """A generator or a coroutine."""
+
+    def throw(self, error: BaseException, /) -> T_co:
+        """Raise an error where it has yielded, and return what it yields next."""
+        ...
+
+
 Procedure: TypeAlias = Generator[Any, Any, T]
 """A generator that yields calls, is sent their results, and returns a result of its own."""
 
@@ -68,4 +79,15 @@ def run_procedure(procedure: Procedure[T]) -> T:
         try:
             advance = partial(procedure.send, call.make())
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = partial(procedure.throw, error)
+            advance = throw_into(procedure, error)
+        del call  # it may hold an error, and an error holds this function's variables
+
+
+def throw_into(procedure: Throwing[T], error: BaseException) -> Callable[[], T]:
+    """Return the call that raises an error where a generator or a coroutine has yielded. Call it once.
+
+    It then lets go of the error, whose traceback has the variables of all functions that it went through. Whoever calls
+    this is one of them. If the call kept the error, all of these would stay until garbage is collected.
+    """
+    held = [error]
+    return lambda: procedure.throw(held.pop())

@@ -241,6 +241,7 @@ def _make_claim(call: ApiCall, claim: Attempt, allowed: AllowedVerbs) -> respons
         execution_id=run.execution_id,
         scheduled_for=run.scheduled_for,
         attempt=run.attempt,
+        losses=run.losses,
         started_at=run.lease.started_at,
         progress=run.progress,
         lease_token=claim.lease_token,

@@ -1,0 +1,56 @@
+"""Let runs that were lost with a process take turns in the next one: one of them may have ended it.
+
+Nobody knows which of the handlers that ran in a process ended it, or whether any did. If all of them ran together
+again, a handler that ends its process would take the others with it each time. If they take turns, it is alone among
+those that were lost when it ends the next process, and the others succeed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+FIRST_TURN: Final = 20.0
+"""The seconds after which runs that were lost once, as by a power failure, no longer wait for one of them to end."""
+MIN_WAIT: Final = 0.25
+"""The least number of seconds after which a run asks again whether it is its turn."""
+
+
+class _Turn(NamedTuple):
+    began: float
+    losses: int
+    duration: float
+    """The seconds that its handler may take."""
+
+    def end_for(self, losses: int) -> float:
+        """Return until when a run waits for it that was lost so often. After a second loss in a row, it runs alone."""
+        is_first = self.losses == losses == 1
+        return self.began + (min(FIRST_TURN, self.duration) if is_first else self.duration)
+
+
+class LostRuns:
+    """The turns of the lost runs of one process. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._turns: dict[Hashable, _Turn] = {}
+        self._lock = threading.Lock()
+
+    def await_turn(self, run: Hashable, losses: int, duration: float, now: float) -> float:
+        """Return after how many seconds a run asks again. Zero: its turn begins, and lasts until `end`.
+
+        No run is waited for longer than its handler may take, in seconds: one that hangs is given up then.
+        """
+        with self._lock:
+            others = [turn for other, turn in self._turns.items() if other != run]
+            until = max((turn.end_for(losses) for turn in others), default=now)
+            if until > now:
+                newest = max(turn.began for turn in others)
+                return min(max(now - newest, MIN_WAIT), until - now)
+            self._turns.setdefault(run, _Turn(now, losses, duration))
+            return 0.0
+
+    def end(self, run: Hashable) -> None:
+        """End the turn of a run, if it has one."""
+        with self._lock:
+            self._turns.pop(run, None)

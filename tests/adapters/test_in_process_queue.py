@@ -512,3 +512,48 @@ def test_a_head_start_is_all_that_comes_early() -> None:
         dispatcher.create(envelope("soon", NOW + 2 * moment))
         assert done.wait(WAIT_SECONDS)
     assert [body for _, body in received] == [b"soon"]
+
+
+def test_calls_that_hang_leave_room_for_others_and_their_threads_end_when_they_return() -> None:
+    """Nothing can stop them, so other threads take the place of theirs."""
+    release, begun, done = threading.Event(), threading.Semaphore(0), threading.Event()
+
+    def hang() -> None:
+        begun.release()
+        release.wait(WAIT_SECONDS)
+
+    def deliver(body: bytes, _: str) -> Procedure[None]:
+        if body.startswith(b"hangs"):
+            yield LongCall(hang, "hang", hangs=lambda: not release.is_set())
+        else:
+            yield LongCall(done.set, "other")
+
+    with InProcessDispatcher(SystemClock(), deliver, workers=2) as dispatcher:
+        before = len(dispatcher._workers)  # noqa: SLF001 - its threads
+        for number in range(5):
+            dispatcher.create(envelope(f"hangs {number}"))
+        for _ in range(5):
+            assert begun.acquire(timeout=WAIT_SECONDS)
+        dispatcher.create(envelope("other"))
+        assert done.wait(WAIT_SECONDS)
+        assert not dispatcher.is_busy
+        release.set()
+        wait_until(lambda: len(dispatcher._workers) == before, "the threads that hung have ended")  # noqa: SLF001 - the same
+
+
+def test_it_is_busy_when_all_threads_call_handlers_that_have_time_left() -> None:
+    release, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        release.wait(WAIT_SECONDS)
+
+    def deliver(_body: bytes, _token: str) -> Procedure[None]:
+        yield LongCall(wait, "long")
+
+    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
+        assert not dispatcher.is_busy
+        dispatcher.create(envelope("long"))
+        assert begun.wait(WAIT_SECONDS)
+        assert dispatcher.is_busy
+        release.set()

@@ -58,6 +58,53 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+LEFTOVERS = """
+import concurrent.futures, multiprocessing, threading
+from datetime import timedelta
+from cloudsched import App, Context, RetryPolicy
+
+app, never, kept = App(), threading.Event(), []
+forks = multiprocessing.get_context("fork")
+
+@app.handler("leave", access="users")
+def leave() -> None:
+    pool = concurrent.futures.ThreadPoolExecutor(1, "left")
+    pool.submit(never.wait)
+    child = forks.Process(target=never.wait, name="child")
+    child.start()
+    kept.extend((pool, child))
+
+@app.handler("hang", access="users", expected_duration=timedelta(seconds=1))
+def hang() -> None:
+    never.wait()
+
+@app.handler("note", access="users")
+def note(ctx: Context) -> str:
+    return ctx.task.id
+
+@app.handler("fork", access="users", retry=False)
+def fork(ctx: Context) -> str:
+    children = [forks.Process(target=create, args=(f"{ctx.task.id}-{number}",)) for number in range(6)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    return ",".join(str(child.exitcode) for child in children)
+
+def create(task_id: str) -> None:
+    app.create(id=task_id, owner="ada", handler="note")
+"""
+IMPATIENT = """
+from cloudsched.__main__ import main
+from cloudsched.engine.execution import running_handlers
+from cloudsched.engine.sweep import due_work
+from cloudsched.local import runner
+runner.LOOK_SECONDS, due_work.STALL_SECONDS, running_handlers.MAX_HANGING = 0.1, 1.0, 1
+runner.GRACE = runner.GRACE / 10
+main()
+"""
+
+
 @contextmanager
 def serve(folder: Path, *options: str, **variables: str) -> Iterator[tuple[Process, str]]:
     """Run the service; yield the process and the API's address."""
@@ -65,7 +112,9 @@ def serve(folder: Path, *options: str, **variables: str) -> Iterator[tuple[Proce
     if "FAKETIME_TIMESTAMP_FILE" in variables:
         names.add("FAKETIME")  # of `pytest --at`; it would win over the file
     env = {name: value for name, value in os.environ.items() if name not in names}
-    with process(*SERVE, *options, env={**env, "CLOUDSCHED_OPEN": "on", **variables}, cwd=folder) as service:
+    script = variables.pop("script", PATIENT)
+    command = (sys.executable, "-c", script, *SERVE[3:], *options)
+    with process(*command, env={**env, "CLOUDSCHED_OPEN": "on", **variables}, cwd=folder) as service:
         yield service, service.wait_for(r"API +(http://\S+)/v1/tasks")[1]
 
 
@@ -220,6 +269,53 @@ def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
             assert second.wait() == 2
             assert f"in use by process {min(service.family())}" in second.output
         assert create(url, "a", due_in=60) == 201
+
+
+def test_handlers_that_hang_hold_up_nothing_else_and_are_named(folder: Path) -> None:
+    """The tasks of a handler of which too many hang are held back: `/ready`, `/health` and the explanation say why."""
+    (folder / "handlers.py").write_text(LEFTOVERS)
+    with serve(folder, "--threads", "1", script=IMPATIENT) as (service, url):
+        assert create(url, "first", handler="hang") == 201
+        wait_until(lambda: "hanging" in request(url, "GET", "/health").body, "it hangs")
+        assert request(url, "GET", "/ready").status == 200
+        assert create(url, "second", handler="hang") == 201
+        assert create(url, "other") == 201
+        wait_until(lambda: statuses(url, "other") == ["SUCCEEDED"], "the other has run")
+        wait_until(lambda: request(url, "GET", "/ready").status == 503, "nobody starts the second")
+        assert "1 handler hangs: 'hang', since 20" in request(url, "GET", "/ready").body["detail"]
+        assert "due work has not started" in request(url, "GET", "/health").body["faults"]["cloudsched-watch"]
+        assert statuses(url, "second") == []
+        service.signal(signal.SIGTERM)
+        assert service.wait() == 0
+        assert "1 handler hangs: 'hang'" in service.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no fork")
+def test_processes_that_a_handler_forks_create_tasks_at_once(folder: Path) -> None:
+    (folder / "handlers.py").write_text(LEFTOVERS)
+    with serve(folder) as (_, url):
+        assert create(url, "parent", handler="fork") == 201
+        wait_until(lambda: statuses(url, "parent") == ["SUCCEEDED"], "all its children have ended")
+        for number in range(6):
+            name = f"parent-{number}"
+            wait_until(lambda name=name: statuses(url, name) == ["SUCCEEDED"], f"{name} has run", 20)  # type: ignore[misc]
+        assert create(url, "after") == 201
+        wait_until(lambda: statuses(url, "after") == ["SUCCEEDED"], "the parent goes on")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no fork")
+def test_it_ends_whatever_its_handlers_leave_behind_and_says_what(folder: Path) -> None:
+    """Python itself would wait for them for ever. The folder is free for the next process."""
+    (folder / "handlers.py").write_text(LEFTOVERS)
+    with serve(folder) as (service, url):
+        assert create(url, "leaver", handler="leave") == 201
+        wait_until(lambda: statuses(url, "leaver") == ["SUCCEEDED"], "it has run")
+        service.signal(signal.SIGTERM)
+        assert service.wait(20) == 0
+        assert "thread 'left_0'" in service.output
+        assert "(child), which is ended" in service.output
+    with serve(folder) as (_, url):
+        assert statuses(url, "leaver") == ["SUCCEEDED"]
 
 
 def test_a_signal_lets_the_running_handler_finish(folder: Path) -> None:

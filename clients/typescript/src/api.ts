@@ -1004,8 +1004,10 @@ export interface Health {
   status: HealthStatus;
   /** The state of the circuit breaker to each other service. */
   circuits: Record<string, string>;
-  /** The faults that keep threads of the process from their work at present, by the threads' names. */
+  /** The faults that keep threads of the process from their work at present, by the threads' names. That of `cloudsched-watch` is that no process starts what is due. */
   faults: Record<string, string>;
+  /** How many handlers hang, which, and since when: their time is over, and they have not returned. None if none does. */
+  hanging?: string;
   /** The release of cloudsched, such as `0.1.0`, or `0.1.0.dev12+g840f0935` with the commit between releases. */
   release?: string;
   /** The release of the time zone data that this process plans with, such as `2026a`. */

@@ -8,13 +8,13 @@ that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through. If 
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
 from typing import Any, Generic, TypeVar, cast
 
+from cloudsched.engine.ports.fork_safety import make_lock
 from cloudsched.errors import Unavailable
 
 P = TypeVar("P")
@@ -40,7 +40,7 @@ class CircuitBreakerProxy(Generic[P]):
         self._failures = 0
         self._retry_at = 0.0
         """The time of the next trial after so many failures, by the monotonic clock."""
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self.port = cast("P", _GuardedPort(port, self._guard))
         """The adapter, with every method guarded."""
 

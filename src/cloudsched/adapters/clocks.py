@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -85,9 +86,9 @@ class EmulatorClock:
 
     def _fetch_now(self) -> datetime:
         connection = getattr(self._local, "connection", None)
-        if connection is None:
+        if connection is None or self._local.process != os.getpid():  # in a fork it is the parent's
             connection = http.client.HTTPConnection(self._address, timeout=5)
-            self._local.connection = connection
+            self._local.connection, self._local.process = connection, os.getpid()
             self._connections.append(connection)
         connection.request("GET", "/clock")
         answer = json.loads(connection.getresponse().read())

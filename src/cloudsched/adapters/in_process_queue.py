@@ -74,11 +74,16 @@ _DueMessage: TypeAlias = tuple[int, datetime, int, _PendingMessage]
 class _Delivery:
     """A dispatch that is being delivered."""
 
-    __slots__ = ("context", "pending", "steps")
+    __slots__ = ("call", "context", "is_given_up", "pending", "steps")
     steps: Procedure[object]
+    call: LongCall | None
+    """The call of a handler that it waits for."""
 
     def __init__(self, pending: _PendingMessage) -> None:
         self.pending = pending
+        self.call = None
+        self.is_given_up = False
+        """True if another thread has taken the place of the one in which that call hangs."""
         self.context = contextvars.copy_context()
         """The context variables of its steps, in whichever thread each is."""
 
@@ -127,7 +132,8 @@ class InProcessDispatcher:
         self._is_closed = False
         self._active: set[_Delivery] = set()
         self._to_call: set[_Delivery] = set()
-        """Those of the active deliveries whose handler has not been called to its end. There are at most `workers`."""
+        """Those of the active deliveries whose handler has not been called to its end. There are at most `workers`,
+        apart from those that hang: another thread takes the place of each of their threads."""
         self._leader: threading.Thread | None = None
         self._watcher: threading.Thread | None = None
         self._sleeps = False
@@ -175,6 +181,13 @@ class InProcessDispatcher:
     def pending(self) -> int:
         """The number of dispatches that were created and not yet accepted."""
         return len(self._pending_names)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether as many handlers are called as may be, and none of them hangs."""
+        with self._lock:
+            calls = [delivery.call for delivery in self._to_call]
+            return len(calls) >= self._limit and not any(call is not None and call.hangs() for call in calls)
 
     def close(self) -> None:
         """Finish the deliveries in progress and stop. The sweep sends waiting dispatches again."""
@@ -241,11 +254,14 @@ class InProcessDispatcher:
 
     def _work(self) -> float | None:
         """Lead, make a call, or watch the leader, whichever is needed, until the queue is closed."""
-        me = threading.current_thread()
+        me: Any = threading.current_thread()
         while True:
             with self._lock:
                 while not self._calls and self._leader is not None and not self._is_over:
                     report_recovery()
+                    if self._has_surplus:  # a call that hung has returned
+                        self._workers.remove(me)
+                        return None
                     if self._watcher is None:
                         self._watch(me)
                     else:
@@ -270,6 +286,12 @@ class InProcessDispatcher:
         except BaseException:  # there was no memory for it, and nobody has woken it
             self._idle -= 1
             raise
+
+    @property
+    def _has_surplus(self) -> bool:
+        """Return whether it has more threads than calls may be made, one that leads, and those that are given up."""
+        surplus = len(self._workers) - self._limit - 1
+        return surplus > 0 and surplus > sum(delivery.is_given_up for delivery in self._active)
 
     @property
     def _is_over(self) -> bool:
@@ -340,6 +362,8 @@ class InProcessDispatcher:
                     delivery = self._pauses[0][-1]
                     self._steps.append((delivery, partial(delivery.steps.send, None)))
                     heapq.heappop(self._pauses)
+                if len(self._to_call) >= self._limit:
+                    self._replace_hanging()
                 room = self._limit - len(self._to_call)
                 if room > 0 and not self._is_closed and not (self._commits and self._has_filled_up):
                     self._has_filled_up = bool(self._commits)
@@ -352,6 +376,19 @@ class InProcessDispatcher:
                 report_recovery()
                 self._has_work.wait(self._seconds_to_next(room))
             return bool(self._steps)
+
+    def _replace_hanging(self) -> None:
+        """Give up the threads of calls that hang, since nothing can stop them: start another for each."""
+        for delivery in [each for each in self._to_call if each.call is not None and each.call.hangs()]:
+            thread = ServiceThread(f"cloudsched-worker-{len(self._workers) + 1}", self._work)
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no more threads: the others do what they can
+                _LOG.exception("No thread takes the place of one whose handler hangs", extra={"action": "no_thread"})
+                return
+            self._workers.append(thread)
+            delivery.is_given_up = True
+            self._to_call.discard(delivery)
 
     def _seconds_to_next(self, room: int) -> float:
         """Return how long nothing can be due, or until the clock is to be read again."""
@@ -395,10 +432,14 @@ class InProcessDispatcher:
                 self._commits.append((delivery, call))
             elif isinstance(call, Pause):
                 heapq.heappush(self._pauses, (time.monotonic() + call.seconds, next(self._numbers), delivery))
-            elif isinstance(call, StoreCommit) or self._is_for_leader(call):
+            elif isinstance(call, StoreCommit):
+                self._call_here(me, delivery, call)
+            elif self._is_for_leader(call):
+                delivery.call = call
                 self._call_here(me, delivery, call)
             else:
                 with self._lock:
+                    delivery.call = call
                     self._calls.append((delivery, call))
                     self._wake_one()
 
@@ -452,6 +493,7 @@ class InProcessDispatcher:
         if isinstance(call, LongCall) and call.name:
             with self._lock:
                 self._to_call.discard(delivery)
+                delivery.is_given_up = False
         return advance
 
     def _continue(self, delivery: _Delivery, advance: _Advance) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from cloudsched.cli.exit import LEFT_SECONDS, exit_within
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
@@ -131,6 +132,7 @@ def dev(  # noqa: PLR0913 - one argument for each option
                     wait_for_signal()
         except Stopped as stopped:
             code = stopped.exit_code if command else 0
+            exit_within(LEFT_SECONDS, code, "dev")
     sys.exit(code)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from cloudsched.cli.exit import LEFT_SECONDS, exit_within
 from cloudsched.cli.main import ExitCode
 from cloudsched.cli.options import connection_options, handlers_option
 from cloudsched.cli.signals import Stopped, raise_on_signal, wait_for_signal
@@ -57,8 +58,8 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
         from cloudsched.cli.dev import configure_logging  # noqa: PLC0415 - likewise
         from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
         from cloudsched.config.supervisor import Supervisor  # noqa: PLC0415 - likewise
+        from cloudsched.local import runner  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
-        from cloudsched.local.runner import run_service  # noqa: PLC0415 - likewise
 
     loaded = load_app(handlers, or_examples=False)
     configure_logging(SystemClock())
@@ -66,7 +67,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
     with raise_on_signal():
         try:
             checked = _check_code(data, loaded.target)
-            with run_service(
+            with runner.run_service(
                 loaded.app, Settings.from_environment(), data=data, host=host, port=port, threads=threads
             ) as service:
                 names = ", ".join(sorted(handler.name for handler in loaded.app.container.registry)) or "none"
@@ -82,11 +83,13 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
                 click.echo("Ready. Ctrl-C stops it.")
                 supervisor.tell("READY=1", f"STATUS=Serving {service.url}")
                 try:
-                    supervisor.wait(service.url)
+                    supervisor.wait(service.url, service.find_trouble)
                 finally:
                     supervisor.tell("STOPPING=1")
+                    exit_within(runner.GRACE.total_seconds() + LEFT_SECONDS, ExitCode.DONE, "serve")
         except Stopped:
             click.echo("Stopped.")
+            exit_within(LEFT_SECONDS, ExitCode.DONE, "serve")
 
 
 def _check_code(data: Path, handlers: str | None) -> str:

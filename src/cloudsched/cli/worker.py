@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import click
 
+from cloudsched.cli.exit import exit_now, exit_within
 from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.main import NO_CREDENTIALS, ExitCode, find_exit_code
 from cloudsched.cli.options import find_missing_stack, handlers_option
@@ -289,22 +289,10 @@ def _exit(code: int, *, at_once: bool, is_stopped: bool) -> None:
     A stopped worker also waits only `THREAD_EXIT_SECONDS` for what its handlers have left behind, such as a pool.
     """
     if at_once:
-        _hard_exit(code)
+        exit_now(code)
     if is_stopped:
-        timer = threading.Timer(
-            THREAD_EXIT_SECONDS, _hard_exit, (code, "exits although threads that handlers left behind still run")
-        )
-        timer.daemon = True
-        timer.start()
+        exit_within(THREAD_EXIT_SECONDS, code, "worker")
     sys.exit(code)
-
-
-def _hard_exit(code: int, reason: str = "") -> None:
-    if reason:
-        os.write(sys.stderr.fileno(), f"worker: {reason}\n".encode())
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def _configure_logging() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import ssl
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -176,8 +177,13 @@ class Connection:
     def __init__(self, endpoint: Endpoint, token: Token, platform_token: Token) -> None:
         self._endpoint = endpoint
         self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
+        self._open()
+
+    def _open(self) -> None:
+        self._process = os.getpid()
         self._http = httpx.Client(transport=DeadlineTransport(_ssl_context()), verify=_ssl_context())
-        self._close = weakref.finalize(self, self._http.close)  # also runs for a client that is never closed
+        # It also runs for a client that is never closed.
+        self._close = weakref.finalize(self, _close_own, self._http, self._process)
 
     def close(self) -> None:
         """Close the connections."""
@@ -198,6 +204,9 @@ class Connection:
         return sendings.parse(response, self._endpoint.server)
 
     def _exchange(self, timeout: float, **written: Any) -> HttpResponse:
+        if self._process != os.getpid() and self._close.alive:  # in a fork, answers would reach either process
+            self._close.detach()
+            self._open()
         body = BodyCollector(self._endpoint.server)
         with self._http.stream(**written, timeout=timeout) as response:
             for piece in response.iter_bytes():
@@ -205,17 +214,45 @@ class Connection:
         return HttpResponse(response.status_code, response.reason_phrase, response.headers, body.to_bytes())
 
 
+def _close_own(client: httpx.Client, process: int) -> None:
+    """Close a client in the process that made it. In a fork it is its parent's, and its lock may be held for ever."""
+    if process == os.getpid():
+        client.close()
+
+
 class AsyncConnection:
-    """Sends requests to one API on an event loop. See `Connection`. A token may also be an asynchronous function."""
+    """Sends requests to one API on an event loop. See `Connection`. A token may also be an asynchronous function.
+
+    Connections belong to the event loop and the process that opened them: others open their own.
+    """
 
     def __init__(self, endpoint: Endpoint, token: AsyncToken, platform_token: AsyncToken) -> None:
         self._endpoint = endpoint
         self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
-        self._http = httpx.AsyncClient(verify=_ssl_context())
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, httpx.AsyncClient, Any]]
+        self._clients = weakref.WeakKeyDictionary()
+        self._is_closed = False
+
+    async def _find_client(self) -> httpx.AsyncClient:
+        """Return the client of this event loop and process."""
+        loop, process = asyncio.get_running_loop(), os.getpid()
+        found = self._clients.get(loop)
+        if found is not None and found[0] == process:
+            return found[1]
+        if self._is_closed:
+            raise RuntimeError("This client was closed. Make another one.")
+        client = httpx.AsyncClient(verify=_ssl_context())
+        closes = _close_with_loop(client)
+        self._clients[loop] = process, client, closes
+        await anext(closes)
+        return client
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
+        """Close the connections of this event loop. Those of others are closed as their loops end."""
+        self._is_closed = True
+        _, client, _ = self._clients.get(asyncio.get_running_loop(), (None, None, None))
+        if client is not None:
+            await client.aclose()
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Send a request like `Connection.send`."""
@@ -229,10 +266,19 @@ class AsyncConnection:
 
     async def _exchange(self, timeout: float, **written: Any) -> HttpResponse:  # noqa: ASYNC109 - httpx needs it, too
         body = BodyCollector(self._endpoint.server)
-        async with asyncio.timeout(2 * timeout), self._http.stream(**written, timeout=timeout) as response:
+        client = await self._find_client()
+        async with asyncio.timeout(2 * timeout), client.stream(**written, timeout=timeout) as response:
             async for piece in response.aiter_bytes():
                 body.add(piece)
         return HttpResponse(response.status_code, response.reason_phrase, response.headers, body.to_bytes())
+
+
+async def _close_with_loop(client: httpx.AsyncClient) -> AsyncIterator[None]:
+    """Close a client when its event loop ends: ``asyncio.run`` closes the loop's generators then."""
+    try:
+        yield
+    finally:
+        await client.aclose()
 
 
 @cache

@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 import urllib.request
+from collections.abc import Callable
 from typing import Final
 
 _ANSWER_SECONDS: Final = 5.0
@@ -38,10 +39,16 @@ class Supervisor:
         except OSError:
             return
 
-    def wait(self, url: str) -> None:
-        """Wait for a signal. Meanwhile, tell it that this process is alive, as long as it answers requests."""
-        pause = threading.Event()
+    def wait(self, url: str, find_trouble: Callable[[], str] = lambda: "") -> None:
+        """Wait for a signal. Meanwhile, tell it that this process is alive, as long as it answers requests.
+
+        `find_trouble` returns what keeps it from its work. It is told that, too.
+        """
+        pause, told = threading.Event(), ""
         while not pause.wait(self.interval or _LOOK_SECONDS):
+            if (trouble := find_trouble()) != told:
+                told = trouble
+                self.tell(f"STATUS={trouble or f'Serving {url}'}")
             if self.interval is not None and _answers(f"{url}/health"):
                 self.tell("WATCHDOG=1")
 

@@ -49,6 +49,9 @@ def _build_store(health: Json) -> Iterator[HealthRow]:
 
 
 def _build_threads(health: Json) -> Iterator[HealthRow]:
+    if hanging := health.get("hanging"):
+        about = "Nothing can stop them from outside. Give what they wait for a timeout, and restart the process."
+        yield HealthRow("Handlers", _bad("hang"), None, f"{hanging}. {about}")
     if faults := health.get("faults"):
         told = ", ".join(f"{name} {fault}" for name, fault in sorted(faults.items()))
         yield HealthRow("Process", _bad("has trouble"), None, f"It goes on trying, but {told}.")

@@ -215,6 +215,8 @@ class Embedded:
             waiting.start()
             parts.callback(waiting.join)
             parts.callback(waiting.stop)
+        if runs:
+            parts.enter_context(runner.watch(self._runs.is_set))
         atexit.register(self.stop)
         parts.callback(atexit.unregister, self.stop)
 
@@ -339,10 +341,9 @@ class _Forked:
 
 def _forget_parent() -> None:
     """Let go, in a forked process, of what belongs to its parent."""
-    for embedding, (app, lock) in _ACTIVE.items():
+    for embedding, (app, _) in _ACTIVE.items():
         _INHERITED.extend((embedding.forget(), app.container))
         app.container = cast("Any", _Forked(app.container.registry))
-        lock.forget()
     _ACTIVE.clear()
     for waiting in tuple(_WAITING):
         waiting.forget()

@@ -17,6 +17,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.engine.ports.service_threads import ServiceThread
@@ -58,6 +59,7 @@ class FolderLock:
         self.was_left_open = False
         """True if the last holder did not release the lock: it was killed, or the machine stopped."""
         self._is_held = False
+        _opened.add(self)
 
     def acquire(self) -> bool:
         """Lock the folder and return True. Return False if another process has locked it."""
@@ -123,6 +125,7 @@ class FolderLock:
 
     def forget(self) -> None:
         """Let go of it in a process that was forked: the lock stays with its parent, and ends with that."""
+        self._is_held = False
         self._file.close()
 
     def release_after(self, work: Callable[[], object]) -> None:
@@ -134,6 +137,17 @@ class FolderLock:
 
         ServiceThread("cloudsched-folder-lock", wait).start()
 
+
+_opened: Final[WeakSet[FolderLock]] = WeakSet()
+
+
+def _forget_locks() -> None:
+    for each in tuple(_opened):
+        each.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +167,16 @@ class HandOverDispatcher:
     def __init__(self, folder: Path, queue: Dispatcher) -> None:
         self._folder = folder
         self._queue = queue
-        self.is_running = False
+        self._runner: int | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether this process runs the tasks. One that it has forked does not."""
+        return self._runner == os.getpid()
+
+    @is_running.setter
+    def is_running(self, value: bool) -> None:
+        self._runner = os.getpid() if value else None
 
     def create(self, message: QueueMessage) -> None:
         """Queue a dispatch, or hand it over. If nobody runs the tasks now, the next who does finds it in the store."""

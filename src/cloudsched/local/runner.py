@@ -12,7 +12,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,8 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.queue import HEAD_START
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.ports.service_threads import ServiceThread, find_faults
+from cloudsched.engine.sweep.due_work import LOOK_SECONDS, State
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import (
@@ -35,6 +36,8 @@ from cloudsched.local.folder_lock import (
     STOPPED_FILE_NAME,
     STORE_FILE_NAME,
     FolderLock,
+    HandOverDispatcher,
+    HandOverListener,
 )
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
@@ -172,12 +175,46 @@ class FolderRunner:
                 "Handlers are still running after %s and will be stopped; they run again after the next start.", GRACE
             )
 
+    @contextmanager
+    def watch(self, runs: Callable[[], bool]) -> Iterator[None]:
+        """Watch whether due work starts, here or in the process that runs the tasks. `runs` says whether this does."""
+        thread = _Watch(self._app, self._queue, runs)
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.stop()
+            thread.join(GRACE.total_seconds())
+
     def release(self, lock: FolderLock) -> None:
         """Release the folder once no handler is running: the next process takes the leases of this one to be over."""
         if self._queue.stop(timedelta(0)):
             lock.release()
         else:
             lock.release_after(self._queue.close)
+
+
+class _Watch(ServiceThread):
+    """The thread that watches whether due work starts. If none does, that is its fault."""
+
+    def __init__(self, app: App, queue: InProcessDispatcher, runs: Callable[[], bool]) -> None:
+        super().__init__("cloudsched-watch", self._look)
+        self._container = app.container
+        self._due_work = app.container.many_tasks.due_work
+        self._queue = queue
+        self._runs = runs
+
+    @property
+    def fault(self) -> str | None:
+        """Return since when due work does not start, or what keeps this thread from looking."""
+        problem = self._due_work.problem
+        return f"finds that due work {problem}" if problem else super().fault
+
+    def _look(self) -> float:
+        own = State(self._container.executor.handlers.describe(), self._queue.is_busy) if self._runs() else None
+        self._due_work.look(own)
+        self._container.hanging = self._due_work.state.hanging
+        return LOOK_SECONDS
 
 
 class _Interval:
@@ -263,6 +300,12 @@ class Service:
     url: str
     """The base URL of the API."""
 
+    def find_trouble(self) -> str:
+        """Return what keeps it from its work now, and which handlers hang. Empty if nothing does."""
+        faults = [f"{name} {fault}" for name, fault in find_faults().items()]
+        hanging = self.app.container.hanging
+        return "; ".join([*faults, hanging] if hanging else faults)
+
 
 @contextmanager
 def run_service(
@@ -289,10 +332,17 @@ def run_service(
         require_sound_folder(lock)
         web = parts.enter_context(WebServer(make_application(app), host=host, port=port))
         holder = secrets.token_hex(4) if lock.excludes_others else None
-        parts.enter_context(app.override(settings, dispatcher=runner.queue, clock=runner.clock, holder=holder))
+        dispatcher = HandOverDispatcher(lock.folder, runner.queue)
+        dispatcher.is_running = True
+        parts.enter_context(app.override(settings, dispatcher=dispatcher, clock=runner.clock, holder=holder))
         parts.callback(app.container.store.close)
+        if holder is not None:  # for processes that handlers fork
+            listener = HandOverListener(lock.folder, app.container.engine.sender.send_body)
+            listener.start()
+            parts.callback(listener.stop)
         app.apply_declarations()
         parts.enter_context(runner)
+        parts.enter_context(runner.watch(lambda: True))
         web.serve()
         parts.callback(web.stop)
         yield Service(app, settings, f"http://{web.address}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,6 +16,7 @@ from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_hand
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
+from cloudsched.engine.ports.fork_safety import make_reentrant_lock
 from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
@@ -86,9 +86,11 @@ class Container:
         self.given_model = parts.get("language_model")
         self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
         self.circuits = Circuits()
-        self.build_lock = threading.RLock()
+        self.build_lock = make_reentrant_lock()
         self.how_to_start = ""
         """What to write to start what brings the store, if the app is part of a service that has not been started."""
+        self.hanging = ""
+        """How many handlers hang where the tasks run, which, and since when. Empty if none does."""
 
     def replace(self, **parts: Unpack[Replacements]) -> None:
         """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from cloudsched.adapters.language_models import (
     require_safe_url,
 )
 from cloudsched.adapters.safe_http import limit_session
+from cloudsched.engine.ports.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class LanguageModels:
         self._given = given
         self._circuits = circuits
         self._open: dict[str, Model] = {}
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def open_drafter(self) -> Model:
         """Return the model that reads drafts."""

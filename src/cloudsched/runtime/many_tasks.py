@@ -7,14 +7,15 @@ comes after the sweep's own work is done, and the sweep never fails because of i
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.fork_safety import make_reentrant_lock
 from cloudsched.engine.queries.overview import Overview
+from cloudsched.engine.sweep.due_work import DueWork
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
 from cloudsched.runtime.factories import lazy_property
@@ -48,7 +49,7 @@ class ManyTasks:
         self._engine = engine
         self._clock = clock
         self._scheduler = scheduler
-        self.build_lock = threading.RLock()
+        self.build_lock = make_reentrant_lock()
 
     @lazy_property
     def feeds(self) -> Feeds:
@@ -117,7 +118,12 @@ class ManyTasks:
     @lazy_property
     def sweep_notes(self) -> SweepNotes:
         """Notes when the sweep ran last."""
-        return SweepNotes(self._store, self._clock)
+        return SweepNotes(self._store, self._clock, lambda: self.due_work.state)
+
+    @lazy_property
+    def due_work(self) -> DueWork:
+        """Watches whether due work starts."""
+        return DueWork(self._store, self._clock, time.monotonic, self.sweep_notes.find_state)
 
     @lazy_property
     def batch_changes(self) -> BatchChanges:

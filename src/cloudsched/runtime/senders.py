@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, DeliveryChannel
+from cloudsched.engine.ports.fork_safety import make_lock
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Senders(Mapping[str, "Sender"]):
         makers[PING] = partial(_open_pings, settings)
         self._makers = {name: maker for name, maker in makers.items() if maker is not None}
         self._open: dict[str, Sender] = {}
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def __getitem__(self, channel: str) -> Sender:
         """Return a channel's sender. Raises KeyError if it is not set up."""

@@ -303,6 +303,7 @@ def test_a_handlers_time_is_not_over_because_the_clock_was_set_forward(
 
     server.end = end  # type: ignore[method-assign]
     server.sim.advance(timedelta(0))
+    server.sim.advance(timedelta(minutes=2))
     assert server.runs == runs
     assert server.statuses() == [ExecutionStatus.SUCCEEDED]
     (record,) = server.app.executions("t").items

@@ -10,13 +10,13 @@ Sources: firebase.google.com/docs/auth/admin/verify-id-tokens, cloud.google.com/
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeGuard
 
 from cloudsched.config.settings import is_firebase_emulated
+from cloudsched.engine.ports.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
 
 FIREBASE_ISSUERS = "https://securetoken.google.com/"
@@ -68,7 +68,7 @@ class GoogleTokenVerifier:
         self._is_emulated = is_emulated
         self._audiences = list(audiences)
         self._trust_cloud_run = trust_cloud_run
-        self._client_lock = threading.Lock()
+        self._client_lock = make_lock()
 
     def verify_firebase(self, token: str) -> Claims:
         """Return the claims of a Firebase user's ID token."""

@@ -10,6 +10,7 @@ has one connection for everything.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -17,10 +18,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
+from weakref import WeakSet
 
+from cloudsched.engine.ports import fork_safety  # noqa: F401 - its hooks run inside of those of this module
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
 
 T = TypeVar("T")
@@ -87,14 +90,34 @@ class GroupCommit:
     The connection begins and ends no transactions of its own. The lock is held during each.
     """
 
-    def __init__(self, connection: sqlite3.Connection, lock: threading.Lock) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        lock: threading.Lock,
+        reopen: Callable[[], sqlite3.Connection] | None = None,
+    ) -> None:
+        """Take the connection, the lock that is held during a transaction, and what opens the connection again."""
         self._connection = connection
+        self._is_open = True
+        self._reopen = reopen
         self._connection_lock = lock
         self._queue_lock = threading.Lock()
         self._waiting: deque[WriteUnit[Any]] = deque()
         self._has_leader = False
         self._expects_failures = False
         """True if a part of the latest transaction with savepoints failed."""
+
+    def hold(self) -> None:
+        """Begin no transaction until `release`, and open the connection again for the next one. The lock is held."""
+        self._queue_lock.acquire()
+        self._is_open = self._reopen is None
+
+    def release(self, *, is_child: bool) -> None:
+        """Go on. In a forked process nobody waits."""
+        if is_child:
+            self._waiting.clear()
+            self._has_leader = False
+        self._queue_lock.release()
 
     @property
     def waiting(self) -> int:
@@ -154,6 +177,8 @@ class GroupCommit:
         """Run the parts of a group in one transaction, and return why it failed as a whole, or None."""
         is_over = False
         try:
+            if not self._is_open and self._reopen is not None:
+                self._connection, self._is_open = self._reopen(), True
             is_shared, are_committed = len(group) > 1, False
             if not (is_shared and self._expects_failures):  # all parts, or none of them if one fails
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -214,6 +239,9 @@ class Database:
         self._name = f"The database {path.name}" if path else "The database in memory"
         self._write_lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
+        self._readers = threading.Condition(threading.Lock())
+        self._reading = 0
+        """The number of threads that read from a file."""
         self._closed = False
         self.has_failed_to_write = False
         """True if a write has failed since this was reset: the disk is full, or another process keeps the file locked.
@@ -221,7 +249,7 @@ class Database:
         try:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
-            self._commits = GroupCommit(self._writer, self._write_lock)
+            self._commits = GroupCommit(self._writer, self._write_lock, None if path is None else self._reopen)
             try:
                 self._prepare(layout, layout_version)
             except BaseException:
@@ -229,6 +257,8 @@ class Database:
                 raise
         except sqlite3.Error as error:
             raise self._translate(error) from error
+        with _forking:
+            _databases.add(self)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside a transaction, and return its result once that is on disk.
@@ -271,30 +301,74 @@ class Database:
                     return self._writer.execute(statement, values).fetchall()
             if self._closed:
                 raise StoreUnavailable(self._name, "it was closed")
+            with self._readers:
+                self._reading += 1
             try:
-                connection = self._idle.pop()
-            except IndexError:
-                connection = self._connect()
-            try:
-                rows = connection.execute(statement, values).fetchall()
-            except BaseException:
-                connection.close()
-                raise
+                return self._read_file(statement, values)
+            finally:
+                with self._readers:
+                    self._reading -= 1
+                    self._readers.notify_all()
         except sqlite3.Error as error:
             raise self._translate(error) from error
+
+    def _read_file(self, statement: str, values: Sequence[object]) -> list[Row]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            rows = connection.execute(statement, values).fetchall()
+        except BaseException:
+            connection.close()
+            raise
         if self._closed:
             connection.close()
         else:
             self._idle.append(connection)
         return rows
 
+    def hold(self) -> None:
+        """Wait until no thread uses the database, keep all from it until `release`, and close the file.
+
+        A process that forks must have no connection: the child would take its parent's locks on the file for its own.
+        Both open the file again when they need it.
+        """
+        self._write_lock.acquire()
+        self._commits.hold()
+        self._readers.acquire()
+        while self._reading:
+            self._readers.wait()
+        if self._path is not None:
+            self._writer.close()
+            self._close_idle()
+
+    def release(self, *, is_child: bool) -> None:
+        """Let threads use the database again."""
+        self._readers.release()
+        self._commits.release(is_child=is_child)
+        self._write_lock.release()
+
     def close(self) -> None:
         """Close every connection. Later calls raise StoreUnavailable."""
         with self._write_lock:
             self._closed = True
             self._writer.close()
-            while self._idle:
-                self._idle.pop().close()
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _reopen(self) -> sqlite3.Connection:
+        """Open the file again to write to it, after a fork. Called with the lock held."""
+        if self._closed:
+            raise sqlite3.ProgrammingError("it was closed")
+        if self._path is not None and _identify(self._path) != self._identity:
+            raise sqlite3.OperationalError("it was deleted, or replaced by another file")
+        self._writer = self._connect()
+        self._make_durable()
+        return self._writer
 
     def _connect(self) -> sqlite3.Connection:
         is_read_only = self._is_read_only and self._path is not None
@@ -316,14 +390,17 @@ class Database:
         if self._is_read_only:
             return
         self._enable_wal()
-        self._writer.execute("PRAGMA synchronous = FULL")
-        self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}").fetchall()
+        self._make_durable()
         self._writer.execute("BEGIN IMMEDIATE")
         if self._is_new(layout_version):
             for statement in layout:
                 self._writer.execute(statement)
             self._writer.execute(f"PRAGMA user_version = {layout_version}")
         self._writer.execute("COMMIT")
+
+    def _make_durable(self) -> None:
+        self._writer.execute("PRAGMA synchronous = FULL")
+        self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}").fetchall()
 
     def _is_new(self, layout_version: int) -> bool:
         """Return whether the file has no tables yet. Call it in a transaction: others may be creating tables."""
@@ -352,6 +429,34 @@ class Database:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
             return Misconfigured(f"{self._name} is not a SQLite database; name another file.")
         return StoreUnavailable(self._name, str(error))
+
+
+_databases: Final[WeakSet[Database]] = WeakSet()
+"""The databases of this process."""
+_held: Final[list[Database]] = []
+"""Those that a fork in progress holds."""
+_forking = threading.Lock()
+
+
+def _hold_all() -> None:
+    _forking.acquire()
+    for each in tuple(_databases):
+        each.hold()
+        _held.append(each)
+
+
+def _release_all(*, is_child: bool) -> None:
+    while _held:
+        _held.pop().release(is_child=is_child)
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_hold_all,
+        after_in_parent=partial(_release_all, is_child=False),
+        after_in_child=partial(_release_all, is_child=True),
+    )
 
 
 @cache

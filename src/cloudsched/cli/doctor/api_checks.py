@@ -56,11 +56,11 @@ def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
     try:
         answer = api.client.run_flow(_get("/ready"))
     except CloudschedError as error:
-        mend = (
-            explain_unreachable(api.url) if api.is_local else "gcloud run services logs read NAME-api --region=REGION"
-        )
-        yield wrong("api", f"{api.url} is not ready: {error}", mend or "cloudsched dev")
+        yield wrong("api", f"{api.url} is not ready: {error}", _find_mend(api))
         return
+    if hanging := answer.get("hanging"):
+        mend = "give what they wait for a timeout, and restart the process: nothing can stop a thread from outside"
+        yield wrong("handlers", hanging, mend)
     broken = [name for name, state in answer.get("circuits", {}).items() if state != "closed"]
     if broken:
         what = f"does not reach {', '.join(broken)}: its circuit breaker is open"
@@ -83,6 +83,15 @@ def check_api(api: Api, canary: Canary | None) -> Iterator[Finding]:
         yield unknown("canary", f"as {caller.role} you may not create a task", "give --key or --token of an admin")
     else:
         yield _run_canary(api, caller, canary)
+
+
+def _find_mend(api: Api) -> str:
+    with suppress(CloudschedError):
+        if api.client.run_flow(_get("/health")).get("faults"):
+            return "read the log of the process that runs the tasks, and restart it"
+    if not api.is_local:
+        return "gcloud run services logs read NAME-api --region=REGION"
+    return explain_unreachable(api.url) or "cloudsched dev"
 
 
 def _get(path: str) -> Flow[dict[str, Any]]:

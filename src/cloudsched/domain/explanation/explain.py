@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import assert_never
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, Requesters, SenderRole
@@ -18,7 +18,14 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task, TaskStatus
-from cloudsched.domain.explanation.findings import Evidence, Explanation, Finding, Reason, Undelivered
+from cloudsched.domain.explanation.findings import (
+    SWEEP_TOLERANCE,
+    Evidence,
+    Explanation,
+    Finding,
+    Reason,
+    Undelivered,
+)
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.notices import say_instant
 from cloudsched.domain.transitions.planning import jittered_start, waits_for_open_run
@@ -70,7 +77,8 @@ def _explain_time(evidence: Evidence, run: Run) -> _Found:
     task = evidence.task
     if run.due_at <= evidence.now:
         turn = " It was lost with its process, and waits while another run is running of which that is true."
-        return Reason.DUE, say_due(task, run.due_at) + (turn if run.losses and task.is_active else ""), run.due_at
+        waits = run.losses and task.is_active
+        return Reason.DUE, say_due(evidence, run.due_at) + (turn if waits else ""), run.due_at
     if run.attempts and run.attempts[-1].number == run.attempt - 1:
         return Reason.RETRYING, _explain_retry(task, run), run.due_at
     if run.started_at is not None:
@@ -108,11 +116,16 @@ def explain_lock(evidence: Evidence) -> str:
     return f"{sentence}. Now {count} it, until {until.removeprefix('on ')} at the latest unless renewed."
 
 
-def say_due(task: Task, at: datetime) -> str:
+def say_due(evidence: Evidence, at: datetime) -> str:
     """Return the sentence of an occurrence that is due and has not begun, as far as the store says."""
+    task, swept_at = evidence.task, evidence.swept_at
     was_due = f"It was due {say_instant(task, at)}, and"
     if task.status is TaskStatus.PAUSED:
         return f"{was_due} starts once its task is resumed."
+    if swept_at is not None and swept_at > at + SWEEP_TOLERANCE and not evidence.sweep_is_late:
+        why = f"{evidence.hanging}." if evidence.hanging else "Perhaps all threads of that process are busy."
+        sent = say_instant(task, swept_at).removeprefix("on ")
+        return f"{was_due} has not started, although the process that runs tasks swept at {sent}. {why}"
     return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
 
 
@@ -172,7 +185,7 @@ def _explain_standstill(task: Task) -> str:
 def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     """Return why a durable handler goes on at an instant: it sleeps, tries a step again, or was interrupted."""
     if run.due_at <= evidence.now:
-        return Reason.DUE, say_due(evidence.task, run.due_at), run.due_at
+        return Reason.DUE, say_due(evidence, run.due_at), run.due_at
     until = say_instant(evidence.task, run.due_at).removeprefix("on ")
     if reason.startswith("sleeps"):
         return Reason.SLEEPING, f"Its handler sleeps until {until}.", run.due_at
@@ -180,8 +193,6 @@ def _explain_sleep(evidence: Evidence, run: Run, reason: str) -> _Found:
     return Reason.SUSPENDED, f"{what}, and goes on at {until}.", run.due_at
 
 
-SWEEP_TOLERANCE = timedelta(minutes=3)
-"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to arrive."""
 _OVERLAPS = {
     Overlap.SKIP: "is skipped if it comes due before that has ended",
     Overlap.BUFFER: "runs after that has ended",
@@ -312,7 +323,7 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
         elif evidence.waiting:
             yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=explain_lock(evidence), at=start)
         else:
-            yield Finding(reason=Reason.DUE, sentence=say_due(task, start), at=start)
+            yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
         yield from _explain_calendars(evidence, occurrence)
         yield from _explain_zone_change(task, occurrence)
     elif not task.runs:
@@ -353,7 +364,7 @@ def _explain_repairs(evidence: Evidence) -> Iterator[Finding]:
     if task.deferred:
         sentence = "The queue could not be reached after the last change. The sweep sends what is missing."
         yield Finding(reason=Reason.DEFERRED, sentence=sentence)
-    if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now:
+    if task.wake_at is not None and task.wake_at + SWEEP_TOLERANCE < now and evidence.sweep_is_late:
         since = say_instant(task, task.wake_at)
         sentence = f"The sweep should have looked after it {since}: it seems not to run, or not to keep up."
         yield Finding(reason=Reason.SWEEP_IS_LATE, sentence=sentence, at=task.wake_at)

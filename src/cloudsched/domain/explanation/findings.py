@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.task import Task, TaskStatus
@@ -135,5 +135,18 @@ class Evidence:
     """Its last record."""
     undelivered: Sequence[Undelivered] = ()
     """The deliveries of the records that are told which have not arrived."""
+    swept_at: datetime | None = None
+    """The end of the last sweep, if the task is late and a sweep was noted."""
+    hanging: str = ""
+    """How many handlers of the process that swept hang, as far as the reader may know. Empty if none does."""
     listeners: int | None = None
     """The number of workers that have asked for such work in the last minutes, or None if it does not wait for one."""
+
+    @property
+    def sweep_is_late(self) -> bool:
+        """Return whether no sweep was noted in the last minutes, of those that come once a minute."""
+        return self.swept_at is None or self.swept_at + SWEEP_TOLERANCE < self.now
+
+
+SWEEP_TOLERANCE: Final = timedelta(minutes=3)
+"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to arrive."""

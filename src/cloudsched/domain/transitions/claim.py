@@ -35,6 +35,7 @@ from cloudsched.domain.transitions.finish import (
     on_lost_attempt,
     on_release,
 )
+from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
@@ -183,6 +184,13 @@ def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Deli
         over = Commit(with_changes(task, now, runs=task.runs_with(ended)))
         return over.because("no worker came while its lock was granted")
     return decision
+
+
+def put_off(claim: Commit, run: Run, now: datetime, until: datetime, why: str) -> Commit:
+    """Return what a claim changes, but without the lease: the attempt of the claimed run starts later."""
+    is_new = run.lease is not None and run.started_at == run.lease.started_at
+    waiting = drop_lease(run, due_at=until, lock_key=None, started_at=None if is_new else run.started_at)
+    return claim.having(task=with_changes(claim.task, now, runs=claim.task.runs_with(waiting))).because(why)
 
 
 def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:

@@ -327,6 +327,22 @@ def on_lost_attempt(task: Task, run: Run, error: ExecutionError, now: datetime) 
     return _wait_for_retry(task, lost.model_copy(update=waiting), now)
 
 
+STILL_RUNNING = ExecutionError.build(
+    type="StillRunning",
+    message=(
+        "Its handler has not returned within its expectedDuration, and still runs: nothing can stop a thread from "
+        "outside. Its task is not called again until it has returned. Give what it waits for a timeout."
+    ),
+)
+"""The error of an attempt whose time is over, and whose handler runs on."""
+
+
+def on_hanging_attempt(task: Task, run: Run, now: datetime, wait: timedelta) -> Commit:
+    """Close the leased attempt of a run as TIMED_OUT while its handler still runs. The next one waits."""
+    lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, STILL_RUNNING, now)
+    return _retry_or_finish(task, lost, wait, now, ExecutionStatus.TIMED_OUT)
+
+
 def _with_finished_attempt(
     run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime, ended_by: str | None = None
 ) -> Run:

@@ -15,6 +15,7 @@ import inspect
 import logging
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -22,12 +23,18 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from cloudsched.domain.transitions.outcome import Snooze
+from cloudsched.engine.durable.suspension import Suspended
+from cloudsched.engine.ports.tracing import attempt_fields
 from cloudsched.errors import WorkflowError
 
 log = logging.getLogger(__name__)
 
 CLEANUP_SECONDS = 1.0
 """The seconds that a cancelled coroutine may take to clean up before it is abandoned."""
+BLOCKED_SECONDS = 10.0
+"""The seconds for which the loop may stand still. After that another takes its place."""
+_BLOCKED = f"A blocking call has kept the event loop from turning for {BLOCKED_SECONDS:.0f} s."
 HAS_ENDED = "The attempt has ended: its context can no longer be used. Await all that uses it in the handler."
 _LOCAL = threading.local()
 _BLOCKING: contextvars.ContextVar[Blocking] = contextvars.ContextVar("cloudsched_blocking")
@@ -208,6 +215,10 @@ class _Job:
         self._calls = calls
         self._task: asyncio.Task[None] | None = None
         self.is_over = False
+        self.refusal: BaseException | None = None
+        """Why nobody waits for it any longer."""
+        self.fields = attempt_fields.get() or {}
+        """The attempt that it belongs to."""
         self.outcome = Outcome()
 
     def start(self, loop: asyncio.AbstractEventLoop, context: contextvars.Context, seconds: float | None) -> None:
@@ -226,6 +237,16 @@ class _Job:
     @property
     def has_ended(self) -> bool:
         return self._task is not None and self._task.done()
+
+    def is_blocking(self, running: asyncio.Task[Any]) -> bool:
+        """Return whether a task of the loop is this coroutine, or one that it has started, as far as Python tells."""
+        get_context = getattr(running, "get_context", None)  # from Python 3.12 on
+        return running is self._task or (get_context is not None and get_context().get(_BLOCKING) is self._calls)
+
+    def give_up(self, error: BaseException) -> None:
+        """Raise an error in the thread that waits, and let the coroutine end as soon as it can."""
+        self.refusal = error
+        self._calls.put(self._end)
 
     def _end(self) -> None:
         self.is_over = True
@@ -252,12 +273,21 @@ def run_coroutine(
         context.run(set_blocking, calls)
         job = _Job(function, calls)
         start = partial(job.start, thread.loop, context, seconds)
+        thread.jobs.add(job)
         thread.loop.call_soon_threadsafe(start)
         try:
-            calls.serve(lambda: job.is_over, seconds)
+            calls.serve(lambda: job.is_over, BLOCKED_SECONDS if seconds is None else seconds)
+            while seconds is None and not job.is_over:
+                handlers_loop()  # which looks whether the loop turns
+                calls.serve(lambda: job.is_over, BLOCKED_SECONDS)
         except BaseException:  # KeyboardInterrupt, or the end of the server that owns this thread
             thread.loop.call_soon_threadsafe(job.cancel)
             raise
+        finally:
+            thread.jobs.discard(job)
+        if job.refusal is not None and not job.has_ended:
+            thread.loop.call_soon_threadsafe(job.cancel)
+            raise job.refusal
         if not job.has_ended:
             thread.loop.call_soon_threadsafe(job.cancel)
             calls.serve(lambda: job.has_ended, CLEANUP_SECONDS)
@@ -309,6 +339,10 @@ class LoopThread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self._is_stopped = False
         self.loop = asyncio.new_event_loop()
+        self.jobs: set[_Job] = set()
+        """The coroutines that threads wait for."""
+        self._asked_at: float | None = None
+        """Since when the loop has not answered whether it turns."""
 
     def run(self) -> None:
         """Run the loop, and run it again when a task of a handler raises SystemExit or the like out of it."""
@@ -319,6 +353,35 @@ class LoopThread(threading.Thread):
             except BaseException:
                 log.exception("A task on the event loop tried to end the process", extra={"action": "loop_exit"})
         self.loop.close()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Return whether its loop has not turned for `BLOCKED_SECONDS` since this was asked first."""
+        if self._asked_at is None:
+            self._asked_at = time.monotonic()
+            self.loop.call_soon_threadsafe(self._answer)
+            return False
+        return time.monotonic() - self._asked_at >= BLOCKED_SECONDS
+
+    def _answer(self) -> None:
+        self._asked_at = None
+
+    def retire(self) -> None:
+        """Let all coroutines run elsewhere but the one that blocks the loop. The loop ends once it turns again."""
+        running = asyncio.current_task(self.loop)
+        blocking = [job for job in tuple(self.jobs) if running is not None and job.is_blocking(running)]
+        names = [repr(job.fields["handler"]) for job in blocking if "handler" in job.fields]
+        who = f" The handler: {', '.join(names)}." if names else ""
+        log.error("%s Another loop takes its place.%s", _BLOCKED, who, extra={"action": "loop_blocked"})
+        for job in self.jobs.difference(blocking):
+            job.give_up(Suspended(Snooze(timedelta(seconds=1), _BLOCKED)) if blocking else TimeoutError(_BLOCKED))
+        self.loop.call_soon_threadsafe(self._end_when_idle)
+
+    def _end_when_idle(self) -> None:
+        if asyncio.all_tasks(self.loop):
+            self.loop.call_later(1.0, self._end_when_idle)
+        else:
+            self.stop()
 
     def stop(self) -> None:
         """End the loop and its thread. Nothing may run on it any more. Thread-safe."""
@@ -331,9 +394,12 @@ _starting = threading.Lock()
 
 
 def handlers_loop() -> LoopThread:
-    """Return the event loop's thread, which starts when it is first needed."""
+    """Return the event loop's thread, which starts when it is first needed. One that blocks is replaced."""
     global _loop_thread  # noqa: PLW0603 - one for the process, as clients belong to their loop
     with _starting:
+        if _loop_thread is not None and _loop_thread.is_blocked:
+            _loop_thread.retire()
+            _loop_thread = None
         if _loop_thread is None:
             _loop_thread = LoopThread("cloudsched-event-loop")
             _loop_thread.start()

@@ -41,7 +41,7 @@ from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
 from cloudsched.errors import InvalidInput, LeaseLost, QueueUnavailable, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import ProgressNote, Run
+    from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.log_lines import RunLog
     from cloudsched.domain.documents.task import Task
@@ -113,6 +113,12 @@ class Attempt:
         """The wake-ups that were dispatched when it began, and need not be dispatched again."""
         self.reported_log: RunLog | None = None
         """What its worker has reported of its log. Each commit stores its new lines, or those of `log`."""
+
+    def find_lease(self) -> Lease:
+        """Return the lease as this process last read or wrote it: renewed, or as it was claimed."""
+        run = self.task.find_run(self.run.execution_id)
+        lease = None if run is None else run.lease
+        return self.lease if lease is None or lease.token_hash != self._token_hash else lease
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseRenewal:
         """Extend the lease and the hold on its lock, and store the progress. Report a lost lease or an ended task."""

@@ -34,15 +34,17 @@ from cloudsched.domain.transitions.claim import (
     may_claim_early,
     on_dispatch,
     on_orphaned_lease,
+    put_off,
 )
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import STOPPED, AttemptReport, on_outcome
+from cloudsched.domain.transitions.finish import STOPPED, AttemptReport, on_hanging_attempt, on_outcome
 from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
 from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
 from cloudsched.engine.execution.attempt import Attempt, call_handler, truncate_text
 from cloudsched.engine.execution.lost_runs import LostRuns
+from cloudsched.engine.execution.running_handlers import RETRY_INTERVAL, RunningHandlers
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
@@ -90,6 +92,8 @@ class Executor:
         self._in_progress = in_progress
         """What this process works on, if no other executes the store's tasks while it lives."""
         self._holder = None if in_progress is None else in_progress.holder
+        self.handlers = RunningHandlers(engine.clock, seconds)
+        """Those that run now, and those that hang."""
         self._tasks = TaskReader(
             engine.store, engine.clock, checks_clock=checks_clock, seconds=seconds, is_alone=self._holder is not None
         )
@@ -147,16 +151,14 @@ class Executor:
     def _run(self, attempt: Attempt) -> Procedure[DeliveryResult]:
         if not self.start(attempt):
             return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
-        running = set[Attempt]() if self._in_progress is None else self._in_progress.attempts
-        running.add(attempt)
         try:
             if attempt.early > timedelta(0):
                 yield self._pause(attempt.early)
-            report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler)
+            hangs = partial(self.handlers.hangs, attempt)
+            report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler, hangs)
             committed = yield from self.commit(attempt, report)
             self.dispatch(attempt, committed)
         finally:
-            running.discard(attempt)
             attempt.log = None
             del attempt.context  # like the log it refers to the attempt: all would stay until garbage is collected
         if committed is None:
@@ -176,7 +178,7 @@ class Executor:
 
     def release_all(self) -> None:
         """Release the attempts that this process runs, which stops: that costs none, and the next process goes on."""
-        for attempt in () if self._in_progress is None else tuple(self._in_progress.attempts):
+        for attempt in self.handlers.list_running():
             ids = {"taskId": attempt.task.id, "executionId": attempt.run.execution_id}
             try:
                 run = attempt.task.find_run(attempt.run.execution_id)
@@ -258,8 +260,10 @@ class Executor:
             decision = self._decide_in_process(stored.task, dispatch, now, self._in_progress)
         if decision is None:
             decision = on_dispatch(stored.task, dispatch, now, token_hash, holder=self._holder)
-            if stored.task.runs and isinstance(decision, Commit):
-                _report_stuck(stored.task, dispatch, now)
+        if stored.task.runs and isinstance(decision, Commit):
+            _report_stuck(stored.task, dispatch, now)
+        if self._in_progress is not None and isinstance(decision, Commit) and decision.effects.run is not None:
+            decision = self._hold_back(stored.task, decision, decision.effects.run, now)
         if not isinstance(decision, Commit):
             return decision
         run, reason = decision.effects.run, decision.effects.reason
@@ -285,8 +289,23 @@ class Executor:
         if orphaned is not None or not runs_here or run.lease.holder != self._holder or run.lease.until > now:
             return orphaned
         left = here.time_left(dispatch, run.lease)  # though its lease has lapsed by the clock
-        why = "its handler runs here, and has time left: the clock was set forward"
-        return Hop(now + left, why) if left > timedelta(0) else None
+        if left > timedelta(0):
+            return Hop(now + left, "its handler runs here, and has time left: the clock was set forward")
+        hanging = self.handlers.find_abandoned(task, now)
+        if hanging is None or hanging.lease.token_hash != run.lease.token_hash:
+            return None
+        return on_hanging_attempt(task, run, now, RETRY_INTERVAL).because(f"the handler of attempt {run.attempt} hangs")
+
+    def _hold_back(self, task: Task, claim: Commit, run: Run, now: datetime) -> Commit | Hop:
+        """Return a claim, or what comes in its place while a handler hangs that must not run beside it."""
+        later = now + RETRY_INTERVAL
+        if (obstacle := self.handlers.find_obstacle(task, run, now)) is not None:
+            return put_off(
+                claim, run, now, later, f"attempt {obstacle.run.attempt} of {obstacle.run.execution_id} hangs"
+            )
+        if self.handlers.refuses(task.handler):
+            return Hop(later, self.handlers.describe())
+        return claim
 
     # ── Call ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -316,7 +335,11 @@ class Executor:
 
     def invoke(self, attempt: Attempt) -> AttemptReport:
         """Call the handler in this thread, and return a report of how the attempt ended."""
-        return run_procedure(self.plan_call(attempt))
+        self.handlers.begin(attempt)
+        try:
+            return run_procedure(self.plan_call(attempt))
+        finally:
+            self.handlers.end(attempt)
 
     def plan_call(self, attempt: Attempt) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
@@ -558,8 +581,6 @@ class WorkInProgress:
         self._counts: dict[tuple[str, str], int] = {}
         self._begun: dict[tuple[str, str], float] = {}
         self._lost_runs = LostRuns()
-        self.attempts: set[Attempt] = set()
-        """The attempts that this process runs."""
         self.stopped: str | None = None
         """The name of the process before it, if that was told to stop: what it ran did not end it."""
         self._seconds = seconds

@@ -13,13 +13,13 @@ import hashlib
 import hmac
 import json
 import secrets
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import LinkKey, Person, drop_channel
+from cloudsched.engine.ports.fork_safety import make_lock
 from cloudsched.engine.state.record_changes import change_person, change_record
 from cloudsched.errors import NotFound
 
@@ -37,7 +37,7 @@ class UnsubscribeLinks:
         self._records = records
         self._clock = clock
         self._key: bytes | None = None
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def make(self, root: str, owner: str, category: Category) -> str:
         """Return the address of a link. It ends in letters, digits, hyphens, underscores and a dot."""

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Version, VersionedTask
+from cloudsched.engine.ports.fork_safety import make_lock
 
 _MUTABLE: Final = (dict, list, set)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
@@ -89,7 +90,7 @@ class KnownTasks:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[str, tuple[object, Task, dict[str, Any], int, Version]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def find(self, task_id: str, stamp: object) -> Task | None:
         """Return the task if it is known in this form. If it is not, the store parses it."""

@@ -35,6 +35,10 @@ class StoreCommit:
     commit: Commit
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class LongCall:
     """A call of code of the user, which may take long."""
@@ -42,6 +46,8 @@ class LongCall:
     make: Callable[[], Any]
     name: str = ""
     """The name of the code. Calls of one name take about the same time."""
+    hangs: Callable[[], bool] = _never
+    """Returns whether the time is over in which it should have returned: its thread is not to be counted on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
-from cloudsched.domain.explanation.findings import Evidence, Explanation
+from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation
 from cloudsched.engine.pull.presence import count_listeners
 from cloudsched.engine.queries.delivery_report import find_undelivered
+from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
@@ -46,6 +47,7 @@ def explain_task(
     last_id = max(ids, default=None)  # they begin with their instants; one that was skipped or expired has run nothing
     last = None if last_id is None or at is not None else store.load_execution(task.id, last_id)
     now = clock.now()
+    note = _load_note(store, task, now)
     told = [] if last is None else [last]
     if at is not None and records is not None:
         told = sort_records(records[0], at)[:TOLD]
@@ -57,12 +59,27 @@ def explain_task(
         shows_holders=shows_holders,
         last=last,
         undelivered=find_undelivered(store, task, told, now),
+        swept_at=None if note is None else note.updated_at,
+        hanging="" if note is None else note.hanging if shows_holders else _hide_names(note.hanging),
         listeners=count_listeners(store, task, now),
     )
     if at is None or records is None:
         return explain(evidence)
     found, is_cut = records
     return explain_instant(evidence, at, found, is_cut=is_cut)
+
+
+def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
+    """Return the note of the last sweep if the task is late: only then is it read."""
+    if task.wake_at is None or task.wake_at + SWEEP_TOLERANCE >= now:
+        return None
+    stored = store.records.load(SweepNote, SWEEP_NOTE_ID)
+    return None if stored is None else stored.record
+
+
+def _hide_names(hanging: str) -> str:
+    """Return how many handlers hang, without their names: they may be those of others."""
+    return hanging.partition(":")[0]
 
 
 def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -23,6 +22,7 @@ from cloudsched.domain.responses.overview_responses import (
     RecentStart,
 )
 from cloudsched.domain.transitions.planning import is_held_back
+from cloudsched.engine.ports.fork_safety import make_lock
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, list_failures
 from cloudsched.errors import InvalidInput
@@ -73,7 +73,7 @@ class Overview:
         self._kept: dict[str | None, tuple[float, OverviewCounts, SweepNote | None]] = {}
         self._marks: dict[str | None, str] = {}
         """The last change before the tasks that need somebody were counted, by owner."""
-        self._lock = threading.Lock()
+        self._lock = make_lock()
 
     def count(self, owner: str | None) -> tuple[OverviewCounts, SweepNote | None]:
         """Return the counts of all tasks, or of those of an owner, and the last sweep, at most `KEPT_SECONDS` old.

@@ -23,6 +23,7 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
 from cloudsched.engine.ports.store import Store, choose_shard
+from cloudsched.engine.sweep.due_work import State
 from cloudsched.engine.sweep.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
 
@@ -165,6 +166,9 @@ class ShardSweeps:
 SWEEP_NOTE_ID: Final = "last"
 
 
+_NOTHING: Final = State()
+
+
 class SweepNote(Record):
     """The last sweep (``sweeps/last``), or that of a shard which takes several parts (``sweeps/shard-3``).
 
@@ -185,10 +189,21 @@ class SweepNote(Record):
     """Tasks that could not be repaired."""
     is_continuing: bool = False
     """True if another part of it follows, in a sweep of one shard (``sweeps/shard-3``)."""
+    hanging: str = ""
+    """How many handlers of the process that swept hang, which, and since when. Empty if none does."""
+    is_busy: bool = False
+    """True if all threads of that process were busy with handlers that had time left."""
 
     @classmethod
     def of(
-        cls, note_id: str, started_at: datetime, now: datetime, sweep: Sweep, *, is_continuing: bool = False
+        cls,
+        note_id: str,
+        started_at: datetime,
+        now: datetime,
+        sweep: Sweep,
+        state: State = _NOTHING,
+        *,
+        is_continuing: bool = False,
     ) -> SweepNote:
         """Return the note of a sweep, or of its last part, that ends now."""
         return cls(
@@ -202,6 +217,8 @@ class SweepNote(Record):
             unsent=sweep.unsent,
             failed=sweep.failed,
             is_continuing=is_continuing,
+            hanging=state.hanging,
+            is_busy=state.is_busy,
         )
 
 
@@ -209,12 +226,17 @@ INTERVAL: Final = timedelta(seconds=50)
 """The shortest interval between two notes: a sweep comes every minute, and not to the second."""
 
 
+FRESH: Final = timedelta(minutes=2)
+"""The time for which a note tells the state of the process that wrote it. There is one each minute."""
+
+
 class SweepNotes:
     """Notes sweeps: one write a minute, and one read for a process's first one."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, own_state: Callable[[], State] = State) -> None:
         self._store = store
         self._clock = clock
+        self._own_state = own_state
         self._version: Version | None = None
         self._noted_at: datetime | None = None
 
@@ -235,11 +257,20 @@ class SweepNotes:
             if self._version is None:
                 stored = records.load(SweepNote, SWEEP_NOTE_ID)
                 self._version = None if stored is None else stored.version
-            self._version = records.write(SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep), self._version)
+            self._version = records.write(
+                SweepNote.of(SWEEP_NOTE_ID, started_at, now, sweep, self._own_state()), self._version
+            )
         except CloudschedError as error:  # of several sweeps at a time, one is noted
             self._version = None
             log.debug("sweep not noted: %s", error, extra={"action": "sweep_not_noted"})
         self._noted_at = now
+
+    def find_state(self) -> State:
+        """Return the state of the process that sweeps, as it noted it last. Nothing is known from an old note."""
+        note = self.load()
+        if note is None or self._clock.now() - note.updated_at > FRESH:
+            return State()
+        return State(note.hanging, note.is_busy)
 
     def load(self) -> SweepNote | None:
         """Return the last note, if there is one. Reads one document."""

@@ -107,10 +107,14 @@ VERB_OPERATIONS: Final = (trigger, *(_make_operation(verb) for verb in Verb if v
 def health(call: ApiCall) -> Response:
     """Check that this process is alive (liveness).
 
-    It also reports the state of the circuit breakers to other services, and threads that cannot do their work.
+    It also reports the state of the circuit breakers to other services, threads that cannot do their work, and handlers
+    that hang.
     """
-    states = call.app.container.circuits.states
-    return json_response(Health(status="ok", circuits=states, faults=find_faults()).to_wire())
+    container = call.app.container
+    health = Health(
+        status="ok", circuits=container.circuits.states, faults=find_faults(), hanging=container.hanging or None
+    )
+    return json_response(health.to_wire())
 
 
 @operation("GET", "/ready", "Service", right=None, response_schema="Health")
@@ -118,17 +122,21 @@ def ready(call: ApiCall) -> Response:
     """Check that the store can be reached, and that all threads do their work (readiness).
 
     The status is 503 if the store cannot be reached, a thread of this process cannot do its work, or the API is not
-    configured. It also reports the release that answers, and the time zone data with which this process plans.
+    configured. It is 503, too, if no due work has started for a minute, whichever process of a data folder should start
+    it. It also reports the release that answers, and the time zone data with which this process plans.
     """
     authenticator_for(call.app.container.settings)
     call.app.container.store.check()
     if faults := find_faults():
         raise NotReady(faults)
-    states = call.app.container.circuits.states
-    data = time_zones.in_use.release
-    return json_response(
-        Health(status="ready", circuits=states, release=version("cloudsched"), time_zone_data=data).to_wire()
+    health = Health(
+        status="ready",
+        circuits=call.app.container.circuits.states,
+        hanging=call.app.container.hanging or None,
+        release=version("cloudsched"),
+        time_zone_data=time_zones.in_use.release,
     )
+    return json_response(health.to_wire())
 
 
 @operation("GET", "/v1/caller", "Service", response_schema="CallerInfo")

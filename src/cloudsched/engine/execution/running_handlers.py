@@ -1,0 +1,116 @@
+"""The handlers that run in this process, and those among them that hang.
+
+A handler hangs when the lease of its attempt has ended and it has not returned: the attempt is over, but nothing can
+stop a thread from outside. So a task is not called beside a handler of its own that hangs, and holds one thread at
+most. Once `MAX_HANGING` hang, no further task of these handlers is called, whatever others do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.domain.documents.policy import Overlap
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.execution.attempt import Attempt
+    from cloudsched.engine.ports.clock import Clock
+
+MAX_HANGING: Final = 256
+"""The most handlers that may hang before their tasks are refused. Each holds a thread, which others do not need."""
+MAX_NAMED: Final = 5
+"""The most handlers that are named."""
+
+
+class RunningHandlers:
+    """The attempts whose handlers this process is calling. Thread-safe.
+
+    `seconds` is a clock that nobody sets, None where no lease is judged by it.
+    """
+
+    def __init__(self, clock: Clock, seconds: Callable[[], float] | None) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._begun: dict[Attempt, float] = {}
+        self._tasks: dict[str, list[Attempt]] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, attempt: Attempt) -> None:
+        """Note that the handler of an attempt is called."""
+        with self._lock:
+            self._begun[attempt] = 0.0 if self._seconds is None else self._seconds()
+            self._tasks.setdefault(attempt.task.id, []).append(attempt)
+
+    def end(self, attempt: Attempt) -> None:
+        """Note that it has returned."""
+        with self._lock:
+            del self._begun[attempt]
+            attempts = self._tasks[attempt.task.id]
+            attempts.remove(attempt)
+            if not attempts:
+                del self._tasks[attempt.task.id]
+
+    def hangs(self, attempt: Attempt) -> bool:
+        """Return whether the handler of an attempt has not returned although its time is over.
+
+        A clock that was set forward, or a machine that slept, has taken none of that time.
+        """
+        begun, lease = self._begun.get(attempt), attempt.find_lease()
+        if begun is None or lease.until > self._clock.now():
+            return False
+        return self._seconds is None or self._seconds() - begun >= (lease.until - lease.started_at).total_seconds()
+
+    def find_abandoned(self, task: Task, now: datetime) -> Attempt | None:
+        """Return an attempt of a task that is over, by what is stored, while its handler runs on. None if none does."""
+        for attempt in tuple(self._tasks.get(task.id, ())):
+            run = task.find_run(attempt.run.execution_id)
+            lease = None if run is None else run.lease
+            if lease is None or lease.token_hash != attempt.lease.token_hash or lease.until <= now:
+                return attempt
+        return None
+
+    def find_obstacle(self, task: Task, run: Run, now: datetime) -> Attempt | None:
+        """Return the attempt beside which a claimed run must not be called, None if it may be.
+
+        An occurrence of a task with ``overlap: allow`` may run beside others.
+        """
+        found = self.find_abandoned(task, now)
+        is_allowed = task.overlap is Overlap.ALLOW and found is not None and found.run.execution_id != run.execution_id
+        return None if is_allowed else found
+
+    def refuses(self, handler: str) -> bool:
+        """Return whether too many handlers hang for another call of this one."""
+        if len(self._begun) < MAX_HANGING:
+            return False
+        hanging = self.list_hanging()
+        return len(hanging) >= MAX_HANGING and any(each.begun_task.handler == handler for each in hanging)
+
+    def list_running(self) -> tuple[Attempt, ...]:
+        """Return the attempts whose handlers have not returned."""
+        with self._lock:
+            return tuple(self._begun)
+
+    def list_hanging(self) -> list[Attempt]:
+        """Return the attempts whose handlers hang, the oldest first."""
+        return sorted(filter(self.hangs, self.list_running()), key=lambda each: each.lease.started_at)
+
+    def describe(self) -> str:
+        """Return how many handlers hang, which, and since when. Empty if none does."""
+        hanging = self.list_hanging()
+        if not hanging:
+            return ""
+        counts = Counter(each.begun_task.handler for each in hanging)
+        names = [repr(name) + f" ({count})" * (count > 1) for name, count in counts.most_common(MAX_NAMED)]
+        names += [f"{len(counts) - MAX_NAMED} more"] * (len(counts) > MAX_NAMED)
+        since = hanging[0].lease.started_at.astimezone(UTC).replace(microsecond=0, tzinfo=None)
+        what = "1 handler hangs" if len(hanging) == 1 else f"{len(hanging)} handlers hang"
+        return f"{what}: {', '.join(names)}, since {since} UTC"
+
+
+RETRY_INTERVAL: Final = timedelta(minutes=1)
+"""The interval at which a task that is not called looks whether its handler has returned."""

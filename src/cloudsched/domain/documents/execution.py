@@ -282,7 +282,7 @@ class Run(WireModel):
     """The number of the last grant of its lock, if a worker is to claim it. Grants are numbered upwards."""
     lock_grant_until: Instant | None = None
     """The end of that grant, before which a worker must claim it."""
-    uncounted_attempts: int = 0
+    uncounted_attempts: int = Field(default=0, alias="attemptsBeforeSuspension")
     """The attempts that its retries do not count: those before it was last suspended, since it made progress then, and
     those that were lost with their process."""
     losses: int = 0

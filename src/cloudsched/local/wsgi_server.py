@@ -16,6 +16,7 @@ from typing import Any, Self
 from wsgiref.types import WSGIApplication
 
 from cloudsched.config.imports import require_extra
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import Misconfigured
 
@@ -25,7 +26,7 @@ with require_extra("An app that runs its own tasks", "server"):
     from cheroot.server import comma_separated_headers as list_headers  # type: ignore[attr-defined]  # not in its stub
     from cheroot.wsgi import Gateway_10, Server
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 THREADS = 32
 """The number of threads at first, and the number that is added when all are busy.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -22,9 +21,10 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import WorkflowError
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 CLEANUP_SECONDS = 1.0
 """The seconds that a cancelled coroutine may take to clean up before it is abandoned."""

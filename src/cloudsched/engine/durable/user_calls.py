@@ -16,7 +16,7 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from cloudsched.engine.ports.procedure import LongCall, Procedure
+from cloudsched.engine.ports.procedure import LongCall, Procedure, to_thrown
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -116,7 +116,7 @@ async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
                 made = call.make_on_loop(blocking, context)
             advance = partial(procedure.send, await made)
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = partial(procedure.throw, error)
+            advance = partial(procedure.throw, to_thrown(error))
 
 
 def _advance(advance: Callable[[], LongCall | UserCall]) -> tuple[bool, Any]:

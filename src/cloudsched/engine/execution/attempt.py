@@ -10,7 +10,6 @@ caught.
 
 from __future__ import annotations
 
-import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from cloudsched.domain.documents.json_limits import exception_text, require_cont
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.handler_code import run_code_of
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.finish import on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
@@ -36,7 +36,7 @@ from cloudsched.engine.durable.suspension import Suspended, explain_mistake, is_
 from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
 from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import Dependencies
-from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
+from cloudsched.engine.ports.procedure import LongCall, Procedure, from_thrown, run_procedure
 from cloudsched.errors import InvalidInput, LeaseLost, QueueUnavailable, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     Decide = Callable[[Task, VersionedTask], Commit | None]
     """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _CALLING_MODULES = frozenset(
     {
@@ -273,15 +273,16 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
         return _report_suspended(context, suspended)
     except WorkflowError as error:  # every replay would raise it again
         return _report_failure(context, Fail(str(error)), error)
-    except BaseException as error:  # whatever a handler raises is a failure of the handler
-        if not is_handler_failure(error):
+    except BaseException as thrown:  # whatever a handler raises is a failure of the handler
+        failure = from_thrown(thrown)
+        if not is_handler_failure(failure):
             raise
-        mistake = explain_mistake(error, context.durable_run.made)
+        mistake = explain_mistake(failure, context.durable_run.made)
         if mistake is not None:
             return _report_failure(context, Fail(str(mistake)), mistake)
-        reason = _error_text(error)
-        may_help = handler.is_retryable(error) and not _is_mistake(error)
-        return _report_failure(context, Retry(reason) if may_help else Fail(reason), error)
+        reason = _error_text(failure)
+        may_help = handler.is_retryable(failure) and not _is_mistake(failure)
+        return _report_failure(context, Retry(reason) if may_help else Fail(reason), failure)
     return _report(context, outcome) if refused is None else _report_failure(context, outcome, refused)
 
 
@@ -344,7 +345,7 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
         case _:
             content, follow_ups, silent = result, (), False
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
-    stored = content if is_short else to_json_value("content", content)
+    stored = content if is_short else to_json_value("content", content, for_readers=True)
     if not is_short:
         require_content("content", stored)
     return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups), silent)

@@ -7,7 +7,6 @@ the store and queued in memory, so memory does not grow with the number of tasks
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
 import secrets
 import threading
@@ -25,11 +24,12 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
-from cloudsched.local.backup import require_own_file, require_sound_folder
-from cloudsched.local.folder_lock import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME, FolderLock
+from cloudsched.local.backup import renew_mark, require_own_file, require_sound_folder
+from cloudsched.local.folder_lock import SECRET_FILE_NAME, STORE_FILE_NAME, FolderLock
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 SWEEP_INTERVAL = timedelta(minutes=1)
 LOAD_INTERVAL = timedelta(minutes=5)
@@ -145,9 +145,9 @@ class FolderRunner:
         self._maintenance = _Maintenance(app, self.clock, self.queue)
 
     def __enter__(self) -> Self:
-        if (data := self._app.container.settings.data) is not None:
-            with suppress(OSError):  # the disk is full: what is there runs all the same
-                (data.parent / MARK_FILE_NAME).touch()
+        data, store = self._app.container.settings.data, self._app.container.store
+        if data is not None and isinstance(store, SqliteStore):
+            renew_mark(store, data)
         self._queue.start()
         self._maintenance.start()
         return self
@@ -277,6 +277,7 @@ def run_service(
         web = parts.enter_context(WebServer(make_application(app), host=host, port=port))
         holder = secrets.token_hex(4) if lock.excludes_others else None
         parts.enter_context(app.override(settings, dispatcher=runner.queue, clock=runner.clock, holder=holder))
+        app.container.check_settings()
         parts.callback(app.container.store.close)
         app.apply_declarations()
         parts.enter_context(runner)

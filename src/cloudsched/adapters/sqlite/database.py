@@ -10,6 +10,7 @@ has one connection for everything.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -21,7 +22,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
+
+log = own_logger(__name__)
 
 T = TypeVar("T")
 
@@ -87,9 +91,16 @@ class GroupCommit:
     The connection begins and ends no transactions of its own. The lock is held during each.
     """
 
-    def __init__(self, connection: sqlite3.Connection, lock: threading.Lock) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        lock: threading.Lock,
+        find_loss: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """Set the connection and its lock. `find_loss` says why what was committed is lost, None if it is not."""
         self._connection = connection
         self._connection_lock = lock
+        self._find_loss = find_loss
         self._queue_lock = threading.Lock()
         self._waiting: deque[WriteUnit[Any]] = deque()
         self._has_leader = False
@@ -171,7 +182,7 @@ class GroupCommit:
             if not is_over:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
-        return None
+        return self._find_loss()
 
     def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -187,6 +198,8 @@ BUSY_TIMEOUT_SECONDS = 5.0
 
 _MAX_LOG_BYTES = 64_000_000
 """The largest size of the log once it is copied. While somebody reads for long, it grows beyond that."""
+_LOG_MARGIN_BYTES = 16_000_000
+"""By how much it may exceed that without a word, such as by one large transaction."""
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -215,13 +228,17 @@ class Database:
         self._write_lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
         self._closed = False
+        self._has_long_log = False
         self.has_failed_to_write = False
         """True if a write has failed since this was reset: the disk is full, or another process keeps the file locked.
         Reset it after a write that changes something. One that changes nothing succeeds on a full disk, too."""
+        if path is not None and not is_read_only:
+            with suppress(OSError):  # it exists, or SQLite says what is wrong
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
-            self._commits = GroupCommit(self._writer, self._write_lock)
+            self._commits = GroupCommit(self._writer, self._write_lock, self._find_loss)
             try:
                 self._prepare(layout, layout_version)
             except BaseException:
@@ -258,10 +275,51 @@ class Database:
         return StoreUnavailable(self._name, unit.failure or "")
 
     def require_same_file(self) -> None:
-        """Check that the open file is still the one at its path: writes to a replaced file are lost."""
-        if self._path is not None and _identify(self._path) != self._identity:
-            why = "it was deleted, or replaced by another file: what is stored is lost when this process ends. Stop it"
-            raise StoreUnavailable(self._name, f"{why}, put the file back, and start it again")
+        """Check that the open file is still the one at its path. Raises StoreUnavailable."""
+        if why := self._find_loss():
+            raise StoreUnavailable(self._name, why)
+
+    def _find_loss(self) -> str | None:
+        """Return why what is written is lost, None if it is not. Each transaction asks this before it is told of."""
+        if self._path is None or _identify(self._path) == self._identity:
+            return None
+        why = "it was deleted, or replaced by another file: what is stored is lost when this process ends. Stop it"
+        return f"{why}, put the file back, and start it again"
+
+    def set_application_id(self, number: int) -> int:
+        """Write a number into the file's header, at once if nobody is reading. Return the version of its tables."""
+
+        def write(connection: sqlite3.Connection) -> int:
+            connection.execute(f"PRAGMA application_id = {number:d}")
+            return int(connection.execute("PRAGMA schema_version").fetchone()[0])
+
+        version = self.write(write)
+        with self._write_lock:
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return version
+
+    def tell_of_long_log(self) -> None:
+        """Log that the file's log cannot be copied into it, and once it has been. Call this now and then."""
+        if self._path is None:
+            return
+        path = self._path.with_name(f"{self._path.name}-wal")
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return
+        is_long = size > _MAX_LOG_BYTES + _LOG_MARGIN_BYTES
+        if is_long and not self._has_long_log:
+            log.warning(
+                "%s has %d MB and grows with each write, because another program reads the file for long, such as a "
+                "copy or an open sqlite3 shell. End it. Find it with: fuser %s",
+                path,
+                size / 1e6,
+                self._path,
+                extra={"action": "log_grows"},
+            )
+        if self._has_long_log and not is_long:
+            log.info("%s has %d MB again.", path, size / 1e6, extra={"action": "log_copied"})
+        self._has_long_log = is_long
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Return the rows of a query, as of now."""
@@ -274,7 +332,7 @@ class Database:
             try:
                 connection = self._idle.pop()
             except IndexError:
-                connection = self._connect()
+                connection = self._connect(mode="rw")
             try:
                 rows = connection.execute(statement, values).fetchall()
             except BaseException:
@@ -296,14 +354,15 @@ class Database:
             while self._idle:
                 self._idle.pop().close()
 
-    def _connect(self) -> sqlite3.Connection:
-        is_read_only = self._is_read_only and self._path is not None
+    def _connect(self, mode: str = "rwc") -> sqlite3.Connection:
+        """Return a connection. With the mode ``rw`` it does not create the file, which may have been removed."""
+        mode = "ro" if self._is_read_only else mode
         return sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=ro" if self._path and is_read_only else self._path or ":memory:",
+            f"{self._path.absolute().as_uri()}?mode={mode}" if self._path else ":memory:",
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,  # this module begins and ends transactions itself
             check_same_thread=False,  # the lock and the pool give a connection to one thread at a time
-            uri=is_read_only,
+            uri=True,
         )
 
     def _prepare(self, layout: Sequence[str], layout_version: int) -> None:

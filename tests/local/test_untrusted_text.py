@@ -45,7 +45,7 @@ def test_a_character_that_the_output_lacks_becomes_an_escape(monkeypatch: pytest
     monkeypatch.setattr("sys.stdout", out)
     with safe_output():
         print(to_json_line({"title": "Café 🍵"}))  # noqa: T201 - as a command does
-    assert json.loads(out.buffer.getvalue()) == {"title": "Café 🍵"}  # type: ignore[attr-defined]  # a BytesIO
+    assert json.loads(out.buffer.getvalue()) == {"title": "Café 🍵"}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

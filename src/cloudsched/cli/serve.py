@@ -181,7 +181,7 @@ def backup(place: Path, *, data: Path, keep: int | None) -> None:
 def restore(backup: Path, *, data: Path) -> None:
     """Put a copy of BACKUP in the place of what a data folder has. Stop the process that is using the folder first.
 
-    The backup is checked before anything is changed. What the folder had is kept in a folder within it.
+    The backup is checked before anything is changed. The old files are kept in a folder within it.
     """
     from cloudsched.local.backup import restore_backup  # noqa: PLC0415 - not needed for --help
 

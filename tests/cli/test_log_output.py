@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import logging.config
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -25,7 +26,7 @@ def listen(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Callable[[io.Str
     root, package = logging.getLogger(), logging.getLogger("cloudsched")
     for log in (root, package):
         monkeypatch.setattr(log, "level", log.level)
-    monkeypatch.setattr(root, "handlers", [])
+        monkeypatch.setattr(log, "handlers", [])
 
     def begin(stream: io.StringIO) -> io.StringIO:
         monkeypatch.setattr("sys.stderr", stream)
@@ -75,3 +76,14 @@ def test_failures_have_their_traceback_and_handlers_their_lines(
     ]
     assert lines.count("  Traceback (most recent call last):") == 2
     assert any(line.endswith("in log_and_fail") for line in lines)
+
+
+def test_a_later_configuration_of_the_root_logger_loses_none_of_our_lines(
+    app: App, sim: Simulation, listen: Callable[[io.StringIO], io.StringIO]
+) -> None:
+    """Such as one that a handler's module makes when it is loaded again."""
+    heard = listen(io.StringIO())
+    logging.config.dictConfig({"version": 1, "disable_existing_loggers": False, "root": {"level": "ERROR"}})
+    logging.basicConfig(level=logging.CRITICAL, force=True)
+    shout(app, sim)
+    assert "failed" in heard.getvalue()

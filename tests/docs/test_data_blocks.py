@@ -88,6 +88,8 @@ def test_dockerfiles_start_commands_that_exist(block: Block) -> None:
     for each in DockerfileParser(fileobj=io.BytesIO(content.encode())).structure:
         if each["instruction"] in {"CMD", "ENTRYPOINT"}:
             program, *words = json.loads(each["value"])
+            if program == "tini":  # which starts what `CMD` names
+                continue
             assert program == "cloudsched"
             assert find_fault(words) is None
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+import subprocess
+import sys
 import threading
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,9 +16,9 @@ import pytest
 from tests.harness import wait_until
 
 from cloudsched import App, Context, Settings
-from cloudsched.errors import Misconfigured, StoreUnavailable
+from cloudsched.errors import Misconfigured, NotFound, StoreUnavailable
 from cloudsched.local import backup
-from cloudsched.local.backup import require_sound_folder, write_backup
+from cloudsched.local.backup import require_sound_folder, restore_backup, write_backup
 from cloudsched.local.embedded_app import embedded
 from cloudsched.local.folder_lock import FolderLock
 
@@ -189,3 +194,135 @@ def test_a_process_whose_file_is_gone_is_not_ready(app: App, tmp_path: Path, *, 
             app.container.store.check()
         (tmp_path / "kept").replace(data / "tasks.db")
         app.container.store.check()
+
+
+def kill(app: App, data: Path, copy: Path) -> None:
+    """Make in `copy` what is left of a data folder when its process is killed: a log that was not copied."""
+    with embedded(app, data, settings=SETTINGS):
+        create(app, 1)
+        shutil.copytree(data, copy, ignore=shutil.ignore_patterns("*.sock"))
+    assert (copy / "tasks.db-wal").stat().st_size
+
+
+def copy_by_backup(data: Path, place: Path) -> Path:
+    return write_backup(data, place, now=NOW).folder / "tasks.db"
+
+
+def copy_by_sqlite(data: Path, place: Path) -> Path:
+    place.mkdir()
+    with closing(sqlite3.connect(data / "tasks.db")) as source, closing(sqlite3.connect(place / "tasks.db")) as target:
+        source.backup(target)
+    return place / "tasks.db"
+
+
+def copy_of_before(data: Path, place: Path) -> Path:
+    """Copy the file itself while nothing is using it, before the process starts again."""
+    return Path(shutil.copytree(data.with_name("stopped"), place)) / "tasks.db"
+
+
+@pytest.mark.parametrize("copy", [copy_by_backup, copy_by_sqlite, copy_of_before])
+def test_a_file_beside_the_log_of_another_is_refused(
+    app: App, tmp_path: Path, copy: Callable[[Path, Path], Path]
+) -> None:
+    """SQLite would overwrite it with what the log says. The file of the log is accepted, wherever it is."""
+    data, left = tmp_path / "data", tmp_path / "left"
+    with embedded(app, data, settings=SETTINGS):
+        create(app, 0)
+    shutil.copytree(data, tmp_path / "stopped")
+    kill(app, data, left)
+    shutil.copytree(left, tmp_path / "moved")
+    with embedded(app, tmp_path / "moved", settings=SETTINGS):
+        assert app.get("task-1").title == "Report"
+    shutil.copy(copy(data, tmp_path / "copies"), left)
+    before = read_files(left)
+    with pytest.raises(Misconfigured, match=r"tasks\.db-wal belongs to another file .* `cloudsched admin restore`"):
+        embedded(app, left, settings=SETTINGS).start()
+    with pytest.raises(Misconfigured, match="belongs to another file"):
+        write_backup(left, tmp_path / "backups", now=NOW)
+    assert {name: text for name, text in read_files(left).items() if name.startswith("tasks.db")} == {
+        name: text for name, text in before.items() if name.startswith("tasks.db")
+    }
+    (left / "tasks.db-wal").unlink()  # as the error says
+    (left / "tasks.db-shm").unlink()
+    with embedded(app, left, settings=SETTINGS):
+        assert app.get("task-0").title == "Report"
+
+
+def test_a_restore_replaces_all_and_keeps_what_was_there(app: App, tmp_path: Path) -> None:
+    """Over a folder that a killed process has left, and to a new one, with results and secret."""
+    data, left = tmp_path / "data", tmp_path / "left"
+    with embedded(app, data, settings=SETTINGS):
+        task = app.run_now("report", owner="ada", title="Report")
+        wait_until(lambda: app.get(task.id).status == "COMPLETED", "it has run")
+    made = write_backup(data, tmp_path / "backups", now=NOW).folder
+    kill(app, data, left)
+    for folder in (left, tmp_path / "new"):
+        kept = restore_backup(made, folder, now=NOW)
+        assert not (folder / "tasks.db-wal").exists()
+        assert read_files(folder / "tasks.db-results") == read_files(made / "tasks.db-results") != {}
+        assert (folder / "secret").read_text() == (made / "secret").read_text()
+        with embedded(app, folder, settings=SETTINGS):
+            assert app.executions(task.id).items[0].status == "SUCCEEDED"
+            with pytest.raises(NotFound):
+                app.get("task-1")
+    restore_backup(left / f"replaced-{NOW:%Y%m%dT%H%M%SZ}", tmp_path / "back", now=NOW)
+    with embedded(app, tmp_path / "back", settings=SETTINGS):
+        assert app.get("task-1").title == "Report"
+    assert kept.tasks == 1
+
+
+def test_a_restore_that_cannot_be_made_changes_nothing(app: App, tmp_path: Path) -> None:
+    """To a folder in use, from a damaged backup, or from a folder of several."""
+    data, place = tmp_path / "data", tmp_path / "backups"
+    with embedded(app, data, settings=SETTINGS):
+        for number in range(20):
+            create(app, number)
+        made = write_backup(data, place, now=NOW).folder
+        with pytest.raises(Misconfigured, match="is in use by process"):
+            restore_backup(made, data, now=NOW)
+    before = read_files(data)
+    with pytest.raises(Misconfigured, match=f"name one, such as {made}, the latest"):
+        restore_backup(place, data, now=NOW)
+    damage(made / "tasks.db")
+    with pytest.raises(Misconfigured, match="is damaged"):
+        restore_backup(made, data, now=NOW)
+    assert read_files(data) == before
+
+
+def test_nothing_starts_on_a_restore_that_was_interrupted(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of one and half of the other would be neither. A second restore completes it."""
+    data = tmp_path / "data"
+    with embedded(app, data, settings=SETTINGS):
+        create(app, 0)
+    made = write_backup(data, tmp_path / "backups", now=NOW).folder
+    moves: list[Path] = []
+
+    def stop_at_third(self: Path, target: Path) -> Path:
+        moves.append(target)
+        if len(moves) == 3:
+            raise OSError(5, "Input/output error")
+        return real(self, target)
+
+    real = Path.rename
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", stop_at_third)
+        with pytest.raises(StoreUnavailable, match="cannot be restored"):
+            restore_backup(made, data, now=NOW)
+    with pytest.raises(Misconfigured, match=r"tasks\.db is missing"):
+        embedded(app, data, settings=SETTINGS).start()
+    restore_backup(made, data, now=NOW + timedelta(days=1))
+    with embedded(app, data, settings=SETTINGS):
+        assert app.get("task-0").title == "Report"
+
+
+def test_another_program_s_look_leaves_the_log(app: App, tmp_path: Path) -> None:
+    """The locks of a running process stay: else whoever closes the file last would remove the log of the other."""
+    data = tmp_path / "data"
+    with embedded(app, data, settings=SETTINGS):
+        create(app, 0)
+        look = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM tasks').fetchone()"
+        subprocess.run([sys.executable, "-c", look, str(data / "tasks.db")], check=True)  # noqa: S603 - this Python
+        create(app, 1)
+        assert (data / "tasks.db-wal").stat().st_size

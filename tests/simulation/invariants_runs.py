@@ -21,6 +21,7 @@ from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ LATE = timedelta(minutes=2)
 """How late anything may be after the last fault: the sweep's grace, its minute, and a margin."""
 
 
-class InvariantViolated(BaseException):
+class InvariantViolated(ControlFlow):
     """An invariant of the design is violated; its number comes first. No handler catches it."""
 
 

@@ -52,6 +52,7 @@ from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.execution.executor import TaskReader
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.sweep.sweeper import GRACE
@@ -69,7 +70,7 @@ _NAMES_STAY_TAKEN = (timedelta(hours=1), timedelta(days=1), timedelta(days=9))
 _PACES: tuple[dict[str, Any], ...] = ({}, {}, {"replays_each_step": True}, {"time_limit": _MINUTE})
 
 
-class Killed(BaseException):
+class Killed(ControlFlow):
     """The process has crashed. No handler catches it."""
 
 

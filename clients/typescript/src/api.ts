@@ -2108,8 +2108,6 @@ export interface StepRecord {
   result?: unknown;
   /** The place where the result is stored, if it is too large for the entry. */
   reference?: string;
-  /** True if models in a step's result are stored by field name, because their aliases do not round-trip. */
-  isByName?: boolean;
   /** True if the task's owner wrote its request (children or a script). No handler's code may rely on it. */
   isOwners?: boolean;
   error?: StepError;

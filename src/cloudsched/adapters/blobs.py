@@ -43,6 +43,7 @@ class FileBlobs:
         place = self._folder / _validate_key(key)
         beside = place.with_name(f"{place.name}.{os.getpid()}-{threading.get_ident()}")
         try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             place.parent.mkdir(parents=True, exist_ok=True)
             with beside.open("wb") as file:
                 file.write(content)

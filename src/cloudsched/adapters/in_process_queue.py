@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextvars
 import heapq
 import itertools
-import logging
 import threading
 import time
 from collections import OrderedDict, deque
@@ -20,7 +19,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit, throw_into
+from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit, throw_into, to_thrown
 from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import QueueUnavailable
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-_LOG = logging.getLogger(__name__)
+_LOG = own_logger(__name__)
 
 INITIAL_BACKOFF = timedelta(seconds=0.1)
 MAX_BACKOFF = timedelta(minutes=1)
@@ -489,7 +489,7 @@ class InProcessDispatcher:
         try:
             advance = partial(delivery.steps.send, delivery.context.run(call.make))
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = throw_into(delivery.steps, error)
+            advance = throw_into(delivery.steps, to_thrown(error))
         if isinstance(call, LongCall) and call.name:
             with self._lock:
                 self._to_call.discard(delivery)

@@ -24,13 +24,14 @@ from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _NAME = "cloudsched"
 _EXPORT_MILLISECONDS = 60_000

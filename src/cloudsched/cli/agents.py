@@ -83,11 +83,11 @@ def require_bearer(app: AsgiApp, key: str) -> AsgiApp:
     """
     if len(key) < MIN_KEY_LENGTH:
         raise Misconfigured(f"A bearer key has at least {MIN_KEY_LENGTH} characters.")
-    wanted = f"Bearer {key}".encode()
 
     async def guarded(scope: Message, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] == "http" and not hmac.compare_digest(given, wanted):
+        scheme, _, given = dict(scope.get("headers", ())).get(b"authorization", b"").partition(b" ")
+        is_known = hmac.compare_digest(given.strip(), key.encode()) and scheme.lower() == b"bearer"  # RFC 9110, 11.1
+        if scope["type"] == "http" and not is_known:
             headers = [(b"www-authenticate", b"Bearer"), (b"content-type", b"text/plain")]
             await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": b"Send Authorization: Bearer and this server's key."})

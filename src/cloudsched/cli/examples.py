@@ -9,6 +9,7 @@ import click
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "admin backup": ("admin backup --data data backups --keep 14",),
+    "admin restore": ("admin restore --data data backups/20270104T120000Z",),
     "admin calendars delete": ("admin calendars delete closed --yes",),
     "admin calendars list": ("admin calendars list --json",),
     "admin calendars set": (

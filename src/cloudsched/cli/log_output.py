@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import click
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.local.untrusted_text import to_printable
 
 _OWN_LOGGER = "cloudsched"
@@ -50,23 +51,26 @@ def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[l
     """Print on standard error what the package logs from INFO on, what handlers log, and all warnings.
 
     A handler of the root logger that prints on the terminal, as `logging.basicConfig` adds one, is replaced: each line
-    is printed once, and with its task.
+    is printed once, and with its task. Our own lines have a handler of their own, at their own logger, which a later
+    configuration of the root logger does not remove.
     """
     from cloudsched.engine.ports.tracing import AttemptFields  # noqa: PLC0415 - not needed for --help
 
-    handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter(prefix, is_coloured=_has_colours()))
-    handler.addFilter(AttemptFields())
-    for each in (_is_of_interest, *more_filters):
-        handler.addFilter(each)
-    root = logging.getLogger()
+    root, own = logging.root, own_logger(_OWN_LOGGER)
     for old in list(root.handlers):
         if type(old) is logging.StreamHandler and old.stream in {sys.stderr, sys.stdout}:
             root.removeHandler(old)
-    root.addHandler(handler)
+    formatter = LineFormatter(prefix, is_coloured=_has_colours())
+    for logger, fits in ((root, _is_foreign), (own, _is_own)):
+        handler = logging.StreamHandler()
+        handler.setFormatter(formatter)
+        handler.addFilter(AttemptFields())
+        for each in (fits, _is_of_interest, *more_filters):
+            handler.addFilter(each)
+        logger.addHandler(handler)
     if root.level == logging.NOTSET or root.level > logging.INFO:
         root.setLevel(logging.INFO)
-    logging.getLogger(_OWN_LOGGER).setLevel(logging.INFO)
+    own.setLevel(logging.INFO)
 
 
 def _has_colours() -> bool:
@@ -80,6 +84,10 @@ def _has_colours() -> bool:
 
 def _is_own(record: logging.LogRecord) -> bool:
     return record.name.partition(".")[0] == _OWN_LOGGER
+
+
+def _is_foreign(record: logging.LogRecord) -> bool:
+    return not _is_own(record)
 
 
 def _is_of_interest(record: logging.LogRecord) -> bool:

@@ -26,7 +26,7 @@ from cloudsched.errors import (
     Unavailable,
     WorkflowError,
 )
-from cloudsched.local.untrusted_text import print_error, to_json_line
+from cloudsched.local.untrusted_text import print_error, safe_output, to_json_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -71,6 +71,7 @@ _ADMIN: Final[_Sections] = {
         "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
         "shards": ("cloudsched.cli.operators:shards", "Spread tasks over more ranges of Firestore's indexes."),
         "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),
+        "restore": ("cloudsched.cli.serve:restore", "Put a backup in the place of a data folder."),
     }
 }
 _EXTRAS: Final = {"demo": "dev", "dev": "dev", "emulator": "dev", "mcp": "mcp"} | dict.fromkeys(
@@ -152,13 +153,14 @@ def main() -> None:
     """Run a command. An error is told in one line, with ``--json`` as JSON, and has an exit code of its kind."""
     words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
     as_json = "--json" in words
-    try:
-        code = cloudsched(prog_name="cloudsched", standalone_mode=not as_json)
-    except (CloudschedError, click.ClickException) as error:
-        sys.exit(report_error(error, as_json=as_json))
-    except click.Abort:
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
+    with safe_output():
+        try:
+            code = cloudsched(prog_name="cloudsched", standalone_mode=not as_json)
+        except (CloudschedError, click.ClickException) as error:
+            sys.exit(report_error(error, as_json=as_json))
+        except click.Abort:
+            sys.exit(1)
+        sys.exit(code if isinstance(code, int) else 0)
 
 
 class ExitCode(IntEnum):

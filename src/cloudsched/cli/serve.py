@@ -1,8 +1,7 @@
-"""``cloudsched serve``, ``admin backup`` and ``dashboard``: one process over one file, its copy, and the page alone."""
+"""``serve``, ``dashboard``, ``admin backup`` and ``restore``: one process over one file, the page alone, and copies."""
 
 from __future__ import annotations
 
-import logging
 import shlex
 import subprocess
 import sys
@@ -19,8 +18,9 @@ from cloudsched.cli.main import ExitCode
 from cloudsched.cli.options import connection_options, handlers_option
 from cloudsched.cli.signals import Stopped, raise_on_signal, wait_for_signal
 from cloudsched.config.imports import pause_collection
+from cloudsched.domain.own_logger import own_logger
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 PORT = 8080
 DASHBOARD_PORT = 8090
@@ -165,10 +165,28 @@ def dashboard(url: str, port: int, **credentials: Any) -> None:
 def backup(place: Path, *, data: Path, keep: int | None) -> None:
     """Copy a data folder to a new folder in PLACE, named by the time, while a process is using it.
 
-    The copy is of one instant, and is read back. It is a data folder itself: to restore it, stop the process, and put a
-    copy of it in the place of the old one.
+    The copy is of one instant, and is read back. `cloudsched admin restore` puts it back.
     """
     from cloudsched.local.backup import write_backup  # noqa: PLC0415 - not needed for --help
 
     made = write_backup(data, place, now=datetime.now(UTC), keep=keep)
     click.echo(f"{made.folder}  {made.tasks:,} tasks, {made.size / 1e6:,.1f} MB")
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="The folder to restore to, of `cloudsched serve` or of your app. Created if necessary.",
+)
+@click.argument("backup", type=click.Path(path_type=Path, file_okay=False))
+def restore(backup: Path, *, data: Path) -> None:
+    """Put a copy of BACKUP in the place of what a data folder has. Stop the process that is using the folder first.
+
+    The backup is checked before anything is changed. The old files are kept in a folder within it.
+    """
+    from cloudsched.local.backup import restore_backup  # noqa: PLC0415 - not needed for --help
+
+    restored = restore_backup(backup, data, now=datetime.now(UTC))
+    click.echo(f"{data}  {restored.tasks:,} tasks. What it had is in {restored.folder}: remove that when you can.")

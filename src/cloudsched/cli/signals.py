@@ -11,10 +11,12 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+from cloudsched.engine.durable.suspension import ControlFlow
+
 SIGNALS = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class Stopped(BaseException):
+class Stopped(ControlFlow):
     """A termination signal arrived."""
 
     def __init__(self, signum: int) -> None:

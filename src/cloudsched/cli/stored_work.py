@@ -22,6 +22,7 @@ from cloudsched.engine.code_check.rehearsal import StoredRun, UnreadableBlobs
 from cloudsched.engine.code_check.stored_work import StoredWork
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES
 from cloudsched.errors import Forbidden, Misconfigured, NotFound
+from cloudsched.local.backup import require_own_file
 from cloudsched.local.folder_lock import STORE_FILE_NAME
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def read_folder(data: Path, report: Report) -> Iterator[StoredTask]:
     file = data / STORE_FILE_NAME
     if not file.is_file():
         raise Misconfigured(f"There is no {file}: name the folder that `cloudsched serve --data`, or your app, uses.")
+    require_own_file(data)
     store = SqliteStore(file, is_read_only=True)
     try:
         yield from StoredWork(store, FileBlobs(results_of(file)), report).read()

@@ -223,6 +223,7 @@ def _open_store_source(app: App, worker_filter: WorkerFilter, time_limit: timede
     location = _store_location(settings)
     with app.override(settings):
         try:
+            app.container.check_settings()
             yield StoreSource(app, worker_filter, location)
         finally:
             app.close()

@@ -11,8 +11,10 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 import httpx
@@ -26,6 +28,7 @@ from tenacity import (
 )
 
 from cloudsched.client.flow import ApiRequest, ApiResponse, BodyCollector, HttpResponse, given, parse_response
+from cloudsched.domain.local_requests import is_local_name
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 CORE_ERRORS = (
@@ -41,8 +44,9 @@ CORE_ERRORS = (
 class DeadlineTransport(httpx.BaseTransport):
     """A transport whose read timeout is one for the complete response."""
 
-    def __init__(self, ssl_context: ssl.SSLContext) -> None:
-        self._pool = httpcore.ConnectionPool(ssl_context=ssl_context, network_backend=_DeadlineBackend())
+    def __init__(self, ssl_context: ssl.SSLContext, proxy: httpx.Proxy | None = None) -> None:
+        way = None if proxy is None else httpcore.Proxy(str(proxy.url), proxy.raw_auth, ssl_context=proxy.ssl_context)
+        self._pool = httpcore.ConnectionPool(ssl_context=ssl_context, proxy=way, network_backend=_DeadlineBackend())
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, and return the response once its headers have arrived."""
@@ -147,6 +151,7 @@ class Endpoint:
         require_address(url)
         _require_sendable("key", key)
         self.url = url.rstrip("/")
+        self.proxy = find_proxy(url)
         self.server = f"The API at {self.url}"
         self._key = {} if key is None else {"X-Api-Key": key}
         self._timeout = timeout
@@ -181,7 +186,8 @@ class Connection:
 
     def _open(self) -> None:
         self._process = os.getpid()
-        self._http = httpx.Client(transport=DeadlineTransport(_ssl_context()), verify=_ssl_context())
+        transport = DeadlineTransport(_ssl_context(), self._endpoint.proxy)
+        self._http = httpx.Client(transport=transport, verify=_ssl_context())
         # It also runs for a client that is never closed.
         self._close = weakref.finalize(self, _close_own, self._http, self._process)
 
@@ -241,7 +247,7 @@ class AsyncConnection:
             return found[1]
         if self._is_closed:
             raise RuntimeError("This client was closed. Make another one.")
-        client = httpx.AsyncClient(verify=_ssl_context())
+        client = httpx.AsyncClient(verify=_ssl_context(), proxy=self._endpoint.proxy, trust_env=False)
         closes = _close_with_loop(client)
         self._clients[loop] = process, client, closes
         await anext(closes)
@@ -354,6 +360,23 @@ def require_address(url: str) -> None:
         is_one = False
     if not is_one:
         raise Misconfigured(f"{url!r} is not an address; write the API's address, such as https://api.example.")
+
+
+def find_proxy(url: str) -> httpx.Proxy | None:
+    """Return the proxy that the environment names for an address, and none for this machine's own addresses.
+
+    The usual variables count: ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``. Raises Misconfigured.
+    """
+    parts, named = urlsplit(url), getproxies()
+    proxy = named.get(parts.scheme) or named.get("all")
+    if not proxy or is_local_name(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    if proxy.startswith("socks") and find_spec("socksio") is None:
+        raise Misconfigured(f"{url} is behind a SOCKS proxy, as the environment says: `pip install socksio`.")
+    try:
+        return httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+    except (ValueError, httpx.InvalidURL) as error:
+        raise Misconfigured(f"The proxy that the environment names for {url} is no address: {error}.") from None
 
 
 def _require_sendable(what: str, credential: str | None) -> None:

@@ -14,7 +14,6 @@ A lease lasts as long as the task's `expectedDuration`. A worker that may take l
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,13 +24,14 @@ from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView, reader
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
 from cloudsched.domain.documents.log_lines import LogLine, RunLog
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.notices import InboxMessage
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
 """The time for which workers do not get a claim that cannot be parsed, so that it does not block them each time."""

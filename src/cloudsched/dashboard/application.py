@@ -9,7 +9,6 @@ import csv
 import hashlib
 import io
 import json
-import logging
 import mimetypes
 import re
 import uuid
@@ -35,6 +34,7 @@ from cloudsched.dashboard.status import Status, show_status
 from cloudsched.dashboard.times import Moment, find_zone, parse_instant, write_took
 from cloudsched.dashboard.visit import UTC_ZONE, Api, Json, Visit, task_path, write_count
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, Forbidden, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _send(content: object, what: str, execution_id: str) -> Response:
     return response
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 LOCAL_INTERVAL, CLOUD_INTERVAL = 2, 10
 """The seconds between a page's requests for news."""

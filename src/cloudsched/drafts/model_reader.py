@@ -7,7 +7,6 @@ shown before anything is stored. If it is of no use, the grammar's own answer st
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -18,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, DeliveryChannel
 from cloudsched.domain.documents.json_limits import json_size
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounds import find_unfounded, says_repeated
@@ -155,7 +155,7 @@ def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
     return {"name": handler.name, "does": handler.draft, "fields": fields, **tools}
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _MAX_REPEATED: Final = 2_000
 """The number of characters of a useless answer that the model sees again."""

@@ -8,7 +8,6 @@ ends, its parent is notified. Like a dispatch, that is a hint: the parent reads 
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from cloudsched.domain.documents.delivery_channels import PING, Delivery
 from cloudsched.domain.documents.journal import StepRecord, StepStatus
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.deliveries import explain_undelivered
 from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.state.quotas import QuotaCheck
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 
 class FindCaller(Protocol):

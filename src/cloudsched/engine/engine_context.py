@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
 
-_LOG = logging.getLogger(__name__)
+_LOG = own_logger(__name__)
 
 
 class EngineSettings(Protocol):

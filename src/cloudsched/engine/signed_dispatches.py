@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_or_hop
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 
 class DispatchSender:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import logging
 import sys
 import sysconfig
 import traceback
@@ -17,6 +16,7 @@ from typing import Self, TypeVar
 
 from cloudsched import errors
 from cloudsched.app import App
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.untrusted_text import to_printable
@@ -178,7 +178,7 @@ def _import_module(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 INTERVAL_SECONDS = 0.5
 """The seconds between two looks at the files."""

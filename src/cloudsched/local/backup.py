@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.blobs import results_of
 from cloudsched.errors import Misconfigured, StoreUnavailable
-from cloudsched.local.folder_lock import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME, FolderLock
+from cloudsched.local.folder_lock import (
+    MARK_FILE_NAME,
+    SECRET_FILE_NAME,
+    STORE_FILE_NAME,
+    FolderLock,
+    open_private,
+)
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.sqlite.store import SqliteStore
 
 _NAME: Final = re.compile(r"\d{8}T\d{6}Z")
 """The name of a backup: the UTC instant at which it was begun."""
@@ -54,11 +64,78 @@ def require_own_file(folder: Path) -> None:
             f"{path} is {'missing' if found is None else 'empty'}, and this folder has had tasks. Put the file back, "
             f"such as from a backup (docs/run/operate.md); or remove {mark}, if there are to be none."
         )
+    _require_own_log(path, mark)
     if found is not None and found.st_nlink > 1:
         raise Misconfigured(
             f"{path} has another name (a hard link), by which another process could run the same tasks. Remove that "
             "name, or make a copy of the file."
         )
+
+
+def _require_own_log(path: Path, mark: Path) -> None:
+    """Check that the write-ahead log beside the store's file belongs to it, and not to one that it has replaced.
+
+    SQLite would write the log's pages into it: what was restored would be undone, or damaged.
+    """
+    beside = path.with_name(f"{path.name}-wal")
+    while True:
+        known, header = _read_mark(mark), _read_header(path)
+        if known == _read_mark(mark):  # no other process has just renewed it
+            break
+    if not (known and header) or header in known or not beside.exists() or not beside.stat().st_size:
+        return
+    raise Misconfigured(
+        f"{beside} belongs to another file than {path}, which has been put in its place, such as from a backup: what "
+        f"it says would overwrite that. Restore a backup with `cloudsched admin restore`, or remove {beside} and "
+        f"{path.name}-shm to use {path.name} as it is. If nobody has replaced it, empty {mark}. Then start again."
+    )
+
+
+def _read_mark(mark: Path) -> list[str]:
+    try:
+        return mark.read_text("ascii").split()
+    except (OSError, UnicodeError):  # there has never been a store
+        return []
+
+
+def _read_header(path: Path) -> str:
+    """Return what only `renew_mark`, and SQLite in a copy, change in a file's header, whatever its log says.
+
+    SQLite has to read it: if anything else in a process closes the file, SQLite's own locks are gone (`man fcntl`).
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            (version,) = database.execute("PRAGMA schema_version").fetchone()
+            (number,) = database.execute("PRAGMA application_id").fetchone()
+    except sqlite3.Error:  # missing or damaged, which is told elsewhere
+        return ""
+    return f"{version:08x}-{number & 0xFFFFFFFF:08x}"
+
+
+def renew_mark(store: SqliteStore, path: Path) -> None:
+    """Give the store's file a number of its own, and write that down for the log beside it.
+
+    A copy of the file, made before or after, has another number, or another version of its tables. On a full disk the
+    file keeps its number.
+    """
+    mark, number = path.with_name(MARK_FILE_NAME), secrets.randbelow(2**31 - 1) + 1
+    (version,) = store.database.read("PRAGMA schema_version")[0]
+    after = f"{version:08x}-{number:08x}"
+    with suppress(OSError, StoreUnavailable):
+        mark.touch(mode=0o600)
+        _write_mark(mark, _read_header(path), after)  # one of the two, if this process ends before the next line
+        store.database.set_application_id(number)
+        if _read_header(path) == after:
+            _write_mark(mark, after)
+
+
+def _write_mark(mark: Path, *headers: str) -> None:
+    made = mark.with_name(f"{mark.name}.new")
+    with open(made, "w", encoding="ascii", opener=open_private) as file:
+        file.write("\n".join(headers))
+        file.flush()
+        os.fsync(file.fileno())
+    made.replace(mark)
 
 
 def require_sound_folder(lock: FolderLock) -> None:
@@ -78,6 +155,7 @@ def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = N
     source = data / STORE_FILE_NAME
     if not source.is_file():
         raise Misconfigured(f"There is no {source}: name the folder that `cloudsched serve --data`, or your app, uses.")
+    require_own_file(data)
     target = place / f"{now:%Y%m%dT%H%M%SZ}"
     beside = target.with_name(f"{target.name}{_UNFINISHED}")
     if target.exists() or beside.exists():
@@ -100,11 +178,50 @@ def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = N
     return Backup(target, tasks, sum(each.stat().st_size for each in target.rglob("*") if each.is_file()))
 
 
+def restore_backup(backup: Path, data: Path, *, now: datetime) -> Backup:
+    """Put a copy of a backup in the place of what a data folder has, and keep that in a folder within it.
+
+    Nothing may be using the folder, which is created if necessary. If this is interrupted, the folder has no store, and
+    nothing starts on it. Raises Misconfigured for a damaged backup, and for a folder in use.
+    """
+    source = backup / STORE_FILE_NAME
+    if not source.is_file():
+        inside = sorted(each.name for each in backup.glob("*") if _NAME.fullmatch(each.name))
+        which = f" It has backups: name one, such as {backup / inside[-1]}, the latest." if inside else ""
+        raise Misconfigured(f"There is no {source}: name the folder that `cloudsched admin backup` has made.{which}")
+    _require_sound(source)
+    lock = FolderLock(data)
+    lock.require()
+    try:
+        before, made = lock.folder / f"replaced-{now:%Y%m%dT%H%M%SZ}", lock.folder / f"replaced-by{_UNFINISHED}"
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(mode=0o700)
+        tasks = _copy_folder(source, made)
+        before.mkdir(mode=0o700)
+        _write_mark(lock.folder / MARK_FILE_NAME)  # from here on, a folder without its store is refused
+        logs = [f"{STORE_FILE_NAME}-wal", f"{STORE_FILE_NAME}-shm"]
+        for name in (STORE_FILE_NAME, *logs, SECRET_FILE_NAME, results_of(source).name):
+            with suppress(FileNotFoundError):
+                (lock.folder / name).rename(before / name)
+        for each in sorted(made.iterdir(), key=lambda each: each.name == STORE_FILE_NAME):  # the store is the last
+            each.rename(lock.folder / each.name)
+        made.rmdir()
+        _sync(lock.folder)
+    except (sqlite3.Error, OSError) as error:
+        raise StoreUnavailable(f"The folder {data}", f"{backup} cannot be restored to it: {error}") from error
+    finally:
+        lock.release()
+    return Backup(before, tasks, sum(each.stat().st_size for each in before.rglob("*") if each.is_file()))
+
+
 def _copy_folder(source: Path, folder: Path) -> int:
     """Copy a store's file first, then what its documents refer to, so that all of that is there."""
     target = folder / STORE_FILE_NAME
     with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as database:
         database.execute("VACUUM INTO ?", (str(target),))  # sqlite.org/lang_vacuum.html
+    with closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        copy.execute(f"PRAGMA application_id = {secrets.randbelow(2**31 - 1) + 1}")  # see `renew_mark`
+    target.chmod(0o600)
     _require_sound(target)
     _sync(target)
     secret = source.with_name(SECRET_FILE_NAME)

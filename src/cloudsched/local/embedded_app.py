@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import logging
 import os
 import secrets
 import sys
@@ -29,6 +28,7 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import Settings
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.local.embedded_page import EmbeddedPage, Identify
     from cloudsched.web.functions import AsgiApplication
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 TAKEOVER_SECONDS: Final = 0.5
 """The seconds between two tries of a process that does not run the tasks to lock the folder."""
@@ -200,6 +200,7 @@ class Embedded:
         dispatcher = HandOverDispatcher(lock.folder, runner.queue)
         holder = secrets.token_hex(4) if lock.excludes_others else None
         parts.enter_context(app.override(settings, dispatcher=dispatcher, clock=runner.clock, holder=holder))
+        app.container.check_settings()
         parts.callback(app.container.store.close)
         listener = HandOverListener(lock.folder, app.container.engine.sender.send_body)
         role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)

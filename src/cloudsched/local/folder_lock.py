@@ -8,9 +8,10 @@ next such process finds a dispatch that nobody hears.
 from __future__ import annotations
 
 import json
-import logging
 import os
+import re
 import socket
+import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured, QueueUnavailable
 
@@ -30,6 +32,8 @@ try:
     import fcntl
 except ImportError:  # pragma: no cover - on Windows SQLite alone protects the file
     fcntl = None  # type: ignore[assignment]
+
+log = own_logger(__name__)
 
 STORE_FILE_NAME = "tasks.db"
 """The store's file name in its folder."""
@@ -43,14 +47,44 @@ LOCK_FILE_NAME = "lock"
 """The file, in the folder, that the process locks. It has the number of the process, and the names of its handlers."""
 
 
+_OWN_NAME: Final = re.compile(
+    rf"{re.escape(STORE_FILE_NAME)}(-.+)?|{MARK_FILE_NAME}(\..+)?|{SECRET_FILE_NAME}(\..+)?|{LOCK_FILE_NAME}|queue\.sock"
+    r"|replaced-.+"
+)
+"""The names of a data folder's own files."""
+
+
+def make_private(folder: Path) -> None:
+    """Make a data folder if necessary, and let nobody but this user read it and its own files, whatever the umask is.
+
+    A folder that has anything else in it keeps its rights, for it may be a project's. One of another user is told of.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    inside = list(folder.iterdir())
+    own = [each for each in inside if _OWN_NAME.fullmatch(each.name)]
+    for path in [*own, folder] if len(own) == len(inside) else own:
+        wanted = 0o700 if path.is_dir() else 0o600
+        with suppress(FileNotFoundError):  # another process has closed the store
+            try:
+                if stat.S_IMODE(path.stat().st_mode) != wanted:
+                    path.chmod(wanted)
+            except PermissionError as error:
+                log.warning("other users may read %s: %s", path, error, extra={"action": "not_private"})
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file, as `open` has it opened. Nobody but this user may read a new one."""
+    return os.open(path, flags, 0o600)
+
+
 class FolderLock:
     """The lock of a folder, held by this process until it is released or the process ends, however it ends."""
 
     def __init__(self, folder: Path, handlers: Iterable[str] = ()) -> None:
         self._handlers = sorted(handlers)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = (folder / LOCK_FILE_NAME).open("a+", encoding="utf-8")
+            make_private(folder)
+            self._file = open(folder / LOCK_FILE_NAME, "a+", encoding="utf-8", opener=open_private)  # noqa: SIM115 - a Path takes no opener
         except OSError as error:
             raise Misconfigured(f"The folder {folder} cannot be used: {error}. Name another one.") from error
         self.folder = folder.resolve()
@@ -148,8 +182,6 @@ def _forget_locks() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_locks)
-
-log = logging.getLogger(__name__)
 
 SOCKET_NAME: Final = "queue.sock"
 _MAX_PATH: Final = 100

@@ -7,7 +7,6 @@ the store and queued in memory, so memory does not grow with the number of tasks
 from __future__ import annotations
 
 import dataclasses
-import logging
 import os
 import secrets
 import threading
@@ -25,13 +24,13 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.ports.service_threads import ServiceThread, find_faults
 from cloudsched.engine.sweep.due_work import LOOK_SECONDS, State
 from cloudsched.errors import Misconfigured
-from cloudsched.local.backup import require_own_file, require_sound_folder
+from cloudsched.local.backup import renew_mark, require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import (
-    MARK_FILE_NAME,
     SECRET_FILE_NAME,
     STOPPED_FILE_NAME,
     STORE_FILE_NAME,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 SWEEP_INTERVAL = timedelta(minutes=1)
 LOAD_INTERVAL = timedelta(minutes=5)
@@ -154,9 +153,9 @@ class FolderRunner:
         self._maintenance = _Maintenance(app, self.clock, self.queue)
 
     def __enter__(self) -> Self:
-        if (data := self._app.container.settings.data) is not None:
-            with suppress(OSError):  # the disk is full: what is there runs all the same
-                (data.parent / MARK_FILE_NAME).touch()
+        data, store = self._app.container.settings.data, self._app.container.store
+        if data is not None and isinstance(store, SqliteStore):
+            renew_mark(store, data)
             with suppress(OSError, UnicodeError):  # none was told to stop
                 self._app.container.executor.stopped_before((data.parent / STOPPED_FILE_NAME).read_text("ascii"))
         self._queue.start()
@@ -335,6 +334,7 @@ def run_service(
         dispatcher = HandOverDispatcher(lock.folder, runner.queue)
         dispatcher.is_running = True
         parts.enter_context(app.override(settings, dispatcher=dispatcher, clock=runner.clock, holder=holder))
+        app.container.check_settings()
         parts.callback(app.container.store.close)
         if holder is not None:  # for processes that handlers fork
             listener = HandOverListener(lock.folder, app.container.engine.sender.send_body)

@@ -7,7 +7,6 @@ The local Cloud Tasks owns the clock. This process's app uses the same one, and 
 from __future__ import annotations
 
 import dataclasses
-import logging
 import secrets
 import threading
 from collections.abc import Iterable, Iterator
@@ -28,6 +27,7 @@ from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count
 from cloudsched.app import App
 from cloudsched.config.settings import Settings, StoreChoice, StoreKind
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.pages import MAX_PAGE
@@ -35,7 +35,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable
 from cloudsched.local.dashboard_mount import MOUNT, DashboardMount, StackClock
-from cloudsched.local.folder_lock import STORE_FILE_NAME
+from cloudsched.local.folder_lock import STORE_FILE_NAME, make_private
 from cloudsched.local.mailbox import Mailbox, is_mailbox_path, show_mailbox
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
@@ -82,7 +82,7 @@ class SweepTimer:
         return 0.0
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,7 @@ def run_stack(
         )
         opened = App(settings)  # opens the store and the dispatcher that the settings name
         parts.callback(opened.close)
+        opened.container.check_settings()
         parts.enter_context(
             app.override(
                 settings,
@@ -227,7 +228,7 @@ def _prepare_store_file(data: Path | None, parts: ExitStack) -> Path:
     """Return the embedded store's file. A temporary folder is removed when the stack ends."""
     folder = data or Path(parts.enter_context(TemporaryDirectory(prefix="cloudsched-")))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise Misconfigured(f"The folder {folder} cannot be created: {error}. Name another one.") from error
     return (folder / STORE_FILE_NAME).resolve()

@@ -6,7 +6,13 @@ lone surrogates cannot be written at all. Every command prints such text through
 
 from __future__ import annotations
 
+import codecs
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -26,6 +32,42 @@ def to_json_line(value: Any) -> str:  # noqa: ANN401 - any JSON
     return (
         text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
     )
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error("cloudsched.escape", _escape)
+
+
+@contextmanager
+def safe_output() -> Iterator[None]:
+    """Let a command print to any standard output.
+
+    A character that its encoding does not have becomes an escape, as JSON has it. If the output cannot be written, such
+    as to a full disk, the process ends with 1, and one line on standard error says why. A closed pipe needs no line.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="cloudsched.escape")
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing fails at the exit again
+            with suppress(OSError):
+                if not isinstance(error, BrokenPipeError):
+                    print_error(f"The output cannot be written: {error.strerror}.")
+            sys.exit(1)
+        raise
 
 
 def print_error(error: object) -> None:

@@ -7,7 +7,6 @@ the expense of the one that has waited longest, and a pause when the process has
 
 from __future__ import annotations
 
-import logging
 import socket
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import Any, Self
 from wsgiref.types import WSGIApplication
 
 from cloudsched.config.imports import require_extra
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 
@@ -30,7 +30,7 @@ with require_extra("An app that runs its own tasks", "server"):
     from waitress.task import Task, ThreadedTaskDispatcher, WSGITask
     from waitress.utilities import BadRequest
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 MAX_IDLE_CONNECTIONS = 400
 """The most connections on which no request is served: idle, in the middle of a request, or of reading a response.

@@ -10,7 +10,6 @@ Tasks go to an app in this process, or to an API through its client. Each can ch
 from __future__ import annotations
 
 import json
-import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.settings import Settings
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.edits import NO_LEAD, anchor_schedule, new_task
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_draft_content
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Result = tuple[Entry, State, datetime, str]
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=30)

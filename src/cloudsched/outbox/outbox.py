@@ -6,7 +6,6 @@ Threads hand rows over at once when this process has committed one, and by polli
 from __future__ import annotations
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cloudsched.domain.call_arguments import check_methods
 from cloudsched.domain.handler_code import note_change
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.outbox.handover import AppTarget, ClientTarget, Handover, Target, to_content
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.client import Client
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 POLL = timedelta(seconds=1)
 """The interval at which a relay looks for rows that others have written."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Unpack, assert_never, cast
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings, StoreKind
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
 from cloudsched.engine.engine_context import EngineContext
@@ -218,6 +219,15 @@ class Container:
     @lazy_property
     def _keys(self) -> SigningKeys:
         return SigningKeys(self.settings.secret, self.settings.previous_secret)
+
+    def check_settings(self) -> None:
+        """Make what the settings name, so that what is wrong with them is found before anything starts.
+
+        Nothing is connected. Raises Misconfigured.
+        """
+        _ = self._keys, self.handlers, self.model
+        for channel in (DeliveryChannel.EMAIL, DeliveryChannel.OPERATOR):  # the others have nothing to misspell
+            self.senders.get(channel)
 
     @lazy_property
     def _sender(self) -> DispatchSender:

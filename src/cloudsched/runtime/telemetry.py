@@ -17,10 +17,13 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.tracing import AttemptFields, Tracer, current_trace
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
+
+log = own_logger(__name__)
 
 _STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 """The standard attributes of a record. All others came with the log call."""
@@ -91,9 +94,9 @@ def make_tracer(settings: Settings) -> Tracer:
     try:
         export = configure_exporters(settings.project)
     except Exception:  # no error here may keep tasks from running without telemetry
-        logging.getLogger(__name__).exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
+        log.exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
         return Tracer()
-    logging.getLogger("cloudsched").addHandler(Meter(label_keys=settings.metric_labels))
+    own_logger("cloudsched").addHandler(Meter(label_keys=settings.metric_labels))
     return OpenTelemetryTracer(export=export)
 
 
@@ -104,8 +107,8 @@ def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> 
     mounted process, only cloudsched's own lines are written, as long as the application has not configured logging
     itself.
     """
-    root = logging.getLogger()
-    logger = logging.getLogger("cloudsched") if is_mounted else root
+    root = logging.root
+    logger = own_logger("cloudsched") if is_mounted else root
     if not settings.is_deployed or any(isinstance(each.formatter, CloudFormatter) for each in logger.handlers):
         return
     handler = logging.StreamHandler(sys.stdout)
@@ -114,7 +117,8 @@ def configure_cloud_logging(settings: Settings, *, is_mounted: bool = False) -> 
     if is_mounted:
         handler.addFilter(lambda _line: not root.handlers)
     logger.addHandler(handler)
-    logger.setLevel(min(logging.INFO, handler.level))
+    for each in (logger, own_logger("cloudsched")):  # our own level stays if the application sets the root's later
+        each.setLevel(min(logging.INFO, handler.level))
 
 
 def _has_exporters() -> bool:

@@ -21,6 +21,7 @@ from cloudsched.client.worker_operations import UNREADABLE_RETRY_DELAY
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, ProgressNote, Run, lease_fingerprint
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.execution.attempt import call_handler
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.procedure import Procedure
     from cloudsched.engine.pull.offers import WorkerFilter
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
 """The fields of a task. The API shows more than these, and a newer API may show still more."""

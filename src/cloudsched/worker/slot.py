@@ -8,7 +8,6 @@ acknowledged. The slot renews the lease meanwhile.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import threading
 import time
@@ -33,6 +32,7 @@ from tenacity import (
 )
 
 from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
 from cloudsched.engine.durable.user_calls import run_on_loop
@@ -112,7 +112,7 @@ class _Link(Request):
             self._then()
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 HEARTBEATS_PER_LEASE = 3
 """The number of heartbeats within one lease's duration."""

@@ -7,7 +7,6 @@ longer there is no work.
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar, cast
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.event_loop import Outcome
 from cloudsched.engine.execution.lost_runs import LostRuns
 from cloudsched.engine.ports.service_threads import ServiceThread
@@ -84,7 +84,7 @@ class BackgroundCalls(Generic[T]):
         return 0.0
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 POLL_INTERVAL = timedelta(seconds=3)
 """The interval between polls without a listener. A poll that finds nothing costs one read."""

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-USER, PASSWORD = "mailer@example.com", "p@ss/word:1"
+USER, PASSWORD = "mailer@example.com", "p@ss/wörd:é1"
 
 
 @dataclass

@@ -23,8 +23,8 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-def post(address: str, token: str | None) -> httpx.Response:
-    headers = {**ACCEPT, **({} if token is None else {"Authorization": f"Bearer {token}"})}
+def post(address: str, token: str | None, scheme: str = "Bearer") -> httpx.Response:
+    headers = {**ACCEPT, **({} if token is None else {"Authorization": f"{scheme} {token}"})}
     return httpx.post(address, json=PING, headers=headers, timeout=60)
 
 
@@ -34,6 +34,8 @@ def test_without_the_bearer_key_nothing_is_answered(url: str, token: str | None)
     with serve_http(url, BEARER) as address:
         refused = post(address, token)
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert post(address, BEARER, "Basic").status_code == 401
+        assert post(address, BEARER, "bearer").status_code == 200  # a scheme has no case (RFC 9110, section 11.1)
         assert http_agent(address, BEARER).call("list_tasks", timezone=ZONE)["tasks"] == []
 
 

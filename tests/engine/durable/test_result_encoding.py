@@ -69,7 +69,7 @@ def make_outer() -> Outer:
 
 
 def make_several() -> list[Read | Count]:
-    """Return two models that cannot be told apart by their field names."""
+    """Return two models that can be told apart only by the names by which they are read."""
     return [Read(grandTotal=5), Count(count=6)]
 
 
@@ -90,9 +90,10 @@ def break_annotation() -> int:
 
 
 KEPT: dict[Callable[[], Any], Any] = {
-    read: {"total": 5},
-    make_lenient: {"total": 5},
+    read: {"grandTotal": 5},
+    make_lenient: {"grandTotal": 5},
     make_outer: {"parts": {"a": [{"total": 5}]}},
+    make_several: [{"grandTotal": 5}, {"count": 6}],
     make_camel: {"grandTotal": 5},
     make_instant: "2027-01-01T00:00:00Z",
     break_annotation: "five",
@@ -101,7 +102,7 @@ KEPT: dict[Callable[[], Any], Any] = {
 
 @pytest.mark.parametrize("function", KEPT, ids=lambda each: each.__name__)
 def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, function: Callable[[], Any]) -> None:
-    """By its aliases, as on the wire, where these go both ways; by the names of its fields where they do not."""
+    """By the names by which its own model reads it."""
     results = list[object]()
 
     def call(ctx: Context) -> None:
@@ -115,19 +116,14 @@ def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, functi
     assert execution.steps[0].result == KEPT[function]
 
 
-@pytest.mark.parametrize(
-    ("function", "place"), [(make_one_way, "total: Input"), (make_several, "0.Read.grandTotal: Field")]
-)
-def test_a_result_that_cannot_be_read_back_fails_with_an_explanation(
-    app: App, function: Callable[[], Any], place: str
-) -> None:
+def test_a_result_that_cannot_be_read_back_fails_with_an_explanation(app: App) -> None:
     """It is not tried again: the step is done, and would return the same."""
     did, caught = list[int](), list[str]()
 
-    @wraps(function)
+    @wraps(make_one_way)
     def count_calls() -> object:
         did.append(1)
-        return function()
+        return make_one_way()
 
     def call(ctx: Context) -> None:
         try:
@@ -139,4 +135,4 @@ def test_a_result_that_cannot_be_read_back_fails_with_an_explanation(
     assert run(app, call).status == "SUCCEEDED"
     assert (did, len(caught), caught[0] == caught[1]) == ([1], 2, True)
     assert "cannot be decoded from JSON as the function's return annotation" in caught[0]
-    assert place in caught[0]
+    assert "total: Input" in caught[0]

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Task
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.testing import START, Simulation
 
 TWICE = RetryPolicy(max_retries=1, jitter=0)
@@ -58,7 +59,7 @@ def test_the_hook_runs_if_the_executor_died_in_the_last_attempt(app: App, sim: S
     """After a last lease without a result, the occurrence is TIMED_OUT; the process that finds it runs the hook."""
     told: list[Execution] = []
 
-    class Killed(BaseException):
+    class Killed(ControlFlow):
         """The process dies here."""
 
     @app.handler("deadly", retry=False, on_failure=lambda _, execution: told.append(execution))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, field_serializer, field_validator
 from tests.engine.harness import create, run
 
-from cloudsched import App, Context, Execution, RetryPolicy, Task
+from cloudsched import App, AsyncContext, Context, Depends, Execution, RetryPolicy, Task
 from cloudsched.errors import InvalidPayload, StepFailed
 from cloudsched.testing import Simulation
 
@@ -153,12 +154,136 @@ def test_a_result_model_that_raises_system_exit_fails_the_attempt(app: App) -> N
     assert (execution.status, execution.error.type) == ("FAILED", "InvalidInput")
 
 
-def test_ctrl_c_still_ends_the_process(app: App) -> None:
-    """KeyboardInterrupt is not caught, so that a simulation can be stopped."""
+class TimedOut(BaseException):
+    """An error such as libraries raise for their time limits."""
+
+
+RAISED = (KeyboardInterrupt, GeneratorExit, StopIteration, TimedOut, asyncio.CancelledError)
+PLACES: dict[str, Callable[[Context, Callable[[], Any]], Any]] = {
+    "handler": lambda _, leave: leave(),
+    "step": lambda ctx, leave: ctx.step("leave", leave, retry=False),
+    "thread of a step": lambda ctx, leave: ctx.step("leave", leave, retry=False, timeout=timedelta(minutes=1)),
+    "child": lambda ctx, _: ctx.call("leave", retry=False).result(),
+}
+ASYNC_PLACES: dict[str, Callable[[AsyncContext, Callable[[], Any]], Any]] = {
+    "handler": lambda _, leave: leave(),
+    "step": lambda ctx, leave: ctx.step("leave", leave, retry=False),
+    "child": lambda ctx, _: ctx.call("leave", retry=False),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", RAISED)
+def test_whatever_is_raised_fails_with_its_name(app: App, kind: type[BaseException], place: str) -> None:
+    """In the handler itself or in what it calls. The simulation goes on."""
+
+    @app.handler("leave", retry=False)
+    def leave() -> None:
+        raise kind("given up")
+
+    @app.handler("work", retry=False)
+    def work(ctx: Context) -> object:
+        return PLACES[place](ctx, leave)
+
+    require_failed(run(app, limit=timedelta(minutes=1)), kind)
+
+
+@pytest.mark.parametrize("place", ASYNC_PLACES)
+@pytest.mark.parametrize("kind", [each for each in RAISED if each is not StopIteration])  # which Python replaces
+def test_whatever_a_coroutine_raises_fails_with_its_name(app: App, kind: type[BaseException], place: str) -> None:
+    """In the handler itself or in what it awaits."""
+
+    @app.handler("leave", retry=False)
+    async def leave() -> None:
+        await asyncio.sleep(0)
+        raise kind("given up")
+
+    @app.handler("work", retry=False)
+    async def work(ctx: AsyncContext) -> object:
+        return await ASYNC_PLACES[place](ctx, leave)
+
+    require_failed(run(app, limit=timedelta(minutes=1)), kind)
+
+
+@pytest.mark.parametrize("kind", [each for each in RAISED if each is not StopIteration])  # which Python replaces
+def test_whatever_a_dependency_raises_fails_with_its_name(app: App, kind: type[BaseException]) -> None:
+    """When it is closed, after the handler."""
+
+    def open_value() -> Iterator[int]:
+        yield 1
+        raise kind("given up")
+
+    def work(value: Any) -> None: ...  # noqa: ANN401 - the dependency's
+
+    work.__annotations__["value"] = Annotated[int, Depends(open_value)]
+    app.handler("work", retry=False)(work)
+    require_failed(run(app, limit=timedelta(minutes=1)), kind)
+
+
+def require_failed(execution: Execution, kind: type[BaseException]) -> None:
+    assert execution.error is not None
+    assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
+    assert kind.__name__ in f"{execution.error.type}: {execution.error.message}"
+    assert "given up" in execution.error.message
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_a_hook_may_raise_whatever_it_does(app: App, kind: type[BaseException], caplog: Any) -> None:  # noqa: ANN401 - pytest's
+    """It is logged, and changes nothing."""
+
+    def tell(_: Task, __: Execution) -> None:
+        raise kind
+
+    @app.handler("work", retry=False, on_failure=tell)
+    def work() -> None:
+        raise kind
+
+    assert run(app).status == "FAILED"
+    assert "The on_failure hook failed" in caplog.text
+
+
+def press_ctrl_c() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def press_ctrl_c_in_loop() -> None:
+    async def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(60)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("is_step", [False, True])
+@pytest.mark.parametrize("interrupt", [press_ctrl_c, press_ctrl_c_in_loop])
+def test_a_real_ctrl_c_still_ends_the_process(app: App, interrupt: Callable[[], None], *, is_step: bool) -> None:
+    """It arrives while a handler runs in the main thread, as in a simulation."""
 
     @app.handler("work")
-    def work() -> None:
-        raise KeyboardInterrupt
+    def work(ctx: Context) -> None:
+        if is_step:
+            ctx.step("wait", interrupt)
+        else:
+            interrupt()
 
     with pytest.raises(KeyboardInterrupt):
         run(app)
+
+
+def test_a_signal_that_ends_a_server_s_process_ends_it(app: App) -> None:
+    """Its handler raises SystemExit, wherever the main thread is."""
+
+    def leave(_number: int, _frame: object) -> None:
+        sys.exit(0)
+
+    before = signal.signal(signal.SIGQUIT, leave)
+
+    @app.handler("work")
+    def work() -> None:
+        signal.raise_signal(signal.SIGQUIT)
+
+    try:
+        with pytest.raises(SystemExit):
+            run(app)
+    finally:
+        signal.signal(signal.SIGQUIT, before)

@@ -12,6 +12,7 @@ import pytest
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
@@ -19,7 +20,7 @@ from cloudsched.testing import Simulation
 HOUR = timedelta(hours=1)
 
 
-class Crash(BaseException):
+class Crash(ControlFlow):
     """The process has ended: nothing after it is committed."""
 
 

@@ -15,6 +15,7 @@ from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.domain.transitions.wakeups import Dispatch
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import VersionConflict
@@ -129,11 +130,11 @@ def test_a_waiter_is_notified_only_after_an_expired_run_was_closed(
     def hold(ctx: Context) -> None:
         if ctx.task.id == "dies":
             sim.queue.deliver_due()  # the second task asks for the lock, and waits
-            raise KeyboardInterrupt  # the process ends, and its lease goes on
+            raise ControlFlow  # the process ends, and its lease goes on
 
     for name in ("dies", "waits"):
         app.create(id=name, owner="ada", title=name, handler="hold", schedule=Schedule.once(sim.now), lock_key="k")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(ControlFlow):
         sim.queue.deliver_due()
     sim.clock.advance(3 * MINUTE)
     app.sweep()

@@ -17,6 +17,7 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, Waiter, acquire, is_held_by, release
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import Unavailable
 from cloudsched.testing import START, Simulation
@@ -162,7 +163,7 @@ def test_other_keys_and_a_larger_limit_run_side_by_side(app: App, sim: Simulatio
 def test_a_holder_that_dies_frees_its_lock_with_its_lease(app: App, sim: Simulation) -> None:
     """The waiting run starts when the lease of the dead holder ends, and each task has exactly one record."""
 
-    class Killed(BaseException):
+    class Killed(ControlFlow):
         """The process dies here."""
 
     deaths = [Killed]

@@ -14,6 +14,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import VersionedTask
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -135,7 +136,7 @@ def test_a_sweep_ends_if_the_store_is_down_but_not_for_a_single_task(
         assert len(asked) < len(tasks)
 
 
-class Crash(BaseException):
+class Crash(ControlFlow):
     """The process has ended: its lease stays."""
 
 

@@ -15,6 +15,7 @@ from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.domain.documents import owner_usage
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.usage import ledger as ledger_module
 from cloudsched.engine.usage import usage_report as summation_module
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
@@ -26,7 +27,7 @@ HOUR = timedelta(hours=1)
 MONTH = "2027-01"
 
 
-class Killed(BaseException):
+class Killed(ControlFlow):
     """The process has died."""
 
 

@@ -7,7 +7,6 @@ name others, which are called after each sweep.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from cloudsched.adapters.delivery.webhook import MakeSession, UserPosts
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, DeliveryRefused
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class PingSender:
         return message.id
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 WAIT: Final = 5.0
 """The seconds that a caller waits, and the longest time of a call, but for the lookup of a name."""

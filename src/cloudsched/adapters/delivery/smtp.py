@@ -240,11 +240,26 @@ class SmtpSender:
             if not server.is_tls and not is_loopback(server.host):  # nobody listens on the way to this machine
                 connection.starttls(context=context)
             if server.user is not None and server.password is not None:
-                connection.login(server.user, server.password)
+                _log_in(connection, _Utf8Text(server.user), _Utf8Text(server.password))
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+class _Utf8Text(str):
+    """A text that is sent in UTF-8, as RFC 4616 has it, although `smtplib` asks for ASCII."""
+
+    __slots__ = ()
+
+    def encode(self, _encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        return super().encode("utf-8", errors)
+
+
+def _log_in(connection: smtplib.SMTP, user: _Utf8Text, password: _Utf8Text) -> None:
+    plain = _Utf8Text(f"\0{user}\0{password}")  # `smtplib` would make a plain text of the two
+    setattr(connection, "auth_plain", lambda _challenge=None: plain)  # noqa: B010 - a method is assigned
+    connection.login(user, password)
 
 
 def _hand_over(connection: smtplib.SMTP, mail: EmailMessage, sender: Address) -> None:

@@ -11,7 +11,6 @@ Sources: cloud.google.com/firestore/pricing (listening to query results), and Li
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 import time
@@ -26,13 +25,14 @@ from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.queries import build_arrival_listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Shards
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 WATCHED_OFFERS = 3
 """The number of offers in the query. One alone would hide another of the same instant behind it."""

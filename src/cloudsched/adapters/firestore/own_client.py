@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -30,6 +29,7 @@ from google.cloud.firestore_v1.types import Write
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import drop_list_fields, unhide
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, InvalidInput
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 _FIELD: Final = "transaction"
 _KINDS: Final = "Give a Transaction, an AsyncTransaction, a WriteBatch or an AsyncWriteBatch of google.cloud.firestore."
 

@@ -11,7 +11,6 @@ One queue is enough to start with: it takes the dispatches of those that do not 
 
 from __future__ import annotations
 
-import logging
 import time
 import zlib
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
 from cloudsched.adapters.google.protobuf import build_messages
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def choose_queues(queue: str, message: QueueMessage, queues_per_priority: int = 
     return list(dict.fromkeys([*hops, *own, queue_id(queue, Priority.NORMAL, number), queue]))
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 

@@ -9,13 +9,13 @@ Sources: firebase.google.com/docs/auth/admin/verify-id-tokens, cloud.google.com/
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeGuard
 
 from cloudsched.config.settings import is_firebase_emulated
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
 
@@ -32,7 +32,7 @@ REMOVED_SIGNATURE = "SIGNATURE_REMOVED_BY_GOOGLE"
 _MAX_TIMESTAMP = 253_402_300_799
 """The last second of the year 9999."""
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 Claims = dict[str, Any]
 

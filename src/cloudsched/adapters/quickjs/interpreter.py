@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import logging
 import os
 import re
 import select
@@ -26,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, NoReturn, cast
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptRequest, ScriptResponse
 from cloudsched.errors import (
     InterpreterUnavailable,
@@ -113,7 +113,7 @@ class _RunningScript:
         return outcome
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 START_TIMEOUT_SECONDS = 60
 """The longest time until the process is ready. It does not count as the script's time."""

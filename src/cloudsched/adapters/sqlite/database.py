@@ -23,8 +23,11 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakSet
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports import fork_safety  # noqa: F401 - its hooks run inside of those of this module
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
+
+log = own_logger(__name__)
 
 T = TypeVar("T")
 
@@ -95,12 +98,17 @@ class GroupCommit:
         connection: sqlite3.Connection,
         lock: threading.Lock,
         reopen: Callable[[], sqlite3.Connection] | None = None,
+        find_loss: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Take the connection, the lock that is held during a transaction, and what opens the connection again."""
+        """Take the connection, the lock that is held during a transaction, and what opens the connection again.
+
+        `find_loss` says why what was committed is lost, None if it is not.
+        """
         self._connection = connection
         self._is_open = True
         self._reopen = reopen
         self._connection_lock = lock
+        self._find_loss = find_loss
         self._queue_lock = threading.Lock()
         self._waiting: deque[WriteUnit[Any]] = deque()
         self._has_leader = False
@@ -196,7 +204,7 @@ class GroupCommit:
             if not is_over:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
-        return None
+        return self._find_loss()
 
     def _run_with_savepoints(self, group: list[WriteUnit[Any]]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -212,6 +220,8 @@ BUSY_TIMEOUT_SECONDS = 5.0
 
 _MAX_LOG_BYTES = 64_000_000
 """The largest size of the log once it is copied. While somebody reads for long, it grows beyond that."""
+_LOG_MARGIN_BYTES = 16_000_000
+"""By how much it may exceed that without a word, such as by one large transaction."""
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
@@ -243,13 +253,18 @@ class Database:
         self._reading = 0
         """The number of threads that read from a file."""
         self._closed = False
+        self._has_long_log = False
         self.has_failed_to_write = False
         """True if a write has failed since this was reset: the disk is full, or another process keeps the file locked.
         Reset it after a write that changes something. One that changes nothing succeeds on a full disk, too."""
+        if path is not None and not is_read_only:
+            with suppress(OSError):  # it exists, or SQLite says what is wrong
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
-            self._commits = GroupCommit(self._writer, self._write_lock, None if path is None else self._reopen)
+            reopen = None if path is None else self._reopen
+            self._commits = GroupCommit(self._writer, self._write_lock, reopen, self._find_loss)
             try:
                 self._prepare(layout, layout_version)
             except BaseException:
@@ -288,10 +303,51 @@ class Database:
         return StoreUnavailable(self._name, unit.failure or "")
 
     def require_same_file(self) -> None:
-        """Check that the open file is still the one at its path: writes to a replaced file are lost."""
-        if self._path is not None and _identify(self._path) != self._identity:
-            why = "it was deleted, or replaced by another file: what is stored is lost when this process ends. Stop it"
-            raise StoreUnavailable(self._name, f"{why}, put the file back, and start it again")
+        """Check that the open file is still the one at its path. Raises StoreUnavailable."""
+        if why := self._find_loss():
+            raise StoreUnavailable(self._name, why)
+
+    def _find_loss(self) -> str | None:
+        """Return why what is written is lost, None if it is not. Each transaction asks this before it is told of."""
+        if self._path is None or _identify(self._path) == self._identity:
+            return None
+        why = "it was deleted, or replaced by another file: what is stored is lost when this process ends. Stop it"
+        return f"{why}, put the file back, and start it again"
+
+    def set_application_id(self, number: int) -> int:
+        """Write a number into the file's header, at once if nobody is reading. Return the version of its tables."""
+
+        def write(connection: sqlite3.Connection) -> int:
+            connection.execute(f"PRAGMA application_id = {number:d}")
+            return int(connection.execute("PRAGMA schema_version").fetchone()[0])
+
+        version = self.write(write)
+        with self._write_lock:
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return version
+
+    def tell_of_long_log(self) -> None:
+        """Log that the file's log cannot be copied into it, and once it has been. Call this now and then."""
+        if self._path is None:
+            return
+        path = self._path.with_name(f"{self._path.name}-wal")
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return
+        is_long = size > _MAX_LOG_BYTES + _LOG_MARGIN_BYTES
+        if is_long and not self._has_long_log:
+            log.warning(
+                "%s has %d MB and grows with each write, because another program reads the file for long, such as a "
+                "copy or an open sqlite3 shell. End it. Find it with: fuser %s",
+                path,
+                size / 1e6,
+                self._path,
+                extra={"action": "log_grows"},
+            )
+        if self._has_long_log and not is_long:
+            log.info("%s has %d MB again.", path, size / 1e6, extra={"action": "log_copied"})
+        self._has_long_log = is_long
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Return the rows of a query, as of now."""
@@ -316,7 +372,7 @@ class Database:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = self._connect()
+            connection = self._connect(mode="rw")
         try:
             rows = connection.execute(statement, values).fetchall()
         except BaseException:
@@ -370,14 +426,15 @@ class Database:
         self._make_durable()
         return self._writer
 
-    def _connect(self) -> sqlite3.Connection:
-        is_read_only = self._is_read_only and self._path is not None
+    def _connect(self, mode: str = "rwc") -> sqlite3.Connection:
+        """Return a connection. With the mode ``rw`` it does not create the file, which may have been removed."""
+        mode = "ro" if self._is_read_only else mode
         return sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=ro" if self._path and is_read_only else self._path or ":memory:",
+            f"{self._path.absolute().as_uri()}?mode={mode}" if self._path else ":memory:",
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,  # this module begins and ends transactions itself
             check_same_thread=False,  # the lock and the pool give a connection to one thread at a time
-            uri=is_read_only,
+            uri=True,
         )
 
     def _prepare(self, layout: Sequence[str], layout_version: int) -> None:

@@ -8,7 +8,6 @@ WHERE``.
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -47,6 +46,7 @@ from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.engine.ports.known_tasks import KnownTasks
@@ -55,7 +55,7 @@ from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable
 if TYPE_CHECKING:
     from cloudsched.engine.ports.search import TaskQuery
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
@@ -269,6 +269,7 @@ class SqliteStore:
             removed += count
             if count < PURGE_BATCH_SIZE:
                 break
+        self._database.tell_of_long_log()
         return removed
 
     def _notify_removed(self, key: str) -> None:

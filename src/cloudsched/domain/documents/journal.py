@@ -104,8 +104,6 @@ class StepRecord(WireModel):
     result: Any = None
     reference: str | None = None
     """The place where the result is stored, if it is too large for the entry."""
-    is_by_name: bool | None = None
-    """True if models in a step's result are stored by field name, because their aliases do not round-trip."""
     is_owners: bool | None = None
     """True if the task's owner wrote its request (children or a script). No handler's code may rely on it."""
     error: StepError | None = None

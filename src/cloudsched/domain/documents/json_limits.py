@@ -13,12 +13,15 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from types import NoneType
 from typing import Any, Final, NoReturn
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
+from cloudsched.domain.documents.model_json import PATH_MARK, find_equal_keys, find_writer, read_json, replace_models
 from cloudsched.errors import InvalidInput
 
 MAX_PAYLOAD = 128 * 1024
@@ -35,16 +38,46 @@ _MASK = "**********"
 _ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 
 
-def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
-    """Convert a value to JSON types. Models use their names on the wire."""
+def to_json_value(field: str, value: object, *, for_readers: bool = False) -> Any:  # noqa: ANN401 - any JSON
+    """Convert a value to JSON types. A model becomes what it reads again, with all its fields: see `model_json`.
+
+    For readers, such as those of a run's result, it becomes what Pydantic writes, with computed fields and without
+    fields with `exclude=True`, as long as the model can read that again. Raises InvalidInput.
+    """
     if value is None or type(value) in {str, int, bool}:
         return value
     try:
-        encoded = to_jsonable_python(value, by_alias=True, fallback=_refuse_unknown)
-    except ValueError as error:  # a value that pydantic cannot convert, a lone surrogate, or a circular reference
+        plain = replace_models(field, value, partial(_write_model, for_readers=for_readers))
+        encoded = to_jsonable_python(plain, by_alias=True, fallback=_refuse_unknown)
+    except InvalidInput:
+        raise
+    except (ValueError, RecursionError) as error:  # what pydantic cannot convert, a lone surrogate, or a circle
         raise InvalidInput(field, str(error), "Use a pydantic model, or JSON values.") from error
-    reject_masked_secrets(field, value, encoded)
+    reject_masked_secrets(field, plain, encoded)
+    equal = find_equal_keys(value)
+    if equal is not None:
+        problem = f"has the keys {equal[0]!r} and {equal[1]!r}, which are the same in JSON: one would be lost"
+        raise InvalidInput(field, problem, "Use texts as keys.")
     return encoded
+
+
+def _write_model(field: str, model: object, *, for_readers: bool) -> Any:  # noqa: ANN401 - any JSON
+    kind: Any = type(model)
+    writer = find_writer(kind, keeps_excluded=not for_readers)
+    written = writer.write(model, _refuse_unknown)
+    if _is_masked(written):
+        _check_not_masked(field, writer.dump(model), written)
+    if not for_readers:
+        return writer.expand(written)
+    shown = to_jsonable_python(model, by_alias=True, fallback=_refuse_unknown)
+    reject_masked_secrets(field, model, shown)
+    with suppress(Exception):  # its validators are user code
+        again = writer.write(read_json(TypeAdapter(kind), shown), _refuse_unknown)
+        return shown if again == written else writer.expand(written)
+    try:
+        return writer.expand(written)
+    except InvalidInput:
+        return shown
 
 
 def _refuse_unknown(value: object) -> NoReturn:
@@ -58,12 +91,15 @@ def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
 
     A model that writes out a secret with a serializer of its own is accepted.
     """
-    try:
-        is_masked = _MASK.encode() in to_json(encoded)
-    except ValueError:  # a lone surrogate: storing it is refused later, with a better message
-        return
-    if is_masked:
+    if _is_masked(encoded):
         _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
+
+
+def _is_masked(encoded: object) -> bool:
+    try:
+        return _MASK.encode() in to_json(encoded)
+    except ValueError:  # a lone surrogate: storing it is refused later, with a better message
+        return False
 
 
 def _check_not_masked(field: str, value: object, encoded: object) -> None:
@@ -74,7 +110,7 @@ def _check_not_masked(field: str, value: object, encoded: object) -> None:
                 raise InvalidInput(field, "is a secret, which would be stored as stars", hint)
         case dict(), dict() if len(value) == len(encoded):
             for item, (key, encoded_item) in zip(value.values(), encoded.items(), strict=True):
-                _check_not_masked(f"{field}.{key}", item, encoded_item)
+                _check_not_masked(f"{field}.{key.rpartition(PATH_MARK)[2]}", item, encoded_item)
         case ((list() | tuple() | set() | frozenset() | deque()), list()):
             for number, (item, encoded_item) in enumerate(zip(value, encoded, strict=False)):
                 _check_not_masked(f"{field}.{number}", item, encoded_item)

@@ -266,14 +266,14 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
         value = _to_python_schedule(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if isinstance(value, BaseModel):
-        encoded = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, WireModel))
+    if isinstance(value, WireModel):
+        encoded = value.model_dump(mode="json", by_alias=True, exclude_none=True)
         reject_masked_secrets(_to_wire_name(name), value, encoded)
         if isinstance(value, Schedule):
             for unsaid in {"timezone", "follows_owner"} - value.model_fields_set:
                 del encoded[to_camel(unsaid)]
         return encoded
-    return to_json_value(_to_wire_name(name), value)
+    return to_json_value(_to_wire_name(name), value, for_readers=name == "content")
 
 
 def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives

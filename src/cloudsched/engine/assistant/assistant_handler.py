@@ -9,7 +9,6 @@ else. The limits of one execution, and the check of the tasks that name the hand
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +22,7 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_NAME, Source, Task, TaskSpec
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.transitions.outcome import Fail, Snooze
 from cloudsched.engine.assistant.brief import (
@@ -152,7 +152,7 @@ def parse_answer(answer: object) -> dict[str, Any]:
         raise UnusableAnswer("schema", f"its `arguments` cannot be passed on: {error}"[:500]) from error
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"

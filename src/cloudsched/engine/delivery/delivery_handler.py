@@ -6,7 +6,6 @@ recording, the message is sent once more, under the same id.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +20,7 @@ from cloudsched.domain.documents.delivery_channels import (
     DeliveryChannel,
     PingEvent,
 )
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.notices import LATE, say_late
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
 from cloudsched.engine.ports.sender import Message, Recipient, Sender, Suppress
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.handlers.context import Context
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _START: Final = f"ping.{PingEvent.START}"
 MAX_WAIT: Final = timedelta(days=1)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import logging
 import os
 import threading
 import time
@@ -23,12 +22,13 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.engine.ports.tracing import attempt_fields
 from cloudsched.errors import WorkflowError
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 CLEANUP_SECONDS = 1.0
 """The seconds that a cancelled coroutine may take to clean up before it is abandoned."""

@@ -8,7 +8,6 @@ the call counts as ended.
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,13 +34,14 @@ from cloudsched.domain.documents.json_limits import (
     max_size,
     require_storable,
 )
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Unavailable, UnreadableDocument
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Blobs, Store
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _MAX_ERROR_CHARS = 1000
 """The number of characters of an error that are stored."""

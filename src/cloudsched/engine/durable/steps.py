@@ -7,22 +7,22 @@ works once works in every replay. If the function has a return annotation, JSON 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, TypeAdapter, ValidationError
-from pydantic_core import to_jsonable_python
 
 from cloudsched.domain.documents.journal import MAX_TRIES, JournalEntry, StepError, StepKind, StepStatus, StepTry
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
+from cloudsched.domain.documents.model_json import read_json
 from cloudsched.domain.in_words import find_first_error
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
 from cloudsched.engine.durable.step_attempt import StepCall, Usage
 from cloudsched.engine.durable.suspension import explain_mistake, is_handler_failure
+from cloudsched.engine.ports.procedure import from_thrown
 from cloudsched.errors import InvalidInput, StepFailed, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -32,39 +32,26 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.procedure import Procedure
 
 
-def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]:  # noqa: ANN401 - the same
-    """Return the fields that store a step's result: JSON that decodes as the function's return annotation.
+def encode_result(result: Any, function: Callable[..., Any]) -> Any:  # noqa: ANN401 - the same
+    """Return a step's result as JSON that decodes as the function's return annotation.
 
-    Model fields are stored by alias, as on the wire, or by name where aliases do not round-trip. A result that does not
-    match the annotation is stored as plain JSON. Raises InvalidInput.
+    A result that does not match the annotation, or has none, is stored as plain JSON. Raises InvalidInput.
     """
     if isinstance(result, Done | Retry | Snooze | Fail | Cancel):
         hint = "Return it from the handler. A step that raises an exception is retried by its policy."
         raise InvalidInput("result", f"is the outcome {result!r}, which a step cannot have", hint)
-    value = to_json_value("result", result)
-    adapter = None if value is None else _find_adapter(function)
-    if adapter is None or _round_trips(adapter, value, by_name=False):
-        return {"result": value}
-    with suppress(ValueError):
-        named = to_jsonable_python(result, by_alias=False, round_trip=True)
-        if _round_trips(adapter, named, by_name=True) and _read(adapter, named, by_name=True) == result:
-            return {"result": named, "is_by_name": True}
+    adapter = None if result is None else _find_adapter(function)
+    value = to_json_value("result", result, for_readers=adapter is None)
+    if adapter is None:
+        return value
     try:
-        adapter.validate_python(value)
+        read_json(adapter, value)
     except ValidationError as error:
         if _matches_annotation(adapter, result):
             problem = f"cannot be decoded from JSON as the function's return annotation: {_first_error(error)}"
-            hint = "Let its model accept its own JSON (say, with the same alias both ways), or remove the annotation."
+            hint = "Let its model accept its own JSON, or remove the annotation."
             raise InvalidInput("result", problem, hint) from None
-    return {"result": value}
-
-
-def _round_trips(adapter: TypeAdapter[Any], value: Any, *, by_name: bool) -> bool:  # noqa: ANN401 - any JSON
-    try:
-        back = _read(adapter, value, by_name=by_name)
-        return bool(to_jsonable_python(back, by_alias=not by_name, round_trip=by_name) == value)
-    except ValueError:
-        return False
+    return value
 
 
 def _matches_annotation(adapter: TypeAdapter[Any], result: Any) -> bool:  # noqa: ANN401 - whatever a function returned
@@ -80,19 +67,15 @@ def _first_error(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc'])) or 'the whole result'}: {first['msg']}"
 
 
-def decode_result(value: Any, function: Callable[..., Any], *, by_name: bool = False) -> Any:  # noqa: ANN401 - the same
+def decode_result(value: Any, function: Callable[..., Any]) -> Any:  # noqa: ANN401 - the same
     """Return a result decoded as the function's return annotation, or as plain JSON if it has none that fits."""
     adapter = None if value is None else _find_adapter(function)
     if adapter is None:
         return value
     try:
-        return _read(adapter, value, by_name=by_name)
+        return read_json(adapter, value)
     except ValidationError:
         return value
-
-
-def _read(adapter: TypeAdapter[Any], value: Any, *, by_name: bool) -> Any:  # noqa: ANN401 - the same
-    return adapter.validate_python(value, by_alias=False, by_name=True) if by_name else adapter.validate_python(value)
 
 
 def _find_adapter(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
@@ -152,7 +135,7 @@ def run_step(
         entry, cause = yield from _try_step(cursor, entry, StepCall(function, timeout), annotated, retry)
         cursor.commit()
     if entry.status is StepStatus.SUCCEEDED:
-        return decode_result(cursor.results.read(entry), annotated, by_name=bool(entry.is_by_name))
+        return decode_result(cursor.results.read(entry), annotated)
     error = entry.error or StepError(type="Error", message="")
     try:
         raise cursor.note_failure(StepFailed(entry.name, error.type, error.message)) from cause
@@ -185,7 +168,8 @@ def _try_step(
     with cursor.step(entry.number) as usage:
         try:
             result = yield attempt
-        except BaseException as error:  # any failure of user code fails the step
+        except BaseException as thrown:  # any failure of user code fails the step
+            error = from_thrown(thrown)
             if not is_handler_failure(error):
                 raise
             error = explain_mistake(error) or error
@@ -193,7 +177,7 @@ def _try_step(
             return _record_failure(cursor, entry, started_at, usage, error, None if is_refusal else retry), error
         try:
             encoded = encode_result(result, annotated)
-            encoded |= cursor.results.store(entry.number, encoded["result"], is_stored_elsewhere=False)
+            kept = cursor.results.store(entry.number, encoded, is_stored_elsewhere=False)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - user code may define the JSON encoding
@@ -203,7 +187,7 @@ def _try_step(
     done = {**_attempt_fields(cursor, entry, usage), "status": StepStatus.SUCCEEDED}
     if entry.attempts:
         done["tries"] = _add_try(entry, started_at, done["finished_at"])
-    return cursor.put(entry, **done, **encoded, error=None, due_at=None), None
+    return cursor.put(entry, **done, **kept, error=None, due_at=None), None
 
 
 def _add_try(entry: JournalEntry, started_at: datetime, finished_at: datetime) -> tuple[StepTry, ...]:

@@ -1,21 +1,25 @@
 """Suspends a durable handler where it has to wait, and declares what a durable run needs from the engine.
 
-Suspending is control flow, and so are the exceptions by which Python ends a process or a generator:
-`is_handler_failure` tells these from the failures of user code.
+Suspending is control flow, and so is the end of a process by a signal: `is_handler_failure` tells these from the
+failures of user code.
 """
 
 from __future__ import annotations
 
 import random
-import sys
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from opcode import opmap
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Parent, Task
@@ -29,7 +33,11 @@ OUTAGE_PAUSE: Final = timedelta(seconds=5)
 """The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""
 
 
-class Suspended(BaseException):
+class ControlFlow(BaseException):
+    """Unwinds whatever code it passes through, a handler's too, and is no failure of that code."""
+
+
+class Suspended(ControlFlow):
     """Unwinds a durable handler that has to wait, or that continued after an `error` that ends the execution.
 
     It is control flow, not an error: do not catch it.
@@ -45,18 +53,45 @@ class Suspended(BaseException):
 
 
 def is_handler_failure(error: BaseException) -> bool:
-    """Return whether an exception raised by user code is a failure of that code. A group is if all of its members are.
+    """Return whether what user code raised is a failure of that code. A group is if all of its members are.
 
-    `sys.exit()` raises `SystemExit`, and a cancelled asyncio task raises `CancelledError`. A handler, step or hook does
-    not own the process or event loop that it runs in, so either one only fails the attempt. `KeyboardInterrupt`,
-    `GeneratorExit` and `Suspended` propagate.
+    A handler, step or hook does not own the process, event loop or generator that it runs in. So it fails with
+    whatever it raises itself, be it `SystemExit`, `CancelledError`, `KeyboardInterrupt` or a class of its own.
+    `ControlFlow` propagates, and so does what a signal raises, such as that of Ctrl-C.
     """
-    if isinstance(error, Exception | SystemExit):
+    if isinstance(error, Exception):
         return True
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_handler_failure, error.exceptions))
-    asyncio = sys.modules.get("asyncio")  # if it was never imported, nothing raised its CancelledError
-    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+    return not isinstance(error, ControlFlow) and not _is_raised_by_signal(error)
+
+
+_ENDING: Final = [
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGABRT") if hasattr(signal, name)
+]
+"""The signals by which a process is ended from outside."""
+
+
+def _is_raised_by_signal(error: BaseException) -> bool:
+    """Return whether a signal that ends the process has raised this in the main thread, between two instructions.
+
+    A signal's handler in Python has a frame of its own. Python's default for Ctrl-C has none: it raises
+    `KeyboardInterrupt` at an instruction that is no `raise`. `asyncio.run` raises it again, in place of its own loop.
+    """
+    traces: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        traces.append(trace)
+        trace = trace.tb_next
+    if not traces or threading.current_thread() is not threading.main_thread():
+        return False
+    handlers = {getattr(signal.getsignal(each), "__code__", None) for each in _ENDING}
+    if any(each.tb_frame.f_code in handlers for each in traces):
+        return True
+    frame, place = traces[-1].tb_frame, traces[-1].tb_lasti
+    is_raised = frame.f_code.co_code[place : place + 1] == bytes([opmap["RAISE_VARARGS"]])
+    is_of_asyncio = frame.f_globals.get("__name__") == "asyncio.runners"
+    return isinstance(error, KeyboardInterrupt) and (is_of_asyncio or not is_raised)
 
 
 def explain_mistake(error: BaseException, made: tuple[object, str] | None = None) -> WorkflowError | None:

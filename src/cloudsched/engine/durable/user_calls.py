@@ -16,7 +16,7 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from cloudsched.engine.ports.procedure import LongCall, Procedure, throw_into
+from cloudsched.engine.ports.procedure import LongCall, Procedure, throw_into, to_thrown
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -111,7 +111,7 @@ async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
         try:
             advance = partial(procedure.send, await _make(value, blocking, context))
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = throw_into(procedure, error)
+            advance = throw_into(procedure, to_thrown(error))
         del value  # it may hold an error, and an error holds this function's variables
 
 

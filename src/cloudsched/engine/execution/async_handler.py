@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.event_loop import current_blocking, handlers_loop
 from cloudsched.engine.durable.suspension import Suspended
 from cloudsched.engine.handlers.async_context import AsyncContext
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.handlers.registry import Handler
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 BLOCKING_SECONDS = 1.0
 """The time that a handler may keep the event loop to itself before a line in the log says so."""

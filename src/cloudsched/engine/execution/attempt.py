@@ -11,7 +11,6 @@ caught.
 from __future__ import annotations
 
 import gc
-import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from cloudsched.domain.documents.json_limits import exception_text, require_cont
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.handler_code import run_code_of
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.finish import on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
@@ -37,7 +37,7 @@ from cloudsched.engine.durable.suspension import Suspended, explain_mistake, is_
 from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
 from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import Dependencies
-from cloudsched.engine.ports.procedure import LongCall, Procedure, run_procedure
+from cloudsched.engine.ports.procedure import LongCall, Procedure, from_thrown, run_procedure
 from cloudsched.errors import InvalidInput, LeaseLost, QueueUnavailable, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Decide = Callable[[Task, VersionedTask], Commit | None]
     """Decides on a task, given with its run's log, and as it was read. Returns None if the lease is no longer held."""
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _CALLING_MODULES = frozenset(
     {
@@ -281,10 +281,11 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
         return _report_suspended(context, suspended)
     except WorkflowError as error:  # every replay would raise it again
         return _report_failure(context, Fail(str(error)), error)
-    except BaseException as error:  # whatever a handler raises is a failure of the handler
-        if not is_handler_failure(error):
+    except BaseException as thrown:  # whatever a handler raises is a failure of the handler
+        failure = from_thrown(thrown)
+        if not is_handler_failure(failure):
             raise
-        return _report_raised(context, handler, error)
+        return _report_raised(context, handler, failure)
     return _report(context, outcome)
 
 
@@ -356,7 +357,7 @@ def to_outcome(result: object, now: Callable[[], datetime]) -> Outcome:
         case _:
             content, follow_ups, silent = result, (), False
     is_short = content is None or (type(content) is str and len(content) <= _SHORT and content.isascii())
-    stored = content if is_short else to_json_value("content", content)
+    stored = content if is_short else to_json_value("content", content, for_readers=True)
     if not is_short:
         require_content("content", stored)
     return Done(stored, () if follow_ups == () else _parse_follow_ups(follow_ups), silent)

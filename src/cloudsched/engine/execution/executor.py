@@ -25,6 +25,7 @@ from pydantic_core import from_json
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions.claim import (
     DeliveryAction,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
     Loaded: TypeAlias = tuple[VersionedTask | None, datetime]
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 
 class Executor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +24,7 @@ from cloudsched.domain.documents.json_limits import (
     truncate,
 )
 from cloudsched.domain.documents.task import MAX_COUNT, Task
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.notices import InboxMessage
 from cloudsched.domain.transitions.suspend import parse_event_name
@@ -74,7 +74,7 @@ def _read_answer(kind: EventType, name: str, payload: object) -> Any:  # noqa: A
         raise WorkflowError(f"The event {name!r} in the journal cannot be read any more: {error}. {hint}.") from error
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 T = TypeVar("T")
 E = TypeVar("E", default=Any)

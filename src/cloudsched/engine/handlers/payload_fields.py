@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from pydantic import AliasChoices, BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
+from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.documents.model_json import read_json
 from cloudsched.domain.in_words import list_errors
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
+from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
@@ -282,10 +285,21 @@ class EventType:
 
     def read(self, payload: Any) -> Any:  # noqa: ANN401 - from any JSON to whatever was declared
         """Return an event's payload as its type. Raises InvalidPayload."""
-        try:
-            return self.adapter.validate_python(payload)
-        except ValidationError as error:
-            raise explain_payload(error, self.adapter) from None
+        return read_payload(self.adapter, payload)
+
+
+def read_payload(kind: TypeAdapter[Any], payload: Any) -> Any:  # noqa: ANN401 - the same
+    """Return the payload of a task or an event as its type. Raises InvalidPayload, or what a validator raises."""
+    try:
+        return read_json(kind, payload)
+    except ValidationError as error:
+        raise explain_payload(error, kind) from None
+    except BaseException as error:  # a model's validators are user code
+        if isinstance(error, Exception) or not is_handler_failure(error):
+            raise
+        raise InvalidPayload(
+            "payload", f"makes its model raise {type(error).__name__}: {exception_text(error)}"
+        ) from error
 
 
 def explain_payload(error: ValidationError, kind: TypeAdapter[Any]) -> InvalidInput:

@@ -34,9 +34,9 @@ from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.handlers.payload_fields import (
     EventType,
     accepts_field,
-    explain_payload,
     find_unknown_fields,
     list_plain_fields,
+    read_payload,
 )
 from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured, UnknownHandler
@@ -123,16 +123,7 @@ class Handler:
                 hint = f"Handler {self.name!r} takes no payload; leave it out."
                 raise InvalidPayload(f"payload.{next(iter(payload))}", "is not expected", hint)
             return None
-        try:
-            return self.payload.validate_python(payload)
-        except ValidationError as error:
-            raise explain_payload(error, self.payload) from None
-        except BaseException as error:  # a model's validators are user code
-            if isinstance(error, Exception) or not is_handler_failure(error):
-                raise
-            raise InvalidPayload(
-                "payload", f"makes its model raise {type(error).__name__}: {exception_text(error)}"
-            ) from error
+        return read_payload(self.payload, payload)
 
     def check_payload(self, payload: dict[str, Any], *, refuses_unknown: bool = True) -> Any:  # noqa: ANN401 - as above
         """Return the payload of a task that is created or edited as its handler's type. Raises InvalidPayload."""
@@ -160,7 +151,9 @@ class Handler:
             return None
         try:
             chosen = self.task_id(payload)
-        except Exception as error:
+        except BaseException as error:
+            if not is_handler_failure(error):
+                raise
             problem = (
                 f"makes the task_id of handler {self.name!r} raise {type(error).__name__}: {exception_text(error)}"
             )

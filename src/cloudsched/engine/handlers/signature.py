@@ -19,6 +19,7 @@ from pydantic.errors import PydanticUserError
 from cloudsched.engine.durable.user_calls import UserCall, is_async
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import find_secret_field
+from cloudsched.engine.ports.procedure import from_thrown
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -186,10 +187,11 @@ class Dependencies:
             failure = error
         trace = None if failure is None else failure.__traceback__
         while self._closers:
+            raised = failure and from_thrown(failure)
             try:
-                yield UserCall(partial(self._closers.pop(), failure and type(failure), failure, trace))
+                yield UserCall(partial(self._closers.pop(), raised and type(raised), raised, trace))
             except BaseException as error:  # noqa: BLE001 - raised below
-                if error is not failure:
+                if from_thrown(error) is not raised:
                     failure, trace = error, error.__traceback__
         if failure is not None:
             try:

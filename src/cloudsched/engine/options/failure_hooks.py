@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.engine.durable.suspension import is_handler_failure
+from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.durable.suspension import ControlFlow, is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
 from cloudsched.engine.state.options import Option
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import OnFailure, Registry
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 T = TypeVar("T")
 _S = ExecutionStatus
@@ -36,7 +36,7 @@ class FailureHooks(Option):
         return [partial(run, before if each.status is _S.TIMED_OUT else commit.task, each) for each in commit.failures]
 
 
-class AsyncHookDue(BaseException):
+class AsyncHookDue(ControlFlow):
     """An asynchronous hook has to be awaited, and then the call that raised this is repeated (`HookCalls.run`)."""
 
     def __init__(self, hook: OnFailure, task: Task, execution: Execution) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.state.options import Option
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Committed
     from cloudsched.engine.engine_context import EngineContext
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 
 class OtherTasks(Option):

@@ -9,7 +9,6 @@ nothing if the task has been planned again already.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from cloudsched.domain.documents.calendar import Calendar, CalendarLink, zone_ke
 from cloudsched.domain.documents.person import Person, secret_hash
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.replan import follow_owner, replan_calendars
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
     from cloudsched.engine.tasks.scheduler import Scheduler
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 10

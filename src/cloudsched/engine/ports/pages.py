@@ -6,12 +6,12 @@ import base64
 import binascii
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic, Never, TypeVar
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import InvalidInput
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Page(Generic[T]):
         return max(1, len(self.items) + self.unreadable + self.passed_over)
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 
 def iterate_pages(read: Callable[[str | None], Page[T]]) -> Iterator[Page[T]]:

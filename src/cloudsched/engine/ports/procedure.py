@@ -69,6 +69,24 @@ class Throwing(Protocol[T_co]):
         ...
 
 
+class EndOfIteration(Exception):
+    """Carries an exception of the code that was called through procedures, which would take it for their own end."""
+
+    def __init__(self, error: StopIteration | GeneratorExit) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+def to_thrown(error: BaseException) -> BaseException:
+    """Return what is raised in a procedure for an exception of its call."""
+    return EndOfIteration(error) if isinstance(error, StopIteration | GeneratorExit) else error
+
+
+def from_thrown(error: BaseException) -> BaseException:
+    """Return the exception of the call for what was raised in a procedure."""
+    return error.error if isinstance(error, EndOfIteration) else error
+
+
 Procedure: TypeAlias = Generator[Any, Any, T]
 """A generator that yields calls, is sent their results, and returns a result of its own."""
 
@@ -85,7 +103,7 @@ def run_procedure(procedure: Procedure[T]) -> T:
         try:
             advance = partial(procedure.send, call.make())
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = throw_into(procedure, error)
+            advance = throw_into(procedure, to_thrown(error))
         del call  # it may hold an error, and an error holds this function's variables
 
 

@@ -7,16 +7,16 @@ that.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 FIRST_PAUSE: Final = 0.1
 """The pause of a thread after its first failure, in seconds. It doubles after each further one."""

@@ -11,13 +11,13 @@ workers at the store) cannot be renewed, released or ended through it.
 from __future__ import annotations
 
 import hmac
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, ProgressNote, Run, lease_fingerprint
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.handlers.context import LeaseRenewal
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.executor import Executor
     from cloudsched.engine.pull.offers import ClaimCaller
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 

@@ -14,7 +14,6 @@ be in both: it is still offered, and keeps its position when a worker claims it.
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import OfferEntry, queue_keys
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.offers import priority_rank
@@ -64,7 +64,7 @@ THIS_PROCESS: Final = ClaimCaller(
 )
 """A worker at the store, in this process: it may claim everything, and do everything with what it has claimed."""
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 MAX_CLAIMS = 100
 """The most runs that one call may claim."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
@@ -13,6 +12,7 @@ from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a fiel
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.pull import MAX_SKILLS, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 from cloudsched.domain.documents.record import Record
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class WorkerPresence(Record):
     """The time at which it last asked for work, to the minute."""
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 INTERVAL = timedelta(minutes=1)
 """The shortest time between two notes of a worker."""

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.tracing import attempt_fields
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 _NONCE_BYTES = 12
 _VERSION = "1."

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, WaitingFor
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.own_logger import own_logger
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import TaskWrite
 
-log = logging.getLogger("cloudsched.events")
+log = own_logger("cloudsched.events")
 
 _STATUS_ACTIONS = {
     TaskStatus.ACTIVE: "resumed",

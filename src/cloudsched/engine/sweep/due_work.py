@@ -8,12 +8,12 @@ starts, or while all threads are busy with handlers that have time left, it is o
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.errors import StoreUnavailable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 LOOK_SECONDS: Final = 5.0
 """The seconds between two looks."""

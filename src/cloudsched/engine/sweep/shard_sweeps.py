@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
 from cloudsched.engine.ports.store import Store, choose_shard
 from cloudsched.engine.sweep.due_work import State
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.signed_dispatches import SigningKeys
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 PART_SIZE: Final = 2_000
 """The number of overdue tasks that make about one part."""

@@ -10,7 +10,6 @@ that ended longer ago than their retention.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, Task, TaskStatus
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated
@@ -65,7 +65,7 @@ def map_in_threads(work: Callable[[S], T], items: Sequence[S], threads: int) -> 
         yield from pool.map(work, items)
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 GRACE = timedelta(seconds=20)
 """The time that something may be overdue before the sweep considers it lost: a normal delivery takes less."""

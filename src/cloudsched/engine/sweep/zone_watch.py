@@ -17,7 +17,6 @@ takes its place, and plans everything again with what it has.
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -26,6 +25,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.engine.ports.search import TaskQuery
@@ -65,7 +65,7 @@ class ZoneRelease(Record):
     """The number of tasks that were planned again."""
 
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 LOOK_EVERY: Final = timedelta(minutes=5)
 """The interval at which a process reads which release is the newest."""

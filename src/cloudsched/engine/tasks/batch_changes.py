@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.documents.policy import RetryPolicy
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.overview_responses import RetryCount, TaskCount
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 PAGE_SIZE: Final = 100
 """The number of tasks that one step changes. A journal has room for 5,000 steps."""

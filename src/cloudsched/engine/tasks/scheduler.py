@@ -7,7 +7,6 @@ deferred, and the sweep sends what is missing.
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Collection
 from contextlib import suppress
@@ -23,6 +22,7 @@ from cloudsched.domain.documents.person import Person, default_channels
 from cloudsched.domain.documents.task import HistoryEntry, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.domain.handler_code import running_handler
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions import budget_pause, lifecycle
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.definitions import describe_bound_runs
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.tasks.manual_runs import Decide
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 
 class Scheduler:

@@ -12,7 +12,6 @@ minute in each process that creates tasks: only where some owner has a budget, e
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -24,6 +23,7 @@ from cloudsched.domain.documents.owner_usage import WARNING_SHARE, Budget, Usage
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER, ERASE_HANDLER, EXPORT_HANDLER
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.documents.usage import month_of
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.usage.ledger import UsageLedger
     from cloudsched.engine.usage.usage_report import UsageSummation
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 MAX_CHANGES: Final = 500
 """The number of tasks of an owner that are paused or resumed at a time. The next look continues."""

@@ -9,7 +9,6 @@ its deletion was decided, and added to a sum a day later.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.owner_usage import MAX_MARKS, HandlerUsage, UsageMark, UsageSheet
 from cloudsched.domain.documents.system_tasks import ERASE_HANDLER
 from cloudsched.domain.documents.usage import UsageCounts, month_of
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.state.record_changes import change_record, iterate_records
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import RecordStore
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 OTHER_SHEETS: Final = 500
 """The number of sheets besides the first: enough for a million tasks of one owner in a month."""

@@ -8,7 +8,6 @@ that the caller sent or may know.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -16,6 +15,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
 from cloudsched.config.imports import explain_missing
+from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import (
     CloudschedError,
     Forbidden,
@@ -36,7 +36,7 @@ from cloudsched.errors import (
     VersionConflict,
 )
 
-log = logging.getLogger(__name__)
+log = own_logger(__name__)
 
 TYPE_ROOT = "https://cloudsched.dev/problems/"
 """Problem types are names, not pages (RFC 9457, section 3.1.1)."""

@@ -1,0 +1,24 @@
+"""The loggers of this package: no configuration of an app's own logging switches one of them off by accident."""
+
+from __future__ import annotations
+
+import logging
+
+
+class _AlwaysOn:
+    """Ignores `disabled`, which `logging.config` sets, unless told otherwise, for each logger that it does not name."""
+
+    @property
+    def disabled(self) -> bool:
+        return False
+
+    @disabled.setter
+    def disabled(self, _value: bool) -> None: ...
+
+
+def own_logger(name: str) -> logging.Logger:
+    """Return the logger of a module of this package. Its level, its filters and its handlers are the app's to set."""
+    logger = logging.getLogger(name)  # noqa: TID251 - here alone
+    if not isinstance(logger, _AlwaysOn):
+        logger.__class__ = type("OwnLogger", (_AlwaysOn, type(logger)), {})
+    return logger

@@ -280,11 +280,7 @@ class Executor:
         if self._holder is None or run is None:
             return None
         if run.lease is None:
-            if not run.losses or run.due_at > now or task.pull is not None or not task.is_active:
-                return None
-            wait = here.await_turn(dispatch, run.losses, task.expected_duration, now)
-            why = "its process ended while it ran, so it runs apart from others of which that is true"
-            return Hop(now + wait, why) if wait > timedelta(0) else None
+            return self._await_turn(task, run, dispatch, now, here)
         runs_here = here.is_shared(dispatch)
         orphaned = on_orphaned_lease(task, dispatch, now, self._holder, here.stopped, runs_here=runs_here)
         if orphaned is not None or not runs_here or run.lease.holder != self._holder or run.lease.until > now:
@@ -296,6 +292,15 @@ class Executor:
         if hanging is None or hanging.lease.token_hash != run.lease.token_hash:
             return None
         return on_hanging_attempt(task, run, now, RETRY_INTERVAL).because(f"the handler of attempt {run.attempt} hangs")
+
+    @staticmethod
+    def _await_turn(task: Task, run: Run, dispatch: Dispatch, now: datetime, here: WorkInProgress) -> Hop | None:
+        """Return when a run asks again that was lost with its process, None if it may start."""
+        if not run.losses or run.due_at > now or task.pull is not None or not task.is_active:
+            return None
+        wait = here.await_turn(dispatch, run.losses, task.expected_duration, now)
+        why = "its process ended while it ran, so it runs apart from others of which that is true"
+        return Hop(now + wait, why) if wait > timedelta(0) else None
 
     def _hold_back(self, task: Task, claim: Commit, run: Run, now: datetime) -> Commit | Hop:
         """Return a claim, or what comes in its place while a handler hangs that must not run beside it."""

@@ -16,6 +16,7 @@ from cloudsched import App, Schedule
 from cloudsched.cli.doctor import api_checks
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
+from cloudsched.web.api import operations
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
@@ -61,6 +62,24 @@ def test_a_canary_that_does_not_end(run_command: Run, url: str) -> None:
     code, found = look(run_command, url, "--handler", "look-up", "--timeout", "1")
     assert code == 1
     assert "did not end" in found["canary"]["what"]
+
+
+def test_handlers_that_hang_are_wrong(run_command: Run, url: str, sim: Simulation) -> None:
+    sim.app.container.hanging = "16 handlers hang: 'fetch' (16), since 2026-07-01 09:00:00 UTC"
+    code, found = look(run_command, url, *CANARY)
+    assert code == 1
+    assert found["handlers"]["what"] == sim.app.container.hanging
+    assert "timeout" in found["handlers"]["mend"]
+
+
+def test_a_process_that_cannot_do_its_work_is_to_be_restarted(
+    run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = {"cloudsched-watch": "finds that due work has not started for a minute"}
+    monkeypatch.setattr(operations, "find_faults", lambda: fault)
+    _, found = look(run_command, url)
+    assert "due work has not started" in found["api"]["what"]
+    assert "restart" in found["api"]["mend"]
 
 
 def test_another_version_is_wrong(run_command: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

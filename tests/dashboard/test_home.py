@@ -178,6 +178,14 @@ def test_threads_that_cannot_work_are_named() -> None:
     assert (store.status.word, store.detail) == ("does not answer", "The disk is full.")
 
 
+def test_handlers_that_hang_are_named_while_all_else_is_well() -> None:
+    hanging = "16 handlers hang: 'fetch' (16), since 2026-07-01 09:00:00 UTC"
+    rows = build_health({"status": "ready", "circuits": {}, "hanging": hanging}, {"sweep": SWEEP}, visit())
+    assert [row.part for row in rows] == ["Store", "Queue", "Sweep", "Handlers"]
+    assert hanging in rows[-1].detail
+    assert [row.status.shape for row in rows] == ["ok", "ok", "ok", "fail"]
+
+
 def test_users_are_not_told_of_a_sweep_that_they_cannot_see() -> None:
     """The API says nothing of it to those who see their own tasks only."""
     assert [row.part for row in build_health({"circuits": {}}, {}, visit(owner="ada"))] == ["Store", "Queue"]

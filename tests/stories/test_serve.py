@@ -385,3 +385,18 @@ def test_no_life_is_told_without_an_answer(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("WATCHDOG_PID", "1")
     assert Supervisor().interval is None
     Supervisor().tell("READY=1")
+
+
+def test_systemd_is_told_of_trouble_once_and_when_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(address))
+        listener.setblocking(False)  # noqa: FBT003
+        monkeypatch.setenv("NOTIFY_SOCKET", str(address))
+        pauses, troubles = iter([False] * 4 + [True]), iter(["", "1 handler hangs", "1 handler hangs", ""])
+        monkeypatch.setattr(threading, "Event", lambda: SimpleNamespace(wait=lambda _seconds: next(pauses)))
+        Supervisor().wait("http://127.0.0.1:1", lambda: next(troubles))
+        told = [listener.recv(1000) for _ in range(2)]
+        assert told == [b"STATUS=1 handler hangs", b"STATUS=Serving http://127.0.0.1:1"]
+        with pytest.raises(BlockingIOError):
+            listener.recv(1000)

@@ -11,6 +11,7 @@ from tests.engine.queries.explained_scenes import (
     SCENARIOS,
     WORDS,
     Scene,
+    lose_dispatch,
     lose_the_mail_server,
     make_scene,
     offer,
@@ -20,6 +21,10 @@ from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.explanation.findings import Reason
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.engine.queries.explanations import explain_task
+from cloudsched.engine.sweep.due_work import State
+from cloudsched.engine.sweep.shard_sweeps import SweepNotes
+from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.testing import START
 
 
@@ -93,3 +98,21 @@ def test_a_run_whose_mail_is_stuck_is_explained_by_that(scene: Scene) -> None:
 def test_what_a_run_waits_for_is_all_explained() -> None:
     """What an open run can wait for has a reason of that name."""
     assert {f"WAITING_FOR_{each.value}" for each in WaitingFor} <= {each.value for each in Reason}
+
+
+@pytest.mark.parametrize("hanging", ["16 handlers hang: 'fetch' (16), since 2026-07-01 09:00:00 UTC", ""])
+def test_the_sweep_is_not_blamed_while_it_runs(scene: Scene, hanging: str) -> None:
+    """What is due and does not start has another cause then. Users learn how many handlers hang, not which."""
+    with scene.sim:
+        lose_dispatch(scene)
+        store, clock = scene.app.container.store, scene.app.container.clock
+        scene.sim.clock.advance(10 * MINUTE)
+        SweepNotes(store, clock, lambda: State(hanging)).run(Sweep)
+        found = scene.explain()
+        assert Reason.SWEEP_IS_LATE not in [each.reason for each in found.findings]
+        sentence = scene.find(Reason.DUE).sentence
+        assert "has not started, although the process that runs tasks swept at" in sentence
+        assert (f"{hanging}." if hanging else "all threads of that process are busy") in sentence
+        told = explain_task(store, clock, scene.app.get("t"), shows_holders=False).summary
+        assert "fetch" not in told
+        assert ("16 handlers hang." in told) is bool(hanging)

@@ -14,7 +14,6 @@ import contextvars
 import inspect
 import os
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -358,10 +357,10 @@ class LoopThread(threading.Thread):
     def is_blocked(self) -> bool:
         """Return whether its loop has not turned for `BLOCKED_SECONDS` since this was asked first."""
         if self._asked_at is None:
-            self._asked_at = time.monotonic()
+            self._asked_at = self.loop.time()
             self.loop.call_soon_threadsafe(self._answer)
             return False
-        return time.monotonic() - self._asked_at >= BLOCKED_SECONDS
+        return self.loop.time() - self._asked_at >= BLOCKED_SECONDS
 
     def _answer(self) -> None:
         self._asked_at = None

@@ -48,8 +48,8 @@ LOCK_FILE_NAME = "lock"
 
 
 _OWN_NAME: Final = re.compile(
-    rf"{re.escape(STORE_FILE_NAME)}(-.+)?|{MARK_FILE_NAME}(\..+)?|{SECRET_FILE_NAME}(\..+)?|{LOCK_FILE_NAME}|queue\.sock"
-    r"|replaced-.+"
+    rf"{re.escape(STORE_FILE_NAME)}(-.+)?|{MARK_FILE_NAME}(\..+)?|{SECRET_FILE_NAME}(\..+)?|{LOCK_FILE_NAME}"
+    rf"|{STOPPED_FILE_NAME}|queue\.sock|replaced-.+"
 )
 """The names of a data folder's own files."""
 

@@ -37,6 +37,7 @@ from cloudsched.local.folder_lock import (
     FolderLock,
     HandOverDispatcher,
     HandOverListener,
+    open_private,
 )
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
@@ -165,8 +166,10 @@ class FolderRunner:
     def __exit__(self, *_error: object) -> None:
         executor, data = self._app.container.executor, self._app.container.settings.data
         if executor.holder is not None and data is not None:
-            with suppress(OSError):  # else what is killed before it has stopped counts as lost
-                (data.parent / STOPPED_FILE_NAME).write_text(executor.holder, "ascii")
+            stopped = data.parent / STOPPED_FILE_NAME
+            # On a full disk, what is killed before it has stopped counts as lost.
+            with suppress(OSError), open(stopped, "w", encoding="ascii", opener=open_private) as file:
+                file.write(executor.holder)
         self._maintenance.stop()
         if not self._queue.stop(GRACE):
             executor.release_all()

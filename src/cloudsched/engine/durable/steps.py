@@ -168,8 +168,8 @@ def _try_step(
     with cursor.step(entry.number) as usage:
         try:
             result = yield attempt
-        except BaseException as thrown:  # any failure of user code fails the step
-            error = from_thrown(thrown)
+        except BaseException as error:  # any failure of user code fails the step
+            error = from_thrown(error)
             if not is_handler_failure(error):
                 raise
             error = explain_mistake(error) or error

@@ -281,11 +281,11 @@ def _call(registry: Registry, handler: Handler, context: Context, payload: objec
         return _report_suspended(context, suspended)
     except WorkflowError as error:  # every replay would raise it again
         return _report_failure(context, Fail(str(error)), error)
-    except BaseException as thrown:  # whatever a handler raises is a failure of the handler
-        failure = from_thrown(thrown)
-        if not is_handler_failure(failure):
+    except BaseException as error:  # whatever a handler raises is a failure of the handler
+        error = from_thrown(error)
+        if not is_handler_failure(error):
             raise
-        return _report_raised(context, handler, failure)
+        return _report_raised(context, handler, error)
     return _report(context, outcome)
 
 

@@ -185,7 +185,7 @@ class Dependencies:
             result = yield from call(values)
         except BaseException as error:  # noqa: BLE001 - raised below
             failure = error
-        trace = None if failure is None else failure.__traceback__
+        trace, raised = None if failure is None else failure.__traceback__, None
         while self._closers:
             raised = failure and from_thrown(failure)
             try:
@@ -197,7 +197,7 @@ class Dependencies:
             try:
                 raise failure.with_traceback(trace)
             finally:
-                del failure, trace  # they hold this function's variables
+                del failure, trace, raised  # they hold this function's variables
         return result
 
     def _make_values(self, wanted: Mapping[str, Depends | None]) -> Procedure[dict[str, Any]]:

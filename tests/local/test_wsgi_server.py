@@ -6,6 +6,7 @@ import errno
 import logging
 import resource
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -221,6 +222,54 @@ def test_requests_that_take_long_do_not_keep_others_waiting(connect: Callable[..
         assert ask(address) == b"done"
         barrier.wait(WAIT_SECONDS)
         assert {each.recv(12) for each in waiting} == {b"HTTP/1.1 200"}
+
+
+def test_a_probe_is_answered_before_all_that_keeps_the_processor_busy(
+    connect: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a supervisor would end a process that has much to do. More threads would only slow down each other."""
+    monkeypatch.setattr(wsgi_server, "THREADS", 1)
+    monkeypatch.setattr(wsgi_server, "_FULL", 0)  # the processor always counts as busy
+    monkeypatch.setattr(wsgi_server, "LOOK_SECONDS", 3600.0)
+    is_over, served = threading.Event(), list[str]()
+
+    @Request.application
+    def work(request: Request) -> Response:
+        served.append(request.path)
+        is_over.wait(WAIT_SECONDS)
+        return Response("done")
+
+    def send(path: str, address: tuple[str, int]) -> socket.socket:
+        return connect(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode(), address)
+
+    with WebServer(work) as server:
+        server.serve()
+        host, _, port = server.address.rpartition(":")
+        address = host, int(port)
+        queue = server._server.task_dispatcher.queue  # noqa: SLF001 - what waits for a thread
+        waiting = [send("/first", address)]
+        wait_until(lambda: served, "the thread is busy")
+        waiting += [send("/work", address) for _ in range(5)]
+        wait_until(lambda: len(queue) == 5, "others wait")
+        waiting.append(send("/ready", address))
+        wait_until(lambda: len(queue) == 6, "the probe waits")
+        is_over.set()
+        assert {each.recv(12) for each in waiting} == {b"HTTP/1.1 200"}
+    assert served[:2] == ["/first", "/ready"]
+
+
+def test_a_client_that_is_gone_leaves_no_line_in_the_log(
+    address: tuple[str, int], connect: Callable[..., socket.socket], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Strangers could fill a disk with them: in the middle of a request, or before its answer."""
+    gone = struct.pack("ii", 1, 0)  # without a word, and what it has sent is lost
+    with caplog.at_level(logging.INFO):
+        for sent in (HEADERS, BODY, b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"nonsense\r\n\r\n", b"") * 20:
+            connection = connect(sent)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, gone)
+            connection.close()
+        assert ask(address) == b"hello"
+    assert caplog.records == []
 
 
 def test_a_stream_is_sent_as_it_is_made(connect: Callable[..., socket.socket]) -> None:

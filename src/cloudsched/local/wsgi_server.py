@@ -7,6 +7,7 @@ the expense of the one that has waited longest, and a pause when the process has
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 import time
@@ -27,10 +28,12 @@ with require_extra("An app that runs its own tasks", "server"):
     from waitress.parser import HTTPRequestParser, ParsingError
     from waitress.receiver import ChunkedReceiver
     from waitress.server import TcpWSGIServer
-    from waitress.task import Task, ThreadedTaskDispatcher, WSGITask
+    from waitress.task import ThreadedTaskDispatcher, WSGITask
     from waitress.utilities import BadRequest
 
 log = own_logger(__name__)
+_log_of_connections = own_logger(f"{__name__}.connections")
+_log_of_connections.setLevel(logging.WARNING)  # that a client is gone is no news
 
 MAX_IDLE_CONNECTIONS = 400
 """The most connections on which no request is served: idle, in the middle of a request, or of reading a response.
@@ -38,8 +41,13 @@ MAX_IDLE_CONNECTIONS = 400
 One more closes the one that has waited longest. They never have more than two fifths of the files that the process may
 have open, often 1,024.
 """
-MAX_THREADS = 512
-"""The most requests that are served at the same time, deliveries with handlers that call the API included."""
+THREADS, MAX_THREADS = 8, 512
+"""The most requests that are served at the same time while they keep the processor busy, and while they mostly wait, as
+deliveries do, whose handlers call the API."""
+PROBES = frozenset({"/ready", "/health"})
+"""The paths of requests that are served before all others, or a supervisor would end a process that is only busy."""
+_FULL = 0.8
+"""The share of a core from which on Python's threads take it from each other."""
 HEADER_SECONDS, REQUEST_SECONDS = 20.0, 60.0
 """The longest that a request's headers, and a whole request, may take to arrive. Also the longest that a connection
 waits for a request, and that a client takes to read the rest of a response."""
@@ -57,6 +65,8 @@ _SMALL_BODY = 64 * 1024
 """The bytes up to which a body does not count: the connections are few enough."""
 LOOK_SECONDS = 1.0
 """The interval at which the deadlines are checked."""
+_ACCEPTS = 64
+"""The most connections that are accepted before what has arrived on others is read."""
 ACCEPT_PAUSE = 1.0
 """The seconds without new connections when the system has refused one."""
 _LOG_INTERVAL = 60.0
@@ -75,7 +85,7 @@ _REPEATABLE = frozenset(
 class _Parser(HTTPRequestParser):
     """Parses a request in which no two parties can read two different ones (RFC 9110, section 5.3; RFC 9112, 6.3)."""
 
-    version = "1.1"  # of an answer to what cannot be parsed
+    version, path = "1.1", ""  # of what cannot be parsed
 
     def parse_header(self, header_plus: bytes) -> None:
         first, *lines = header_plus.split(b"\r\n")
@@ -125,6 +135,7 @@ class _Connection(HTTPChannel):
 
     parser_class = _Parser
     task_class = _Task
+    logger = _log_of_connections
     server: _Server
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -172,14 +183,33 @@ class _Connection(HTTPChannel):
 class _Threads(ThreadedTaskDispatcher):
     """Threads that start when all others are busy. The number of waitress's own is fixed."""
 
-    def add_task(self, task: Task) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self._looked_at = self._used = 0.0
+        self._is_processor_free = True
+
+    def add_task(self, task: Any) -> None:  # noqa: ANN401 - a connection; waitress says task
+        """Let a thread serve the request that a connection has received, a probe before all others."""
         with self.lock:
-            self.queue.append(task)
+            add = self.queue.appendleft if task.requests[0].path in PROBES else self.queue.append
+            add(task)
             self.queue_cv.notify()
-            count = len(self.threads)
-            is_short = len(self.queue) + self.active_count > count
-        if is_short and count < MAX_THREADS:
-            self.set_thread_count(count + 1)
+        self.grow(MAX_THREADS if self._look_for_room() else THREADS)
+
+    def grow(self, limit: int) -> None:
+        """Start the threads that requests wait for, up to a limit."""
+        count = len(self.threads)
+        wanted = min(len(self.queue) + self.active_count, limit)
+        if count < wanted:
+            self.set_thread_count(wanted)
+
+    def _look_for_room(self) -> bool:
+        """Return whether the processor has room for more threads. If not, they would only take it from each other."""
+        now, used = time.monotonic(), time.process_time()
+        if now - self._looked_at >= LOOK_SECONDS / 10:
+            self._is_processor_free = used - self._used < _FULL * (now - self._looked_at)
+            self._looked_at, self._used = now, used
+        return self._is_processor_free
 
     def start_new_thread(self, target: Callable[[int], object], thread_no: int) -> None:
         try:
@@ -191,6 +221,7 @@ class _Threads(ThreadedTaskDispatcher):
 
 class _Server(TcpWSGIServer):
     channel_class = _Connection
+    task_dispatcher: _Threads
     active_channels: dict[int, _Connection]  # type: ignore[assignment]  # all are made by `channel_class`
 
     def __init__(self, application: WSGIApplication, listener: socket.socket) -> None:
@@ -203,6 +234,7 @@ class _Server(TcpWSGIServer):
             log_socket_errors=False,
             max_request_body_size=MAX_BODY_BYTES,
             max_request_header_size=MAX_HEADER_BYTES,
+            recv_bytes=_SMALL_BODY,
             server_name="localhost",
         )
         self._looks_at = self._accepts_at = self._logs_at = 0.0
@@ -230,15 +262,24 @@ class _Server(TcpWSGIServer):
             self._looks_at = now + LOOK_SECONDS
             for each in [each for each in self.active_channels.values() if each.is_late(now)]:
                 each.handle_close()
+            self.task_dispatcher.grow(min(len(self.task_dispatcher.threads) + 1, MAX_THREADS))
         return self.accepting and now >= self._accepts_at
+
+    def handle_accept(self) -> None:
+        """Accept many connections at once. waitress would accept one, and wait for its turn of a busy processor."""
+        self._has_accepted = True
+        for _ in range(_ACCEPTS):
+            if self._has_accepted:
+                super().handle_accept()
 
     def accept(self) -> tuple[socket.socket, Any] | None:
         """Accept a connection, and close the one that has waited longest if there are too many."""
         idle = [each for each in self.active_channels.values() if each.is_idle]
         if len(idle) >= min(MAX_IDLE_CONNECTIONS, _count_descriptors() * 2 // 5):
             _close_oldest(idle)
+        self._has_accepted = False
         try:
-            return super().accept()
+            found = super().accept()
         except OSError as error:  # there is no file descriptor left, or no memory
             now = time.monotonic()
             if idle:
@@ -250,6 +291,8 @@ class _Server(TcpWSGIServer):
                 text = "The web server cannot accept a connection beside its %d others, and tries again: %s"
                 log.error(text, len(self.active_channels), error, extra={"action": "accept_failed"})  # noqa: TRY400 - a line
             return None
+        self._has_accepted = found is not None
+        return found
 
     def limit_unfinished_bodies(self) -> None:
         """Close the connection with the oldest unfinished body if all of them are too large together."""

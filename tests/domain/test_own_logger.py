@@ -40,6 +40,7 @@ def test_a_configuration_with_its_defaults_disables_none(config: dict[str, objec
     logging.config.dictConfig({"version": 1, **config})
     ours.info("still here")
     ours.removeHandler(heard)
+    ours.setLevel(logging.NOTSET)
     assert theirs.disabled
     assert own_logger(MINE) is ours
     assert [each.getMessage() for each in heard.buffer] == ["still here"]

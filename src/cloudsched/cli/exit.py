@@ -15,8 +15,18 @@ LEFT_SECONDS: Final = 2.0
 """The seconds for which a process that stops waits for what its handlers have left behind."""
 
 
+_is_own = threading.Event()
+
+
+def own_process() -> None:
+    """Note that this process is the command's, to be ended by it: not that of a program that calls its functions."""
+    _is_own.set()
+
+
 def exit_within(seconds: float, code: int, who: str) -> None:
     """End this process with an exit code, at the latest after so many seconds, and say what was left behind then."""
+    if not _is_own.is_set():
+        return
     timer = threading.Timer(seconds, _end, (code, who))
     timer.daemon = True
     timer.start()

@@ -2,7 +2,7 @@
 
 Each process of a folder looks for itself, every few seconds. What is due and has not started is in the store, in the
 index of the sweep, so one that is frozen or whose threads are lost is noticed by the others. Work that waits for
-something else is not owed: of paused tasks, for workers and locks, behind open runs. Nor is a backlog: while any of it
+something else is not owed: of paused tasks, for workers and locks, behind open runs, for its turn after a loss. Nor is a backlog: while any of it
 starts, or while all threads are busy with handlers that have time left, it is only late.
 """
 
@@ -106,6 +106,7 @@ def _list_owed(task: Task, now: datetime) -> Iterator[_Owed]:
     if task.lock_key is not None:
         return
     for wake in executor_wakeups(task):
-        is_next = task.find_run(wake.execution_id) is None
-        if wake.due_at <= now and not (is_next and is_held_back(task)):
+        run = task.find_run(wake.execution_id)
+        waits = is_held_back(task) if run is None else run.losses > 0  # one that was lost takes turns with others
+        if wake.due_at <= now and not waits:
             yield wake.task_id, wake.execution_id, wake.attempt, wake.due_at

@@ -16,7 +16,7 @@ from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
 
 FROM = "Plants <plants@example.org>"
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # it means STARTTLS only
-LOGIN = "mailer%40example.com:p%40ss%2Fword%3A1"
+LOGIN = "mailer%40example.com:p%40ss%2Fw%C3%B6rd%3A%C3%A91"
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from tests.simulation.schedules import covers, is_same_plan
 from tests.simulation.task_rules import find_broken_change, find_broken_future
 
 from cloudsched import Context, Execution, Task
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
 from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:

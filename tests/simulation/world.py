@@ -45,6 +45,7 @@ from tests.simulation.invariants_runs import RunInvariants, fail
 from cloudsched import App, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.time_zones import ZoneData
@@ -52,7 +53,6 @@ from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.execution.executor import TaskReader
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.sweep.sweeper import GRACE

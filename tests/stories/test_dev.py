@@ -137,7 +137,7 @@ def test_handlers_that_exit_or_hang_do_not_disturb_the_stack(tmp_path: Path) -> 
     with process(sys.executable, "-c", IMPATIENT, *ALONE[len(CLOUDSCHED) :], cwd=tmp_path) as dev:
         url, _ = _ready(dev)
         request(url, "POST", "/v1/tasks", {"id": "leave", "owner": "a", "title": "Hi", "handler": "leave"})
-        dev.wait_for(r"leave failed \S+ of .*: WorkflowError: sys.exit\('enough'\)")
+        dev.wait_for(r"leave failed \S+ of .*: SystemExit: sys.exit\('enough'\)")
         (execution,) = request(url, "GET", "/v1/tasks/leave/executions").body["executions"]
         assert (execution["status"], execution["error"]["type"]) == ("FAILED", "WorkflowError")
         request(url, "POST", "/v1/tasks", {"id": "h", "owner": "a", "title": "Hi", "handler": "hang"})

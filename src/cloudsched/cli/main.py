@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cloudsched.cli.examples import add_examples
-from cloudsched.cli.exit import own_process
 from cloudsched.config.imports import pause_collection, require_extra
 from cloudsched.errors import (
     CloudschedError,
@@ -154,7 +153,6 @@ def main() -> None:
     """Run a command. An error is told in one line, with ``--json`` as JSON, and has an exit code of its kind."""
     words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
     as_json = "--json" in words
-    own_process()
     with safe_output():
         try:
             code = cloudsched(prog_name="cloudsched", standalone_mode=not as_json)

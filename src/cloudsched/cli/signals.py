@@ -11,7 +11,7 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-from cloudsched.engine.durable.suspension import ControlFlow
+from cloudsched.domain.control_flow import ControlFlow
 
 SIGNALS = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 

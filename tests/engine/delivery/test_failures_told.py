@@ -10,9 +10,9 @@ import pytest
 from tests.authorities import as_user
 
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Schedule, Settings, Task
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import change_person
 from cloudsched.testing import Simulation

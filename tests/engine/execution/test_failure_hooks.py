@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Task
-from cloudsched.engine.durable.suspension import ControlFlow
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.testing import START, Simulation
 
 TWICE = RetryPolicy(max_retries=1, jitter=0)

@@ -75,6 +75,7 @@ def test_a_handler_that_raises_system_exit_has_failed(app: App, leaves: str) -> 
     assert {each.status for each in execution.attempts} == {"FAILED"}
     assert len(execution.attempts) == (1 if kind == "SystemExit" else 2)
     assert execution.error
+    assert execution.error.type == kind
     assert f"{kind}: {message}" in (execution.error.traceback or "")
     assert "leave()" in (execution.error.traceback or "")
     assert told == [execution.id]

@@ -11,8 +11,8 @@ import pytest
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import ManualClock
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation

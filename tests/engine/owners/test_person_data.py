@@ -14,6 +14,7 @@ from tests.record_kinds import list_record_kinds
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.database import Database
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import (
@@ -37,7 +38,7 @@ from cloudsched.testing import Simulation
 DAILY = timedelta(days=1)
 
 
-class Killed(BaseException):
+class Killed(ControlFlow):
     """The process has died."""
 
 

@@ -11,11 +11,11 @@ from tests.engine.pull.harness import lock_wait_list
 from tests.engine.state.test_locks import waiter
 
 from cloudsched import App, Context, Schedule
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.domain.transitions.wakeups import Dispatch
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import VersionConflict

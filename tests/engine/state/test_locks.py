@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, Waiter, acquire, is_held_by, release
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import Unavailable
 from cloudsched.testing import START, Simulation

@@ -13,8 +13,8 @@ from tests.instants import spread
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.transitions.commit import VersionedTask
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 

@@ -9,9 +9,9 @@ import pytest
 from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.documents.usage import MAX_HANDLERS, OTHER_HANDLERS, UsageCounts, add_usage
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)

@@ -12,10 +12,10 @@ from tests.engine.usage.harness import create_hourly
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.records import SqliteRecords
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents import owner_usage
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.engine.durable.suspension import ControlFlow
 from cloudsched.engine.usage import ledger as ledger_module
 from cloudsched.engine.usage import usage_report as summation_module
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets

@@ -9,6 +9,7 @@ import pytest
 from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.engine.ports import search
 from cloudsched.engine.tasks import batch_changes
@@ -255,7 +256,7 @@ def test_a_change_that_was_killed_half_way_goes_on(roles: RoleHarness, monkeypat
         roles.task("ada", **YEARLY, id=f"t{number}")
     original, revisions = Scheduler.pause, []
 
-    class Killed(BaseException):
+    class Killed(ControlFlow):
         """The process is gone."""
 
     def pause(self: Scheduler, task_id: str, *given: Any) -> Any:  # noqa: ANN401 - a Task
@@ -285,7 +286,7 @@ def test_what_somebody_has_taken_back_is_not_done_again(roles: RoleHarness, monk
         roles.task("ada", **YEARLY, id=f"t{number}")
     original, paused = Scheduler.pause, list[str]()
 
-    class Killed(BaseException):
+    class Killed(ControlFlow):
         """The process is gone."""
 
     def pause(self: Scheduler, task_id: str, *given: Any) -> Any:  # noqa: ANN401 - a Task

@@ -266,8 +266,8 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
         value = _to_python_schedule(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if isinstance(value, WireModel):
-        encoded = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(value, WireModel | Schedule):
+        encoded = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, WireModel))
         reject_masked_secrets(_to_wire_name(name), value, encoded)
         if isinstance(value, Schedule):
             for unsaid in {"timezone", "follows_owner"} - value.model_fields_set:

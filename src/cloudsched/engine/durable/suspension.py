@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from opcode import opmap
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 OUTAGE_PAUSE: Final = timedelta(seconds=5)
 """The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""
-
-
-class ControlFlow(BaseException):
-    """Unwinds whatever code it passes through, a handler's too, and is no failure of that code."""
 
 
 class Suspended(ControlFlow):

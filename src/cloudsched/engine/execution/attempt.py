@@ -436,15 +436,18 @@ def _free_frames(error: BaseException) -> None:
 def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
     """Return an exception as it is stored, with a traceback that begins at the handler.
 
+    `sys.exit` keeps its name, and the message says what to write instead.
     A script's error has no traceback, because it would show our own code and file paths to an untrusted author.
     """
+    is_exit = isinstance(error, WorkflowError) and isinstance(error.__cause__, SystemExit)
+    name = type(error.__cause__ if is_exit else error).__qualname__
     if task.handler == SCRIPTS:
-        return truncate_error(type(error).__qualname__, _error_text(error), None)
+        return truncate_error(name, _error_text(error), None)
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__") in _CALLING_MODULES:
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames))
-    return truncate_error(type(error).__qualname__, _error_text(error), text)
+    return truncate_error(name, _error_text(error), text)
 
 
 def truncate_error(type_: str, message: str, trace: str | None) -> ExecutionError:

@@ -7,9 +7,10 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.durable.suspension import ControlFlow, is_handler_failure
+from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
 from cloudsched.engine.state.options import Option
 

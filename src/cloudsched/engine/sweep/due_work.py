@@ -2,8 +2,8 @@
 
 Each process of a folder looks for itself, every few seconds. What is due and has not started is in the store, in the
 index of the sweep, so one that is frozen or whose threads are lost is noticed by the others. Work that waits for
-something else is not owed: of paused tasks, for workers and locks, behind open runs, for its turn after a loss. Nor is a backlog: while any of it
-starts, or while all threads are busy with handlers that have time left, it is only late.
+something else is not owed: of paused tasks, for workers and locks, behind open runs, for its turn after a loss. Nor is
+a backlog: while any of it starts, or while all threads are busy with handlers that have time left, it is only late.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ READERS = {
     "mermaid": "architecture/test_site.py",  # each diagram has the picture that Mermaid has drawn of it
     "js": "docs/test_scripts.py",
     "ts": "clients/test_typescript.py",
+    "nginx": "local/test_behind_proxies.py",
     **dict.fromkeys(("json", "ini", "dockerfile"), "docs/test_data_blocks.py"),
     **dict.fromkeys(("sh", "bash", "console"), "docs/test_shell_blocks.py"),
 }

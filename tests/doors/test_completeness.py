@@ -22,6 +22,7 @@ from cloudsched.web.api.operations import OPERATIONS
 
 NOT_ASKED_BY_COMMANDS = {
     "admin backup": "the operator's, at the files of a store",
+    "admin restore": "the operator's, at the files of a store",
     "admin keys new": "makes a key, which an operator has to deploy",
     "admin shards grow": "the operator's, at the store",
     "admin shards show": "the operator's, at the store",

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.harness import WAIT_SECONDS, free_port, wait_until
+from tests.doc_blocks import read_blocks
+from tests.harness import ROOT, WAIT_SECONDS, free_port, wait_until
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.wrappers import Response
 
@@ -23,6 +24,8 @@ from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 KEY, KEPT = create_key("boss", Role.ADMIN)
+(SHOWN,) = (each.text for each in read_blocks(ROOT / "docs/run/serve.md") if each.language == "nginx")
+"""The lines that the page shows."""
 NGINX = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/log;
 events {{ }}
@@ -32,7 +35,7 @@ http {{
     gzip on; gzip_types application/json; gzip_min_length 1; gzip_proxied any;
     server {{
         listen 127.0.0.1:{port};
-        location /jobs/ {{ proxy_pass http://{address}/scheduler/; proxy_set_header Host $http_host; }}
+        {location}
     }}
 }}
 """
@@ -97,7 +100,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         server.serve()
         app.create(id="of-ada", owner="ada", title="Note", handler="note", schedule="in 3 days")
         port = free_port()
-        (file := tmp_path / "conf").write_text(text.format(port=port, address=server.address, folder=tmp_path))
+        location = SHOWN.replace("127.0.0.1:8080/", f"{server.address}/scheduler/")
+        names = {"port": port, "address": server.address, "folder": tmp_path, "location": location}
+        (file := tmp_path / "conf").write_text(text.format(**names))
         proxy = subprocess.Popen(  # noqa: S603 - one of ours
             [*(each.format(folder=tmp_path) for each in command), str(file)],
             env={**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},

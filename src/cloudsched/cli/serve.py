@@ -189,4 +189,5 @@ def restore(backup: Path, *, data: Path) -> None:
     from cloudsched.local.backup import restore_backup  # noqa: PLC0415 - not needed for --help
 
     restored = restore_backup(backup, data, now=datetime.now(UTC))
-    click.echo(f"{data}  {restored.tasks:,} tasks. What it had is in {restored.folder}: remove that when you can.")
+    before = data / restored.folder.name
+    click.echo(f"{data}  {restored.tasks:,} tasks. What it had is in {before}: remove that when you can.")

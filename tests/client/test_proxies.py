@@ -102,8 +102,11 @@ def test_the_usual_variables_name_it(
     assert (None if found is None else str(found.url)) == expected
 
 
-def test_a_proxy_that_cannot_be_used_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not as an API that does not answer."""
-    monkeypatch.setenv("ALL_PROXY", "ftp://p:1")
-    with pytest.raises(Misconfigured, match=r"proxy that the environment names for http://api\.example"):
-        Client("http://api.example")
+@try_each("proxy", ["ftp://p:1", "socks://p:1", "SOCKS5://p:1", "socks5h://p:1"])
+def test_a_proxy_that_cannot_be_used_is_told_at_once(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """And not as an API that does not answer. SOCKS needs a package that is not installed here."""
+    with monkeypatch.context() as patch:
+        patch.setattr("cloudsched.client.connection.find_spec", lambda _: None)
+        patch.setenv("ALL_PROXY", proxy)
+        with pytest.raises(Misconfigured, match=r"http://api\.example"):
+            Client("http://api.example")

@@ -327,6 +327,66 @@ def test_a_malformed_content_length_is_refused(address: tuple[str, int], length:
     assert answer.startswith(b"HTTP/1.1 400 ")
 
 
+@pytest.mark.parametrize(
+    ("request_line", "header"),
+    [
+        ("GET http://[::1/ HTTP/1.1", "Host: x"),
+        ("GET http://[x]/ HTTP/1.1", "Host: x"),
+        ("GET / HTTP/1.1", f"Content-Length: {'9' * 5000}"),
+    ],
+)
+def test_what_cannot_be_read_is_answered_and_not_logged(
+    address: tuple[str, int], caplog: pytest.LogCaptureFixture, request_line: str, header: str
+) -> None:
+    """Strangers could fill a disk with the lines."""
+    with socket.create_connection(address, WAIT_SECONDS) as connection:
+        connection.sendall(f"{request_line}\r\n{header}\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 4")
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("header", "status"), [("Content-Length: 99999999", 413), ("Content-Length: -1", 400), ("Content-Length: 0", 200)]
+)
+def test_nobody_is_asked_for_a_body_that_is_not_read(address: tuple[str, int], header: str, status: int) -> None:
+    """The answer comes at once. What follows is not taken for the body."""
+    with socket.create_connection(address, WAIT_SECONDS) as connection:
+        connection.sendall(f"POST / HTTP/1.1\r\nHost: x\r\n{header}\r\nExpect: 100-continue\r\n\r\n".encode())
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert answer.count(b"HTTP/1.1 ") == 1 + (status == 200)
+
+
+def is_cut_off(connection: socket.socket) -> bool:
+    """Return whether the server has closed a connection without its client having read anything."""
+    try:
+        return not connection.send(b"x")
+    except ConnectionError:
+        return True
+
+
+def test_who_asks_often_and_reads_nothing_takes_neither_memory_nor_a_thread_for_long(
+    connect: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are made only as fast as they are read. Who stops to read is closed, also in the middle of them."""
+    monkeypatch.setattr(wsgi_server, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(wsgi_server, "REQUEST_SECONDS", 0.3)
+    answers = list[int]()
+
+    @Request.application
+    def large(_: Request) -> Response:
+        answers.append(1)
+        return Response(b"x" * 400_000)
+
+    with serve(large) as address:
+        connection = connect(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 1000, address)
+        wait_until(lambda: len(answers) > 2, "the first ones are made")
+        wait_until(lambda: is_cut_off(connection), "it is closed")
+        assert len(answers) < 50
+
+
 def send(address: tuple[str, int], *headers: str) -> bytes:
     """Return all that is answered to a request with these headers."""
     text = "".join(f"{each}\r\n" for each in ("POST / HTTP/1.1", *headers, "Connection: close", ""))

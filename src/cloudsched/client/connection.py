@@ -371,12 +371,13 @@ def find_proxy(url: str) -> httpx.Proxy | None:
     proxy = named.get(parts.scheme) or named.get("all")
     if not proxy or is_local_name(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
-    if proxy.startswith("socks") and find_spec("socksio") is None:
-        raise Misconfigured(f"{url} is behind a SOCKS proxy, as the environment says: `pip install socksio`.")
     try:
-        return httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+        found = httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}")
     except (ValueError, httpx.InvalidURL) as error:
         raise Misconfigured(f"The proxy that the environment names for {url} is no address: {error}.") from None
+    if found.url.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise Misconfigured(f"{url} is behind a SOCKS proxy, as the environment says: `pip install socksio`.")
+    return found
 
 
 def _require_sendable(what: str, credential: str | None) -> None:

@@ -61,6 +61,8 @@ MAX_CHUNK_LINE_BYTES = 4 * 1024
 """The most bytes of a chunk's size with its extensions, and of what follows the last chunk."""
 MAX_UNFINISHED_BYTES = 64 * 1024 * 1024
 """The most bytes of all bodies that are still arriving. Beyond that the connection with the oldest one is closed."""
+MAX_UNREAD_BYTES = 1024 * 1024
+"""The bytes of answers that a client has not read, from which on no more of them are made."""
 _SMALL_BODY = 64 * 1024
 """The bytes up to which a body does not count: the connections are few enough."""
 LOOK_SECONDS = 1.0
@@ -103,7 +105,10 @@ class _Parser(HTTPRequestParser):
                 raise ParsingError("Content-Length and Transfer-Encoding exclude each other.")
             if coding.strip() != b"chunked" or not first.endswith(b"HTTP/1.1"):
                 raise ParsingError("The only Transfer-Encoding is chunked, in HTTP/1.1.")
-        super().parse_header(header_plus)
+        try:
+            super().parse_header(header_plus)
+        except ValueError as error:  # waitress would log it, and leave the client without an answer
+            raise ParsingError("The address or a number in the headers is malformed.") from error
 
     def received(self, data: bytes) -> int:
         """Read a part of a request, and refuse a chunk that is larger than any body, or said to be in endless words."""
@@ -113,6 +118,8 @@ class _Parser(HTTPRequestParser):
             body.chunk_remainder > MAX_BODY_BYTES or len(body.control_line + body.trailer) > MAX_CHUNK_LINE_BYTES
         ):
             self.error, self.completed = BadRequest("A chunk is too large."), True
+        if self.completed:  # waitress would ask for a body, and take the next request for it
+            self.expect_continue = False
         return taken
 
 
@@ -140,6 +147,7 @@ class _Connection(HTTPChannel):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.begin_to_wait()
+        self._sent = self.since
         super().__init__(*args, **options)
 
     def begin_to_wait(self) -> None:
@@ -158,9 +166,25 @@ class _Connection(HTTPChannel):
         return 0 if self.request is None else self.request.body_bytes_received
 
     def is_late(self, now: float) -> bool:
-        """Return whether the client has taken too long."""
+        """Return whether the client has taken too long, be it to read an answer while more of it is made."""
+        if self.requests:
+            return self.total_outbufs_len > 0 and now - self._sent > REQUEST_SECONDS
         is_in_headers = self._is_arriving and not (self.request is not None and self.request.headers_finished)
-        return self.is_idle and now - self.since > (HEADER_SECONDS if is_in_headers else REQUEST_SECONDS)
+        return now - self.since > (HEADER_SECONDS if is_in_headers else REQUEST_SECONDS)
+
+    def write_soon(self, data: Any) -> int:  # noqa: ANN401 - bytes or a file
+        """Add to the answer."""
+        if not self.total_outbufs_len:
+            self._sent = time.monotonic()
+        added: int = super().write_soon(data)
+        return added
+
+    def send(self, data: bytes, do_close: bool = True) -> int:  # noqa: FBT001, FBT002 - waitress's signature
+        """Send a part of the answer, as much as the client takes."""
+        taken: int = super().send(data, do_close)
+        if taken:
+            self._sent = time.monotonic()
+        return taken
 
     def recv(self, buffer_size: int) -> bytes:
         """Read what has come. A client that has ended in the middle of a request may still wait for an answer."""
@@ -234,6 +258,7 @@ class _Server(TcpWSGIServer):
             log_socket_errors=False,
             max_request_body_size=MAX_BODY_BYTES,
             max_request_header_size=MAX_HEADER_BYTES,
+            outbuf_high_watermark=MAX_UNREAD_BYTES,
             recv_bytes=_SMALL_BODY,
             server_name="localhost",
         )

@@ -514,8 +514,9 @@ def test_a_head_start_is_all_that_comes_early() -> None:
     assert [body for _, body in received] == [b"soon"]
 
 
-def test_calls_that_hang_leave_room_for_others_and_their_threads_end_when_they_return() -> None:
-    """Nothing can stop them, so other threads take the place of theirs."""
+@pytest.mark.parametrize("is_hook", [False, True])
+def test_calls_that_hang_leave_room_for_others_and_their_threads_end_when_they_return(is_hook: bool) -> None:  # noqa: FBT001 - a case
+    """Nothing can stop them, so other threads take the place of theirs. A hook follows the call of its handler."""
     release, begun, done = threading.Event(), threading.Semaphore(0), threading.Event()
 
     def hang() -> None:
@@ -524,7 +525,9 @@ def test_calls_that_hang_leave_room_for_others_and_their_threads_end_when_they_r
 
     def deliver(body: bytes, _: str) -> Procedure[None]:
         if body.startswith(b"hangs"):
-            yield LongCall(hang, "hang", hangs=lambda: not release.is_set())
+            if is_hook:
+                yield LongCall(lambda: None, "hang")
+            yield LongCall(hang, "" if is_hook else "hang", hangs=lambda: not release.is_set())
         else:
             yield LongCall(done.set, "other")
 

@@ -77,7 +77,7 @@ class _Delivery:
     __slots__ = ("call", "context", "is_given_up", "pending", "steps")
     steps: Procedure[object]
     call: LongCall | None
-    """The call of a handler that it waits for."""
+    """The call that it waits for, of a handler or of its failure hook."""
 
     def __init__(self, pending: _PendingMessage) -> None:
         self.pending = pending
@@ -362,7 +362,7 @@ class InProcessDispatcher:
                     delivery = self._pauses[0][-1]
                     self._steps.append((delivery, partial(delivery.steps.send, None)))
                     heapq.heappop(self._pauses)
-                if len(self._to_call) >= self._limit:
+                if len(self._to_call) >= self._limit or self._away + len(self._calls) + 1 >= len(self._workers):
                     self._replace_hanging()
                 room = self._limit - len(self._to_call)
                 if room > 0 and not self._is_closed and not (self._commits and self._has_filled_up):
@@ -379,7 +379,8 @@ class InProcessDispatcher:
 
     def _replace_hanging(self) -> None:
         """Give up the threads of calls that hang, since nothing can stop them: start another for each."""
-        for delivery in [each for each in self._to_call if each.call is not None and each.call.hangs()]:
+        waiting = [each for each in self._active if each.call is not None and not each.is_given_up]
+        for delivery in [each for each in waiting if each.call is not None and each.call.hangs()]:
             thread = ServiceThread(f"cloudsched-worker-{len(self._workers) + 1}", self._work)
             try:
                 thread.start()
@@ -490,10 +491,11 @@ class InProcessDispatcher:
             advance = partial(delivery.steps.send, delivery.context.run(call.make))
         except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
             advance = throw_into(delivery.steps, to_thrown(error))
-        if isinstance(call, LongCall) and call.name:
+        if isinstance(call, LongCall):
             with self._lock:
-                self._to_call.discard(delivery)
-                delivery.is_given_up = False
+                delivery.call, delivery.is_given_up = None, False
+                if call.name:
+                    self._to_call.discard(delivery)
         return advance
 
     def _continue(self, delivery: _Delivery, advance: _Advance) -> None:

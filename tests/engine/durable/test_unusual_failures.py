@@ -19,6 +19,11 @@ class Speechless(Exception):
         raise RuntimeError("no text")
 
 
+class Exiting(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
 class Surrogate(Exception):
     def __str__(self) -> str:
         return "half \ud800 way"
@@ -35,7 +40,12 @@ def make_circular_list() -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("error", "text"), [(Speechless, "(its text cannot be read)"), (Surrogate, r"half \ud800 way")]
+    ("error", "text"),
+    [
+        (Speechless, "(its text cannot be read)"),
+        (Exiting, "(its text cannot be read)"),
+        (Surrogate, r"half \ud800 way"),
+    ],
 )
 def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error: type[Exception], text: str) -> None:
     """It is tried as often as its policy says, and the exception that the handler catches is the same in a replay."""

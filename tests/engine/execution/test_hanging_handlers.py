@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.engine.harness import elsewhere
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings
+from cloudsched import App, Context, Execution, RetryPolicy, Schedule, Settings, Task
 from cloudsched.engine.execution import running_handlers
 from cloudsched.testing import START, Simulation
 
@@ -125,3 +125,25 @@ def test_other_tasks_run_meanwhile_until_too_many_hang(server: Server, monkeypat
     server.sim.advance(2 * MINUTE)
     assert sorted(server.calls) == ["it 1", "it 2", "same 1", "unrelated"]
     assert server.app.container.executor.handlers.describe() == ""
+
+
+def test_a_failure_hook_that_hangs_is_not_called_again_beside_itself(server: Server) -> None:
+    """The run is recorded when its time is over, and the process that calls the hook can replace its thread."""
+    hooks: list[str] = []
+
+    def hang(task: Task, _: Execution) -> None:
+        hooks.append(task.id)
+        if len(hooks) == 1:
+            elsewhere(server.pass_minutes)
+
+    @server.app.handler("fails", expected_duration=SHORT, retry=False, on_failure=hang)
+    def fail() -> None:
+        raise ValueError("no")
+
+    server.create("it", "fails")
+    server.sim.advance(timedelta(0))
+    assert hooks == ["it"]
+    assert server.app.get("it").status == "FAILED"
+    server.create("next", "fails")
+    server.sim.advance(timedelta(0))
+    assert hooks == ["it", "next"]

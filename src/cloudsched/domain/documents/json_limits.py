@@ -221,7 +221,7 @@ def exception_text(error: BaseException) -> str:
     """Return an exception's text in a form that can be stored. Its own ``__str__`` may fail."""
     try:
         return escape_surrogates(str(error))
-    except Exception:  # noqa: BLE001 - the exception's own code
+    except BaseException:  # noqa: BLE001 - the exception's own code
         return "(its text cannot be read)"
 
 

@@ -12,6 +12,7 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
+from cloudsched.engine.ports.procedure import LongCall
 from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
@@ -31,10 +32,30 @@ class FailureHooks(Option):
 
     _engine: EngineContext
 
-    def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[Callable[[], None]]:
-        """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was."""
-        run = partial(run_failure_hooks, self._engine.registry)
-        return [partial(run, before if each.status is _S.TIMED_OUT else commit.task, each) for each in commit.failures]
+    def __init__(self, engine: EngineContext) -> None:
+        super().__init__(engine)
+        self._running = set[str]()
+        """The executions whose hooks have not returned."""
+
+    def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[LongCall]:
+        """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was.
+
+        A hook may take as long as its handler. One that hangs is not called again beside itself.
+        """
+        tasks = [(before if each.status is _S.TIMED_OUT else commit.task, each) for each in commit.failures]
+        until = self._engine.clock.now() + before.expected_duration
+        return [
+            LongCall(partial(self._run, *about), hangs=lambda: self._engine.clock.now() >= until)
+            for about in tasks
+            if about[1].id not in self._running
+        ]
+
+    def _run(self, task: Task, execution: Execution) -> None:
+        self._running.add(execution.id)
+        try:
+            run_failure_hooks(self._engine.registry, task, execution)
+        finally:
+            self._running.discard(execution.id)
 
 
 class AsyncHookDue(ControlFlow):

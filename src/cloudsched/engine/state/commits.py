@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.run_records import fit_runs
-from cloudsched.engine.ports.procedure import LongCall, Procedure, StoreCommit, run_procedure
+from cloudsched.engine.ports.procedure import Procedure, StoreCommit, run_procedure
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.options import Options
 from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
@@ -130,7 +130,7 @@ class Committer:
                 whole = option.before_commit(whole, before)
         for concerns, option in self.options.calls_before_commit if commit.executions else ():
             for call in option.calls_before_commit(commit, before) if concerns(commit) else ():
-                yield LongCall(call)
+                yield call
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)
         write = StoreCommit(partial(self._store.commit, whole), whole)

@@ -6,7 +6,7 @@ To take an option out is to delete its file and its row. Its file is imported wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Committed, VersionedTask
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
+    from cloudsched.engine.ports.procedure import LongCall
 
 
 class Option:
@@ -56,7 +57,7 @@ class Option:
         """Return the commit of a task that existed before, with what the option adds."""
         raise NotImplementedError
 
-    def calls_before_commit(self, commit: Commit, before: Task, /) -> Sequence[Callable[[], None]]:
+    def calls_before_commit(self, commit: Commit, before: Task, /) -> Sequence[LongCall]:
         """Return calls that may take long, and are made before a commit with records. They get it as it was decided."""
         raise NotImplementedError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings, TaskStatus
+from cloudsched import App, Context, Execution, RetryPolicy, Schedule, Settings, Task, TaskStatus
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import ExecutionStatus
@@ -138,6 +138,28 @@ def test_a_handler_that_ends_its_process_three_times_in_a_row_has_failed(server:
     assert record.error.type == "ProcessEnded"
     assert "3 times in a row" in record.error.message
     assert "'work'" in record.error.message
+
+
+def test_a_failure_hook_that_ends_its_process_does_so_no_more_once_its_run_has_failed(server: Server) -> None:
+    """Else every start of the process would end with it."""
+    hooks: list[str] = []
+
+    def tell(task: Task, _: Execution) -> None:
+        hooks.append(task.id)
+        raise Crash
+
+    @server.app.handler("fails", retry=False, on_failure=tell)
+    def fail() -> None:
+        raise ValueError("no")
+
+    server.create(handler="fails")
+    for number in range(4):
+        with pytest.raises(Crash):
+            server.sim.advance(timedelta(minutes=5))
+        server.start(f"again-{number}")
+    server.sim.advance(timedelta(hours=5))
+    assert hooks == ["t"] * 4
+    assert server.statuses() == [ExecutionStatus.FAILED]
 
 
 def test_its_own_failures_alone_use_up_its_retries(server: Server) -> None:

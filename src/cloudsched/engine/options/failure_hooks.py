@@ -42,7 +42,15 @@ class FailureHooks(Option):
 
         A hook may take as long as its handler. One that hangs is not called again beside itself.
         """
-        tasks = [(before if each.status is _S.TIMED_OUT else commit.task, each) for each in commit.failures]
+        return self._list_calls(commit, before, lost=False)
+
+    def calls_after_commit(self, commit: Commit, before: Task) -> Sequence[LongCall]:
+        """Return the calls for runs that were lost too often. A hook may be what ends its process: it gets one call."""
+        return self._list_calls(commit, before, lost=True)
+
+    def _list_calls(self, commit: Commit, before: Task, *, lost: bool) -> Sequence[LongCall]:
+        failures = [each for each in commit.failures if _was_lost(each) == lost]
+        tasks = [(before if each.status is _S.TIMED_OUT else commit.task, each) for each in failures]
         until = self._engine.clock.now() + before.expected_duration
         return [
             LongCall(partial(self._run, *about), hangs=lambda: self._engine.clock.now() >= until)
@@ -56,6 +64,12 @@ class FailureHooks(Option):
             run_failure_hooks(self._engine.registry, task, execution)
         finally:
             self._running.discard(execution.id)
+
+
+def _was_lost(execution: Execution) -> bool:
+    """Return whether an execution has failed because its attempts were lost with their processes."""
+    has_failed = execution.status is _S.FAILED and bool(execution.attempts)
+    return has_failed and execution.attempts[-1].status is _S.TIMED_OUT
 
 
 class AsyncHookDue(ControlFlow):

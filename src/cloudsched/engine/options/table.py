@@ -28,7 +28,10 @@ TABLE: Final = {
     "cloudsched.engine.options.failure_notices:FailureNotices": {"before_commit": "missed"},
     "cloudsched.engine.options.callbacks:Callbacks": {"before_commit": "task.on_completion"},
     "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
-    "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_before_commit": "failures"},
+    "cloudsched.engine.options.failure_hooks:FailureHooks": {
+        "calls_before_commit": "failures",
+        "calls_after_commit": "failures",
+    },
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
     "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},  # counts all that the others have added
 }

@@ -128,9 +128,7 @@ class Committer:
         for concerns, option in self.options.before_commit:
             if concerns(whole):
                 whole = option.before_commit(whole, before)
-        for concerns, option in self.options.calls_before_commit if commit.executions else ():
-            for call in option.calls_before_commit(commit, before) if concerns(commit) else ():
-                yield call
+        yield from self._make_calls("calls_before_commit", commit, before)
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)
         write = StoreCommit(partial(self._store.commit, whole), whole)
@@ -138,10 +136,16 @@ class Committer:
         self._log(whole, before)
         for other in whole.others:
             self._log(other, None if other.base is None else other.base.task)
+        yield from self._make_calls("calls_after_commit", commit, before)
         for concerns, option in self.options.after_commit:
             if concerns(committed):
                 option.after_commit(committed)
         return committed.stored
+
+    def _make_calls(self, hook: str, commit: Commit, before: Task) -> Procedure[None]:
+        for concerns, option in getattr(self.options, hook) if commit.executions else ():
+            for call in getattr(option, hook)(commit, before) if concerns(commit) else ():  # noqa: UP028 - sends none
+                yield call
 
     def try_to_change(self, stored: VersionedTask, now: datetime, **changes: Any) -> Task | None:
         """Commit changes that a conflicting change makes superfluous. Return None on a conflict."""

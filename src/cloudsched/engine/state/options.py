@@ -61,6 +61,10 @@ class Option:
         """Return calls that may take long, and are made before a commit with records. They get it as it was decided."""
         raise NotImplementedError
 
+    def calls_after_commit(self, commit: Commit, before: Task, /) -> Sequence[LongCall]:
+        """Return such calls that are made after it, each at most once: they may end the process."""
+        raise NotImplementedError
+
     def after_commit(self, committed: Committed, /) -> None:
         """Do what follows from a commit, without raising. A crash may prevent it: the sweep makes up for it."""
         raise NotImplementedError
@@ -114,6 +118,7 @@ class Options:
         self.on_lease_change = find("on_lease_change")
         self.before_commit = find("before_commit")
         self.calls_before_commit = find("calls_before_commit")
+        self.calls_after_commit = find("calls_after_commit")
         self.after_commit = find("after_commit")
         self.on_dispatch = find("on_dispatch")
         self.on_lost = find("on_lost")

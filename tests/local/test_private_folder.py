@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -82,6 +83,19 @@ def test_a_store_that_has_vanished_takes_nothing(app: App, tmp_path: Path, fault
         aside.rename(moved)
         app.container.store.check()
         app.create(id="after", owner="ada", handler="report", title="R", schedule=LATER)
+
+
+@pytest.mark.parametrize(("name", "fault"), [("tasks.db-wal", Path.unlink), ("tasks.db", Path.write_bytes)])
+def test_a_store_that_has_lost_its_log_or_its_content_takes_nothing(
+    app: App, tmp_path: Path, name: str, fault: Callable[..., object]
+) -> None:
+    """What is acknowledged is in the log first, and would be lost with it if something killed the process."""
+    data = tmp_path / "data"
+    with embedded(app, data, settings=Settings()):
+        app.create(id="before", owner="ada", handler="report", title="R", schedule=LATER)
+        fault(data / name, *([b""] if fault is Path.write_bytes else []))
+        with pytest.raises(StoreUnavailable, match="deleted, or replaced"):
+            app.create(id="lost", owner="ada", handler="report", title="R", schedule=LATER)
 
 
 def test_no_reader_makes_a_new_file_where_the_store_was(app: App, tmp_path: Path) -> None:

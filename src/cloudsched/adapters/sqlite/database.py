@@ -224,13 +224,16 @@ _LOG_MARGIN_BYTES = 16_000_000
 """By how much it may exceed that without a word, such as by one large transaction."""
 
 
-def _identify(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of a file, which stay the same whatever is in it, or None if there is none."""
+def _identify(path: Path, least_bytes: int = 0) -> tuple[int, int] | None:
+    """Return the device and inode of a file, which stay the same whatever is in it, or None if there is none.
+
+    One with fewer bytes counts as none.
+    """
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return (found.st_dev, found.st_ino) if found.st_size >= least_bytes else None
 
 
 class Database:
@@ -263,10 +266,13 @@ class Database:
         try:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
+            self._log_identity: tuple[int, int] | None = None
+            """That of the log, which has what is not in the file yet. It is the same as long as the writer is open."""
             reopen = None if path is None else self._reopen
             self._commits = GroupCommit(self._writer, self._write_lock, reopen, self._find_loss)
             try:
                 self._prepare(layout, layout_version)
+                self._identify_log()
             except BaseException:
                 self._writer.close()
                 raise
@@ -309,10 +315,14 @@ class Database:
 
     def _find_loss(self) -> str | None:
         """Return why what is written is lost, None if it is not. Each transaction asks this before it is told of."""
-        if self._path is None or _identify(self._path) == self._identity:
+        log = self._log_identity
+        if self._path is None or (
+            _identify(self._path, 0 if log is None else 1) == self._identity
+            and (log is None or _identify(self._log_path) == log)
+        ):
             return None
-        why = "it was deleted, or replaced by another file: what is stored is lost when this process ends. Stop it"
-        return f"{why}, put the file back, and start it again"
+        why = "it or its -wal was deleted, or replaced by another file: what is stored is lost when this process ends"
+        return f"{why}. Stop it, put the file back, and start it again"
 
     def set_application_id(self, number: int) -> int:
         """Write a number into the file's header, at once if nobody is reading. Return the version of its tables."""
@@ -330,7 +340,7 @@ class Database:
         """Log that the file's log cannot be copied into it, and once it has been. Call this now and then."""
         if self._path is None:
             return
-        path = self._path.with_name(f"{self._path.name}-wal")
+        path = self._log_path
         try:
             size = path.stat().st_size
         except OSError:
@@ -396,6 +406,7 @@ class Database:
         while self._reading:
             self._readers.wait()
         if self._path is not None:
+            self._log_identity = None
             self._writer.close()
             self._close_idle()
 
@@ -409,6 +420,7 @@ class Database:
         """Close every connection. Later calls raise StoreUnavailable."""
         with self._write_lock:
             self._closed = True
+            self._log_identity = None
             self._writer.close()
             self._close_idle()
 
@@ -424,7 +436,18 @@ class Database:
             raise sqlite3.OperationalError("it was deleted, or replaced by another file")
         self._writer = self._connect()
         self._make_durable()
+        self._identify_log()
         return self._writer
+
+    @property
+    def _log_path(self) -> Path:
+        assert self._path is not None  # noqa: S101 - memory has no log
+        return self._path.with_name(f"{self._path.name}-wal")
+
+    def _identify_log(self) -> None:
+        if self._path is not None and not self._is_read_only:
+            self._writer.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens it
+            self._log_identity = _identify(self._log_path)
 
     def _connect(self, mode: str = "rwc") -> sqlite3.Connection:
         """Return a connection. With the mode ``rw`` it does not create the file, which may have been removed."""

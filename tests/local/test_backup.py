@@ -13,9 +13,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.harness import wait_until
 
 from cloudsched import App, Context, Settings
+from cloudsched.cli import serve as cli
 from cloudsched.errors import Misconfigured, NotFound, StoreUnavailable
 from cloudsched.local import backup
 from cloudsched.local.backup import require_sound_folder, restore_backup, write_backup
@@ -269,6 +271,20 @@ def test_a_restore_replaces_all_and_keeps_what_was_there(app: App, tmp_path: Pat
     with embedded(app, tmp_path / "back", settings=SETTINGS):
         assert app.get("task-1").title == "Report"
     assert kept.tasks == 1
+
+
+def test_the_commands_say_what_was_copied_and_what_is_left(app: App, tmp_path: Path) -> None:
+    """A new folder had nothing, so nothing of it is kept."""
+    with embedded(app, tmp_path / "data", settings=SETTINGS):
+        create(app, 1)
+    commands = CliRunner()
+    made = commands.invoke(cli.backup, ["--data", str(tmp_path / "data"), str(tmp_path / "backups")]).output
+    place = made.split("  ")[0]
+    assert "  1 task, 0." in made
+    for name, kept in ("data", True), ("new", False):
+        output = commands.invoke(cli.restore, [place, "--data", str(tmp_path / name)]).output
+        assert output.startswith(f"{tmp_path / name}  1 task.")
+        assert ("What it had is in" in output, any((tmp_path / name).glob("replaced-*"))) == (kept, kept)
 
 
 def test_a_restore_that_cannot_be_made_changes_nothing(app: App, tmp_path: Path) -> None:

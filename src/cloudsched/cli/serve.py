@@ -170,7 +170,11 @@ def backup(place: Path, *, data: Path, keep: int | None) -> None:
     from cloudsched.local.backup import write_backup  # noqa: PLC0415 - not needed for --help
 
     made = write_backup(data, place, now=datetime.now(UTC), keep=keep)
-    click.echo(f"{made.folder}  {made.tasks:,} tasks, {made.size / 1e6:,.1f} MB")
+    click.echo(f"{made.folder}  {_in_tasks(made.tasks)}, {made.size / 1e6:,.1f} MB")
+
+
+def _in_tasks(count: int) -> str:
+    return f"{count:,} task{'' if count == 1 else 's'}"
 
 
 @click.command()
@@ -190,4 +194,5 @@ def restore(backup: Path, *, data: Path) -> None:
 
     restored = restore_backup(backup, data, now=datetime.now(UTC))
     before = data / restored.folder.name
-    click.echo(f"{data}  {restored.tasks:,} tasks. What it had is in {before}: remove that when you can.")
+    kept = f" What it had is in {before}: remove that when you can." if before.exists() else ""
+    click.echo(f"{data}  {_in_tasks(restored.tasks)}.{kept}")

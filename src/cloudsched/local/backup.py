@@ -206,6 +206,8 @@ def restore_backup(backup: Path, data: Path, *, now: datetime) -> Backup:
         for each in sorted(made.iterdir(), key=lambda each: each.name == STORE_FILE_NAME):  # the store is the last
             each.rename(lock.folder / each.name)
         made.rmdir()
+        with suppress(OSError):  # the folder had something
+            before.rmdir()
         _sync(lock.folder)
     except (sqlite3.Error, OSError) as error:
         raise StoreUnavailable(f"The folder {data}", f"{backup} cannot be restored to it: {error}") from error

@@ -7,21 +7,27 @@ import json
 import uuid
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from ipaddress import IPv4Address
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AliasPath,
     BaseModel,
     ConfigDict,
     Field,
+    HttpUrl,
     Json,
+    PlainSerializer,
     RootModel,
     SecretStr,
+    SerializeAsAny,
     TypeAdapter,
     computed_field,
     create_model,
@@ -150,6 +156,69 @@ def test_a_result_is_what_readers_expect_or_else_what_the_model_reads(model: Bas
     """The caller of a handler gets the model back. Who reads the record sees what Pydantic writes, where that is so."""
     shown = to_json_value("content", model, for_readers=True)
     assert read_json(TypeAdapter(type(model)), shown) == model
+
+
+class Animal(BaseModel):
+    name: str = ""
+
+
+class Dog(Animal):
+    breed: str = ""
+
+
+class Cage(BaseModel):
+    animal: Animal = Animal()
+    others: list[Animal | Dog] = []
+    more: SerializeAsAny[Animal] = Animal()
+    shout: Annotated[str, PlainSerializer(str.upper)] = ""
+    marked: Annotated[str, AfterValidator(lambda text: text and f"{text}!")] = ""
+    dropped: Annotated[list[int], PlainSerializer(lambda items: items[:1])] = []
+
+
+class Encoded(BaseModel):
+    model_config = ConfigDict(ser_json_bytes="base64")
+    content: bytes
+
+
+@pytest.mark.parametrize(
+    ("model", "place"),
+    [
+        (Cage(animal=Dog(breed="pug")), "animal"),
+        (Cage(more=Dog(breed="pug")), "more"),
+        (Cage(shout="a"), "shout"),
+        (Cage(marked="a"), "marked"),
+        (Cage(dropped=[1, 2]), "dropped"),
+        (Encoded(content=b"a"), "content"),
+    ],
+    ids=repr,
+)
+def test_a_model_that_would_be_read_as_something_else_is_refused(model: BaseModel, place: str) -> None:
+    """Its handler would work with a part of it, or with other values."""
+    with pytest.raises(InvalidInput, match=rf"payload\.in\.0\.{place}: would be read from its JSON as something else"):
+        to_json_value("payload", {"in": [model]})
+
+
+class Loose(BaseModel):
+    model_config = ConfigDict(extra="allow", use_enum_values=True)
+    any: Any = None
+    url: HttpUrl = "http://example.com"  # type: ignore[assignment]  # as many models have it
+    colour: Colour = Colour.BLUE
+    at: datetime = datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Paris"))
+    names: set[str] = set()
+    _note: str = "private"
+
+    @cached_property
+    def cached(self) -> str:
+        return "more"
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the URL
+@pytest.mark.parametrize("value", [datetime(2026, 1, 1, tzinfo=UTC), (1, 2), {3}, Dog(name="Rex"), {1: "a"}], ids=repr)
+def test_what_only_takes_another_form_in_json_is_accepted(value: object) -> None:
+    """Fields of any type, defaults that were not validated, and the same instant in another zone."""
+    model = Loose(any=value, more=value, names=set("abcdefgh"))
+    assert model.cached
+    assert read_json(TypeAdapter(Loose), to_json_value("payload", model)).names == model.names
 
 
 class Account(BaseModel):

@@ -60,6 +60,10 @@ def app() -> App:
         assert isinstance(decision, Decision)
         return f"{decision.approved} {decision.note}".strip()
 
+    @app.handler("optional", events={"decision": Decision | None})
+    def decide_or_not(ctx: Context) -> str:
+        return repr(ctx.wait_for("decision", Decision | None))  # type: ignore[arg-type]  # a union is no class
+
     @app.handler("undeclared", events={"decisions": Decision}, retry=2)
     def decide_undeclared(ctx: Context) -> object:
         return ctx.wait_for("decision", Decision)
@@ -88,6 +92,15 @@ def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
             app.send_event(task.id, "approved", "twice", execution_id=only, early=True)
     sim.run_until_idle(timedelta(days=366))
     assert {each.id: each.content for each in sim.executions(task.id)} == {first: first, second: second}
+
+
+def test_an_event_may_be_a_union(app: App, sim: Simulation, create: Create) -> None:
+    """It is another object wherever it is written."""
+    task = create(handler="optional")
+    sim.advance(MINUTE)
+    app.send_event(task.id, "decision", None)
+    sim.advance(MINUTE)
+    assert contents(sim, task) == ["None"]
 
 
 @pytest.mark.parametrize("again_after", [timedelta(0), timedelta(hours=1), 2 * DAY])

@@ -136,3 +136,20 @@ def test_a_result_that_cannot_be_read_back_fails_with_an_explanation(app: App) -
     assert (did, len(caught), caught[0] == caught[1]) == ([1], 2, True)
     assert "cannot be decoded from JSON as the function's return annotation" in caught[0]
     assert "total: Input" in caught[0]
+
+
+def test_a_result_that_its_annotation_would_cut_fails_with_an_explanation(app: App) -> None:
+    """What its class adds to the annotation's would be lost."""
+
+    class Longer(Lenient):
+        more: int
+
+    def make() -> Lenient:
+        return Longer(grandTotal=5, more=6)
+
+    def call(ctx: Context) -> None:
+        ctx.step("s", make)
+
+    error = run(app, call).error
+    assert error is not None
+    assert "Let the function's return annotation name its class" in error.message

@@ -14,14 +14,21 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, Final, NoReturn
 
 from pydantic import ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 from pydantic_core import to_json, to_jsonable_python
 
-from cloudsched.domain.documents.model_json import PATH_MARK, find_equal_keys, find_writer, read_json, replace_models
+from cloudsched.domain.documents.model_json import (
+    PATH_MARK,
+    find_change,
+    find_equal_keys,
+    find_writer,
+    read_json,
+    replace_models,
+)
 from cloudsched.errors import InvalidInput
 
 MAX_PAYLOAD = 128 * 1024
@@ -35,6 +42,7 @@ MAX_KEY_BYTES = 1500
 _INT_64 = range(-(2**63), 2**63)
 _MASK = "**********"
 """The text that pydantic writes in place of a secret."""
+_find_adapter: Final[Callable[[Any], TypeAdapter[Any]]] = lru_cache(maxsize=2048)(TypeAdapter)
 _ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 
 
@@ -68,16 +76,30 @@ def _write_model(field: str, model: object, *, for_readers: bool) -> Any:  # noq
     if _is_masked(written):
         _check_not_masked(field, writer.dump(model), written)
     if not for_readers:
-        return writer.expand(written)
+        made = writer.expand(written)
+        _require_same(field, model, kind, made)
+        return made
     shown = to_jsonable_python(model, by_alias=True, fallback=_refuse_unknown)
     reject_masked_secrets(field, model, shown)
     with suppress(Exception):  # its validators are user code
-        again = writer.write(read_json(TypeAdapter(kind), shown), _refuse_unknown)
+        again = writer.write(read_json(_find_adapter(kind), shown), _refuse_unknown)
         return shown if again == written else writer.expand(written)
     try:
         return writer.expand(written)
     except InvalidInput:
         return shown
+
+
+def _require_same(field: str, model: object, kind: Any, made: object) -> None:  # noqa: ANN401 - its class
+    """Refuse a model that its class would read from its JSON as something else."""
+    try:
+        place = find_change(model, read_json(_find_adapter(kind), made))
+    except Exception:  # noqa: BLE001 - validators are user code. Whoever reads what cannot be read says what is wrong.
+        return
+    if place is not None:
+        problem = "would be read from its JSON as something else"
+        hint = "Let its serializers write what its validators read, and let its field name the class of its value."
+        raise InvalidInput(f"{field}{place}", problem, hint)
 
 
 def _refuse_unknown(value: object) -> NoReturn:

@@ -159,6 +159,7 @@ def _put(place: Any, path: Path, value: Any) -> None:
     raise InvalidInput(shown, "has two values: two fields are read from it", "Give the fields aliases of their own.")
 
 
+_COLLECTIONS: Final = (dict, list, tuple, set, frozenset, deque)
 _SCALARS: Final = frozenset({str, int, float, bool, NoneType})
 
 
@@ -179,6 +180,30 @@ def replace_models(field: str, value: Any, write: Callable[[str, Any], Any]) -> 
             for number, each in enumerate(value)
         ]
     return value
+
+
+def find_change(old: object, new: object) -> str | None:
+    """Return where a value and what was read from its JSON differ in a model's class, a length or a value.
+
+    Other values of two classes count as the same: `Any` reads a text for an instant, and defaults are not validated.
+    """
+    pairs: Any = ()
+    if is_model(old) and is_model(new) and type(old) is not type(new):
+        return ""
+    if type(old) is type(new) and (is_model(old) or is_dataclass(old)):
+        old, new = ({**vars(each), **(getattr(each, "__pydantic_extra__", None) or {})} for each in (old, new))
+        pairs = [(key, each, new[key]) for key, each in old.items() if key in new]  # without its cached properties
+    elif isinstance(old, _COLLECTIONS) and isinstance(new, _COLLECTIONS):
+        if len(old) != len(new):
+            return ""
+        if isinstance(old, dict) and isinstance(new, dict):
+            pairs = [(key, each, new[key]) for key, each in old.items() if key in new]
+        elif not isinstance(old, set | frozenset):
+            pairs = zip(range(len(old)), old, new, strict=True)
+    elif type(old) is type(new) and type(old).__eq__ is not object.__eq__ and old != new and str(old) != str(new):
+        return ""
+    found = ((key, find_change(one, other)) for key, one, other in pairs)
+    return next((f".{key}{place}" for key, place in found if place is not None), None)
 
 
 def find_equal_keys(value: object) -> tuple[object, object] | None:

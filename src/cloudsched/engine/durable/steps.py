@@ -16,7 +16,7 @@ from pydantic import PydanticSchemaGenerationError, PydanticUndefinedAnnotation,
 
 from cloudsched.domain.documents.journal import MAX_TRIES, JournalEntry, StepError, StepKind, StepStatus, StepTry
 from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
-from cloudsched.domain.documents.model_json import read_json
+from cloudsched.domain.documents.model_json import find_change, read_json
 from cloudsched.domain.in_words import find_first_error
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.durable.arguments import parse_retry_policy, parse_timeout, require_callable
@@ -45,12 +45,16 @@ def encode_result(result: Any, function: Callable[..., Any]) -> Any:  # noqa: AN
     if adapter is None:
         return value
     try:
-        read_json(adapter, value)
+        place = find_change(result, read_json(adapter, value))
     except ValidationError as error:
         if _matches_annotation(adapter, result):
             problem = f"cannot be decoded from JSON as the function's return annotation: {_first_error(error)}"
             hint = "Let its model accept its own JSON, or remove the annotation."
             raise InvalidInput("result", problem, hint) from None
+        return value
+    if place is not None:
+        problem = "would be decoded from JSON as something else"
+        raise InvalidInput(f"result{place}", problem, "Let the function's return annotation name its class.")
     return value
 
 

@@ -347,7 +347,7 @@ class Context(Calls):
 
     def _find_event_type(self, name: str, model: type[Any]) -> EventType:
         declared = self.event_types.get(name)
-        if declared is None or declared.model is not model:
+        if declared is None or declared.model != model:  # a union is made anew each time
             shown = getattr(model, "__name__", repr(model))
             example = f'@app.handler({self.task.handler!r}, events={{"{name}": {shown}}})'
             near = [] if declared is not None else get_close_matches(name, self.event_types, n=1)

@@ -352,8 +352,8 @@ def test_what_cannot_be_read_is_answered_and_not_logged(
 def test_nobody_is_asked_for_a_body_that_is_not_read(address: tuple[str, int], header: str, status: int) -> None:
     """The answer comes at once. What follows is not taken for the body."""
     with socket.create_connection(address, WAIT_SECONDS) as connection:
-        connection.sendall(f"POST / HTTP/1.1\r\nHost: x\r\n{header}\r\nExpect: 100-continue\r\n\r\n".encode())
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        first = f"POST / HTTP/1.1\r\nHost: x\r\n{header}\r\nExpect: 100-continue\r\n\r\n"
+        connection.sendall(f"{first}GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert answer.count(b"HTTP/1.1 ") == 1 + (status == 200)

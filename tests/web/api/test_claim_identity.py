@@ -112,8 +112,10 @@ def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None
     world.offer("flow", handler="flow", pull=None)
     world.sim.app.send_event("flow", "approved", {"by": "ada"}, early=True)
     world.offer("ended")
+    world.sim.app.send_event("ended", "approved", {"by": "grace"}, early=True)
     for _ in range(2):
         claim = world.claim("gpu-1")
+        assert "grace" not in str(claim), "a worker does not read what others have sent"
         verb = "complete" if claim["task"]["id"] == "ended" else "release"
         assert world.report("gpu-1", verb, run_path(claim), claim["leaseToken"]).status_code == 200
     world.offer("claimed", delivery_channels=["WEB"])

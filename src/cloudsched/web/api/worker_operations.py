@@ -188,7 +188,7 @@ def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Executio
         or record.attempts[-1].claim != lease_fingerprint(lease_token)
     ):
         return None
-    return record.model_copy(update={"steps": (), "steps_reference": None})
+    return record.model_copy(update={"steps": (), "steps_reference": None, "events": ()})
 
 
 def _respond(call: ApiCall, task: Task, more: Json | None = None) -> Response:
@@ -235,9 +235,11 @@ def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: s
 def _make_claim(call: ApiCall, claim: Attempt, allowed: AllowedVerbs) -> responses.Claim[Json]:
     run, task = claim.run, claim.begun_task
     assert run.lease is not None  # noqa: S101 - a claim is a lease
-    payload = {} if run.payload is None else {"payload": run.payload}
+    own: Json = {} if run.payload is None else {"payload": run.payload}
+    if not call.caller.has_right(Right.READ):
+        own["events"] = ()  # others have sent them, for later runs
     return responses.Claim[Json].model_construct(
-        task={**task_to_json(task), "allowedVerbs": allowed.of_task(claim.task), **payload},
+        task={**task_to_json(task), "allowedVerbs": allowed.of_task(claim.task), **own},
         execution_id=run.execution_id,
         scheduled_for=run.scheduled_for,
         attempt=run.attempt,

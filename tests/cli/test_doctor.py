@@ -9,12 +9,14 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from tests.cli.conftest import CommandResult, serve_api_of
 
 from cloudsched import App, Schedule
 from cloudsched.cli.doctor import api_checks
 from cloudsched.config.access import Access
+from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.testing import Simulation
 from cloudsched.web.api import operations
 from cloudsched.web.auth.authentication import create_key
@@ -65,11 +67,17 @@ def test_a_canary_that_does_not_end(run_command: Run, url: str) -> None:
 
 
 def test_handlers_that_hang_are_wrong(run_command: Run, url: str, sim: Simulation) -> None:
+    """They are named to an admin, and only counted where anybody may ask."""
+    SweepNotes(sim.app.container.store, sim.app.container.clock).run(sim.app.sweep)
     sim.app.container.hanging = "16 handlers hang: 'fetch' (16), since 2026-07-01 09:00:00 UTC"
     code, found = look(run_command, url, *CANARY)
     assert code == 1
     assert found["handlers"]["what"] == sim.app.container.hanging
     assert "timeout" in found["handlers"]["mend"]
+    for path in ("/health", "/ready"):
+        told = httpx.get(f"{url}{path}").text
+        assert "16 handlers hang, since" in told
+        assert "fetch" not in told
 
 
 def test_a_process_that_cannot_do_its_work_is_to_be_restarted(

@@ -1006,7 +1006,7 @@ export interface Health {
   circuits: Record<string, string>;
   /** The faults that keep threads of the process from their work at present, by the threads' names. That of `cloudsched-watch` is that no process starts what is due. */
   faults: Record<string, string>;
-  /** How many handlers hang, which, and since when: their time is over, and they have not returned. None if none does. */
+  /** How many handlers hang, and since when: their time is over, and they have not returned. None if none does. Who sees the tasks of all owners finds their names in the overview. */
   hanging?: string;
   /** The release of cloudsched, such as `0.1.0`, or `0.1.0.dev12+g840f0935` with the commit between releases. */
   release?: string;
@@ -2140,6 +2140,8 @@ export interface SweepState {
   unsent: number;
   /** The number of tasks that could not be repaired. */
   failed: number;
+  /** How many handlers hang now, which, and since when. None if none does. */
+  hanging?: string;
 }
 
 /** One task: its spec and its state. */

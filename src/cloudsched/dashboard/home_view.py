@@ -34,7 +34,7 @@ def build_health(health: Json, counts: Json, visit: Visit) -> list[HealthRow]:
         *_build_store(health),
         _build_queue(health, counts, visit),
         *_build_sweep(counts, visit),
-        *_build_threads(health),
+        *_build_threads(health, counts),
     ]
 
 
@@ -48,8 +48,8 @@ def _build_store(health: Json) -> Iterator[HealthRow]:
         yield HealthRow("Store", _well("answers"), None, "")
 
 
-def _build_threads(health: Json) -> Iterator[HealthRow]:
-    if hanging := health.get("hanging"):
+def _build_threads(health: Json, counts: Json) -> Iterator[HealthRow]:
+    if hanging := (counts.get("sweep") or {}).get("hanging") or health.get("hanging"):
         about = "Nothing can stop them from outside. Give what they wait for a timeout, and restart the process."
         yield HealthRow("Handlers", _bad("hang"), None, f"{hanging}. {about}")
     if faults := health.get("faults"):

@@ -438,8 +438,8 @@ class Health(ApiResponse):
     """The faults that keep threads of the process from their work at present, by the threads' names. That of
     ``cloudsched-watch`` is that no process starts what is due."""
     hanging: str | None = None
-    """How many handlers hang, which, and since when: their time is over, and they have not returned. None if none
-    does."""
+    """How many handlers hang, and since when: their time is over, and they have not returned. None if none does. Who
+    sees the tasks of all owners finds their names in the overview."""
     release: str | None = None
     """The release of cloudsched, such as ``0.1.0``, or ``0.1.0.dev12+g840f0935`` with the commit between releases."""
     time_zone_data: str | None = None

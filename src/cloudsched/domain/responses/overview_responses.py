@@ -194,6 +194,8 @@ class SweepState(ApiResponse):
     """The number of tasks whose dispatches the queue did not accept."""
     failed: int
     """The number of tasks that could not be repaired."""
+    hanging: str | None = None
+    """How many handlers hang now, which, and since when. None if none does."""
 
 
 class NeedCause(StrEnum):

@@ -129,6 +129,13 @@ def find_faults() -> dict[str, str]:
     return {each.name: fault for each in threads if (fault := each.fault) is not None and not each.is_stopping}
 
 
+def hide_names(hanging: str) -> str:
+    """Return how many handlers hang, and since when, without their names: anybody may ask whether a process is well."""
+    if not hanging:
+        return ""
+    return f"{hanging.partition(':')[0]}, since {hanging.rpartition(', since ')[2]}"
+
+
 def _forget_threads() -> None:
     """Forget the parent process's threads after a fork: they do not exist in the child."""
     global _lock  # noqa: PLW0603 - the parent's may be locked

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation
+from cloudsched.engine.ports.service_threads import hide_names
 from cloudsched.engine.pull.presence import count_listeners
 from cloudsched.engine.queries.delivery_report import find_undelivered
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
@@ -60,7 +61,7 @@ def explain_task(
         last=last,
         undelivered=find_undelivered(store, task, told, now),
         swept_at=None if note is None else note.updated_at,
-        hanging="" if note is None else note.hanging if shows_holders else _hide_names(note.hanging),
+        hanging="" if note is None else note.hanging if shows_holders else hide_names(note.hanging),
         listeners=count_listeners(store, task, now),
     )
     if at is None or records is None:
@@ -75,11 +76,6 @@ def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
         return None
     stored = store.records.load(SweepNote, SWEEP_NOTE_ID)
     return None if stored is None else stored.record
-
-
-def _hide_names(hanging: str) -> str:
-    """Return how many handlers hang, without their names: they may be those of others."""
-    return hanging.partition(":")[0]
 
 
 def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:

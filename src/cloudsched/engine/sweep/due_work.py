@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.ports.service_threads import hide_names
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class DueWork:
             return
         had_problem = bool(self.problem)
         first = min(at for *_, at in self._owed).astimezone(UTC).replace(microsecond=0, tzinfo=None)
-        why = self.state.hanging or "the process that runs the tasks is frozen, or cannot start them"
+        why = hide_names(self.state.hanging) or "the process that runs the tasks is frozen, or cannot start them"
         self.problem = f"has not started for a minute, the first of it since {first} UTC: {why}"
         if not had_problem:
             log.error("due work %s", self.problem, extra={"action": "due_work_stands_still"})

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.verbs import TriggerRequest, Verb
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.responses.api_responses import CallerInfo, Health
 from cloudsched.domain.transitions.manual_verbs import find_triggered
-from cloudsched.engine.ports.service_threads import find_faults
+from cloudsched.engine.ports.service_threads import find_faults, hide_names
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.errors import NotReady
 from cloudsched.web.api import (
@@ -112,7 +112,10 @@ def health(call: ApiCall) -> Response:
     """
     container = call.app.container
     health = Health(
-        status="ok", circuits=container.circuits.states, faults=find_faults(), hanging=container.hanging or None
+        status="ok",
+        circuits=container.circuits.states,
+        faults=find_faults(),
+        hanging=hide_names(container.hanging) or None,
     )
     return json_response(health.to_wire())
 
@@ -132,7 +135,7 @@ def ready(call: ApiCall) -> Response:
     health = Health(
         status="ready",
         circuits=call.app.container.circuits.states,
-        hanging=call.app.container.hanging or None,
+        hanging=hide_names(call.app.container.hanging) or None,
         release=version("cloudsched"),
         time_zone_data=time_zones.in_use.release,
     )

@@ -203,7 +203,8 @@ def _make_sweep_state(call: ApiCall, note: SweepNote | None) -> responses.SweepS
         return None
     lag = max(0.0, (call.app.container.clock.now() - note.updated_at).total_seconds())
     counts = {name: getattr(note, name) for name in ("examined", "dispatched", "unsent", "failed")}
-    return responses.SweepState(finished_at=note.updated_at, lag=lag, **counts)
+    hanging = call.app.container.hanging or None
+    return responses.SweepState(finished_at=note.updated_at, lag=lag, hanging=hanging, **counts)
 
 
 def _make_handler(handler: Handler) -> responses.HandlerInfo:

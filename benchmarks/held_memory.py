@@ -11,12 +11,13 @@ It counts those that wait, and says by how much the memory has grown for each th
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,14 @@ def resident_mb() -> float:
     """Return the megabytes of memory that this process has."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096 / 1e6
+
+
+def held_mb() -> float:
+    """Return the same once garbage is collected, and glibc has given back what is free."""
+    gc.collect()
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    return resident_mb()
 
 
 def make_app() -> App:
@@ -166,16 +175,17 @@ def soak(seconds: float) -> None:
                 app.create(handler=kinds[number % 3])
                 number += 1
                 if number % 500 == 0:
-                    waiting, memory = search.count_open(everybody, ExecutionStatus.SUSPENDED, number), resident_mb()
-                    print(f"{passed:6.0f} s  {number:7,} runs  {waiting:7,} wait  {memory:7.1f} MB", flush=True)
-                    if number >= CACHES_FULL:
-                        found.append((waiting, memory))
+                    waiting = search.count_open(everybody, ExecutionStatus.SUSPENDED, number)
+                    print(f"{passed:6.0f} s  {number:7,} runs  {waiting:7,} wait  {resident_mb():7.1f} MB", flush=True)
+                    if number == CACHES_FULL:
+                        found.append((waiting, held_mb()))
             else:
                 time.sleep(0.002)
         print(f"{number:,} runs in {seconds:.0f} s, {threading.active_count()} threads")
-        if len(found) > 1:
-            (few, before), (many, after) = found[0], found[-1]
+        for few, before in found:
+            many, after = search.count_open(everybody, ExecutionStatus.SUSPENDED, number), held_mb()
             grown = (after - before) / (many - few) * 1000
+            print("Without what the C library keeps free for what comes:")
             print(f"{before:.1f} MB with {few:,} that wait, {after:.1f} MB with {many:,}: {grown:+.2f} MB per 1,000")
 
 

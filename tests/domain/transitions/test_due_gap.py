@@ -14,13 +14,14 @@ from itertools import product
 from typing import Any, Final
 
 import pytest
-from tests.domain.transitions.test_backlog import HOUR, MINUTE, START, Deployment
+from tests.domain.transitions.test_backlog import HOUR, MINUTE, Deployment
 
 from cloudsched import ExecutionStatus, Schedule, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle, manual_verbs
 from cloudsched.domain.transitions.claim import on_worker_claim
 from cloudsched.domain.transitions.replan import replan
 from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.testing import START
 
 World = Deployment
 NOON: Final = START + 12 * HOUR
@@ -73,7 +74,7 @@ LOSING: Final[Mapping[str, Any]] = {
 }
 
 
-def edit_to(schedule: Any) -> Callable[[World], None]:
+def edit_to(schedule: dict[str, Any]) -> Callable[[World], None]:
     return lambda world: world.edit(schedule=schedule)
 
 
@@ -124,7 +125,7 @@ INSTANTS: Final = (timedelta(0), MINUTE, 10 * MINUTE, 65 * MINUTE)
 POLICIES: Final = (*product(("all", "latest", {"mode": "none", "window": 1800}), ("skip", "buffer", "allow")),)
 
 
-def play(gap: str, verb: str, after: timedelta, catch_up: Any, overlap: str) -> World:
+def play(gap: str, verb: str, after: timedelta, catch_up: object, overlap: str) -> World:
     """Let a task come due at noon, change it before it has begun, and end everything."""
     world = World(schedule={**EVERY, "dtstart": "2027-01-01T12:00:00"}, catchUp=catch_up, overlap=overlap)
     world.advance(11 * HOUR + 30 * MINUTE)

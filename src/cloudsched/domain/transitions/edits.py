@@ -197,7 +197,9 @@ def edit_or_restart(
         following = occurrence_after(changed, (now if due is None else min(due, now)) - _TICK)
         planned = changed.model_copy(update={"next_execution_time": following})
         return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
-    if changed.backlog or unstarted_runs(changed):
+    if task.status is TaskStatus.PAUSED and changed.backlog:
+        return Commit(with_changes(changed, now), executions=records)
+    if schedule != task.schedule and (changed.backlog or unstarted_runs(changed)):
         first = occurrence_from(changed, changed.backlog[0].next_at if changed.backlog else now)
     else:
         first = _first_occurrence_after_edit(task, changed, now, _find_edit_time(task, changed, now, asked_at), lead)

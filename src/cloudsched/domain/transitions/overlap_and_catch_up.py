@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
@@ -88,7 +88,7 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
         return ()
     waiting = [DueRange(next_at=max(first, r.next_at), until=r.until) for r in task.backlog if r.until >= first]
     start = occurrence_after(task, waiting[-1].until) if waiting else first
-    if start is not None and due_since(task, start) <= now:
+    if start is not None and due_since(task, start) <= now:  # guard: come due
         end = now if task.until is None else min(now, task.until)
         last = _last_where(planned_schedule(task), start, end, lambda occurrence: due_since(task, occurrence) <= now)
         waiting.append(DueRange(next_at=start, until=last))
@@ -271,7 +271,7 @@ def end_plan(
     the plan goes on behind now.
     """
     decision = decide_backlog(task, now)
-    kept, gone = _find_shared(task, successor, decision.kept + decision.early)
+    kept, gone = _find_shared(task, successor, decision.kept + decision.early)  # guard: shared occurrences
     missed = sorted((*decision.decided, *_to_missed(gone, status, message)), key=lambda each: each.next_at)
     passed, records = pass_over(task, missed, now)
     ended, left_out = note_left_out(passed, now, now)
@@ -299,7 +299,7 @@ def _find_shared(
     old, new = planned_schedule(task), planned_schedule(successor)
     kept, gone, compared = list[DueRange](), list[DueRange](), 0
     for each in ranges:
-        at, latest = each.next_at, gone
+        latest, at = gone, cast("datetime | None", each.next_at)
         while at is not None and at <= each.until:
             compared += 1
             if compared > MAX_COUNTED:

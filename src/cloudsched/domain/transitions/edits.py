@@ -155,10 +155,10 @@ def edit_or_restart(
     An edit concerns later runs: those that have begun go on with the handler, payload, children or script, and author
     that they began with.
 
-    The plan changes only if the schedule, `until` or `max_runs` does. Occurrences of the old plan that came due and have
-    not started run if they are in the new one as well. The others are recorded, as SKIPPED unless a policy had ruled
-    them out. A task that has
-    ended starts again if any of the three changes. A draft without changes changes nothing, not even the revision.
+    The plan changes only if the schedule, `until` or `max_runs` does. Occurrences of the old plan that came due and
+    have not started run if the new one has them as well. The others are recorded, as SKIPPED unless a policy had ruled
+    them out. A task that has ended starts again if any of the three changes. A draft without changes changes nothing,
+    not even the revision.
     """
     spec = _spec_fields(draft)
     asked_at = _find_request_time(draft, now)

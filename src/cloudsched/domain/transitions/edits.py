@@ -118,6 +118,7 @@ def new_task(
         first_at=first if first is not None and first <= now and not schedule.is_one_time else None,
         message="Created.",
         usage=begin_usage(spec["handler"], month_of(now)),
+        schedule_text=draft.schedule_text,
         **spec,
         **state,
     )
@@ -173,6 +174,7 @@ def edit_or_restart(
             "is_one_time": schedule.is_one_time,
             "timezone": schedule.timezone,
             "zone_plan": task.zone_plan if schedule == task.schedule else None,
+            "schedule_text": task.schedule_text if schedule == task.schedule else draft.schedule_text,
             "revision": task.revision + 1,
             "defined_by": defined_by,
             "message": "Edited." if task.message in _SAID_OF_SPEC else task.message,
@@ -237,11 +239,15 @@ def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = 
 
 
 def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Schedule:
-    """Return the schedule after an edit. A missing one, or the same one without DTSTART, keeps the task's.
+    """Return the schedule after an edit. A missing one keeps the task's, and so does the same one without DTSTART.
 
-    So a repeated creation, however late, does not run an ended task again.
+    So does the same text, if it recurs: "every 90 minutes" counts from where it began. A single instant is another one
+    each time: "in 2 hours". So a repeated creation, however late, does not run an ended task again.
     """
     if draft.schedule is None:
+        return task.schedule
+    is_same_text = draft.schedule_text is not None and draft.schedule_text == task.schedule_text
+    if is_same_text and not task.is_one_time and draft.schedule.timezone == task.schedule.timezone:
         return task.schedule
     if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None):
         return task.schedule

@@ -566,9 +566,7 @@ class App:
         zone, locale = partial(ask, "zone"), partial(ask, "locale")
         return self._read_schedule(content, now, current=current, find_owner_zone=zone, find_owner_locale=locale)
 
-    def _read_schedule(
-        self, content: dict[str, Any], now: datetime, **more: Any
-    ) -> tuple[dict[str, Any], str | None]:
+    def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> tuple[dict[str, Any], str | None]:
         """Return fields whose schedule in words has been read, and these words, if they are a whole schedule.
 
         The owner's zone and locale need functions in `more`.

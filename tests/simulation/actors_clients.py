@@ -33,7 +33,20 @@ _TO_CALLS = 0.15
 """The probability that a client acts on a call rather than on a task of its own."""
 _BUDGET_SHARE = 0.3
 """The probability that a change is a look at the budgets, or an admin's."""
-_COMMON = ("create", "edit", "edit", "respell", "respell", "limit", "pause", "resume", "resume", "trigger", "trigger", "snooze")
+_COMMON = (
+    "create",
+    "edit",
+    "edit",
+    "respell",
+    "respell",
+    "limit",
+    "pause",
+    "resume",
+    "resume",
+    "trigger",
+    "trigger",
+    "snooze",
+)
 _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")

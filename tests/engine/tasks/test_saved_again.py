@@ -11,6 +11,7 @@ import pytest
 from cloudsched import App, Context, Schedule, Task
 from cloudsched.testing import Simulation
 
+
 def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 

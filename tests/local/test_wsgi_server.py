@@ -436,6 +436,28 @@ def test_a_body_with_two_ends_is_refused(address: tuple[str, int], headers: list
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
+def test_a_request_names_its_host(address: tuple[str, int]) -> None:
+    """HTTP/1.1 demands it (RFC 9112, section 3.2). HTTP/1.0 has none."""
+    assert send(address, "Content-Length: 5").startswith(b"HTTP/1.1 400 ")
+    assert send(address, "Host:", "Content-Length: 5").startswith(b"HTTP/1.1 200 ")
+    with socket.create_connection(address, WAIT_SECONDS) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.0 200 ")
+
+
+@pytest.mark.parametrize("sent", ["", "/jobs"])
+def test_the_links_of_answers_begin_with_the_path_that_a_proxy_removes(tmp_path: Path, sent: str) -> None:
+    """Of a task that was created, and in the description of the API, also if the proxy passes it on."""
+    app, later = App(), {"at": "2040-01-01T00:00:00Z"}
+    app.handler("note")(lambda: None)
+    task = {"id": "a", "owner": "ada", "handler": "note", "schedule": later}
+    settings = Settings(access=Access(open=True))
+    with run_service(app, settings, data=tmp_path, threads=1, root_path="/jobs") as service:
+        created = request(service.url, "POST", f"{sent}/v1/tasks", task)
+        assert (created.status, created.headers["Location"]) == (201, "/jobs/v1/tasks/a")
+        assert request(service.url, "GET", f"{sent}/openapi.json").body["servers"][0]["url"] == "/jobs"
+
+
 def test_lists_may_be_given_in_parts(address: tuple[str, int]) -> None:
     """As HTTP allows; a header whose name would be the same to an app, but for its underscores, is not read at all."""
     usual = ("Host: x", "Content-Length: 5")

@@ -90,16 +90,17 @@ class _Parser(HTTPRequestParser):
     version, path = "1.1", ""  # of what cannot be parsed
 
     def parse_header(self, header_plus: bytes) -> None:
-        first, *lines = header_plus.split(b"\r\n")
+        first, *rest = header_plus.split(b"\r\n")
+        lines = [line for line in rest if line]
         if len(lines) > MAX_HEADERS:
             raise ParsingError(f"There are more than {MAX_HEADERS} headers.")
         values = dict[bytes, bytes]()
-        for line in filter(None, lines):
+        for line in lines:
             name, _, value = line.lower().partition(b":")
             if name in values and name not in _REPEATABLE and not name.startswith(b"x-forwarded-"):
                 raise ParsingError(f"The header {name[:80].decode('latin-1')} is given twice.")
             values[name] = value
-        if first.endswith(b"HTTP/1.1") and b"host" not in values:
+        if first.rstrip().endswith(b"HTTP/1.1") and b"host" not in values:
             raise ParsingError("The header Host is missing.")
         coding = values.get(b"transfer-encoding")
         if coding is not None:

@@ -318,6 +318,7 @@ def run_service(
     host: str = "127.0.0.1",
     port: int = 0,
     threads: int = DEFAULT_WORKERS,
+    root_path: str = "",
 ) -> Iterator[Service]:
     """Serve the API and run due tasks for as long as the context lasts.
 
@@ -332,7 +333,7 @@ def run_service(
         settings = complete_settings(settings, lock.folder)
         require_own_file(lock.folder)
         require_sound_folder(lock)
-        web = parts.enter_context(WebServer(make_application(app), host=host, port=port))
+        web = parts.enter_context(WebServer(make_application(app), host, port, root_path=root_path))
         holder = secrets.token_hex(4) if lock.excludes_others else None
         dispatcher = HandOverDispatcher(lock.folder, runner.queue)
         dispatcher.is_running = True

@@ -85,6 +85,16 @@ def test_an_unchanged_task_is_answered_with_304(call: Call, greeting: dict[str, 
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 200
 
 
+def test_the_document_is_made_once(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the same for all callers, so nobody keeps the processor busy by asking for it. A client may keep it."""
+    first = call("GET", "/openapi.json")
+    monkeypatch.setattr("cloudsched.web.api.openapi.json.dumps", None)
+    again = call("GET", "/openapi.json")
+    assert (again.status_code, again.data, again.headers["ETag"]) == (200, first.data, first.headers["ETag"])
+    kept = call("GET", "/openapi.json", headers={"If-None-Match": first.headers["ETag"]})
+    assert (kept.status_code, kept.data) == (304, b"")
+
+
 def test_an_idempotency_key_belongs_to_one_request(call: Call, greeting: dict[str, Any]) -> None:
     """The same key with another body is a 422, and changes nothing; another owner's key is another key."""
     headers = {"Idempotency-Key": "once"}

@@ -263,7 +263,7 @@ class Database:
         Reset it after a write that changes something. One that changes nothing succeeds on a full disk, too."""
         if path is not None and not is_read_only:
             with suppress(OSError):  # it exists, or SQLite says what is wrong
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                os.close(os.open(os.path.realpath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)

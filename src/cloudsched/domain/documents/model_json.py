@@ -50,9 +50,19 @@ class ModelWriter:
     serializer: SchemaSerializer
     paths: list[Path]
 
-    def write(self, model: object, fallback: Callable[[Any], Any]) -> Any:
-        """Return the JSON that its class reads, before its paths are expanded. Raises ValueError."""
-        return self.serializer.to_python(model, mode="json", by_alias=True, round_trip=True, fallback=fallback)
+    def write(self, model: object, fallback: Callable[[Any], Any], *, keeps_subclasses: bool = False) -> Any:
+        """Return the JSON that its class reads, before its paths are expanded. Raises ValueError.
+
+        It has what a value of a subclass adds, in a field of its base, only with `keeps_subclasses`.
+        """
+        return self.serializer.to_python(
+            model,
+            mode="json",
+            by_alias=True,
+            round_trip=True,
+            fallback=fallback,
+            polymorphic_serialization=keeps_subclasses,
+        )
 
     def dump(self, model: object) -> Any:
         """Return the same fields by the same names, with values as they are in Python."""

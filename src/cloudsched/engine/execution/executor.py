@@ -93,7 +93,7 @@ class Executor:
         self._in_progress = in_progress
         """What this process works on, if no other executes the store's tasks while it lives."""
         self._holder = None if in_progress is None else in_progress.holder
-        self.handlers = RunningHandlers(engine.clock, seconds)
+        self.handlers = RunningHandlers(engine.clock, seconds, engine.hooks)
         """Those that run now, and those that hang."""
         self._tasks = TaskReader(
             engine.store, engine.clock, checks_clock=checks_clock, seconds=seconds, is_alone=self._holder is not None

@@ -2,8 +2,8 @@
 
 Nobody knows which of the handlers that ran in a process ended it, or whether any did. If all of them ran together
 again, a handler that ends its process would take the others with it each time. So they take turns: first one, and one
-more beside each other for each that has ended. A run that was lost a second time is alone in its turn, so the third loss
-in a row is that of a handler that ends its process.
+more beside each other for each that has ended. A run that was lost a second time is alone in its turn. So the third
+loss in a row is that of a handler that ends its process.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.dataclasses import dataclass
 from tests.cases import try_each
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
@@ -221,10 +222,16 @@ class Within(BaseModel):
     text: Annotated[str, AfterValidator(lambda text: text.length)]
 
 
+@dataclass
+class Inside:
+    number: Annotated[int, AfterValidator(lambda number: number.length)]
+
+
 class Stumbling(BaseModel):
     first: Annotated[str, BeforeValidator(stumble), Field(alias="firstName")] = ""
     wrapped: Annotated[str, WrapValidator(lambda text, check: check(text).length)] = ""
     within: dict[str, list[Within]] = {}
+    either: str | list[Inside] = ""
     leaving: Annotated[str, AfterValidator(exit_at_once)] = ""
     checked: str = ""
     one: str = ""
@@ -254,6 +261,7 @@ class Stumbling(BaseModel):
         ({"firstName": "a"}, ".firstName", AttributeError),
         ({"wrapped": "a"}, ".wrapped", AttributeError),
         ({"within": {"a": [{"text": "a"}]}}, ".within.text", AttributeError),
+        ({"either": [{"number": 1}]}, ".either.number", AttributeError),
         ({"leaving": "a"}, ".leaving", SystemExit),
         ({"checked": "a"}, ".checked", KeyError),
         ({"other": "a"}, "", AttributeError),

@@ -62,6 +62,14 @@ def test_a_tag_that_a_proxy_has_rewritten_names_the_same_state(
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": given}).status_code == 200
 
 
+@pytest.mark.parametrize("given", ['""', 'W/""', '"", "none"'])
+def test_an_empty_tag_names_no_state(call: Call, greeting: dict[str, Any], given: str) -> None:
+    """HTTP allows it. It is another tag than any of ours."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    assert call("GET", "/v1/tasks/t", headers={"If-None-Match": given}).status_code == 200
+    assert call("PATCH", "/v1/tasks/t", {"title": "Mine"}, headers={"If-Match": given}).status_code == 412
+
+
 def test_of_concurrent_edits_of_one_state_one_wins(sim: Simulation) -> None:
     """Any number of edits that name the same state: exactly one is made."""
     client = _client(sim)

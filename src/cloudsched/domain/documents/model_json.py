@@ -28,9 +28,9 @@ PATH_MARK: Final = "\0"
 """Surrounds the number of a path in a name that stands for it while a model is written."""
 Path = list[str | int]
 _FIELDS: Final = frozenset({"model-field", "dataclass-field", "typed-dict-field"})
-_WITH_FIELDS: Final = frozenset({"model-fields", "dataclass-args", "typed-dict"})
+WITH_FIELDS: Final = frozenset({"model-fields", "dataclass-args", "typed-dict"})
 _WITH_CONFIG: Final = frozenset({"model", "dataclass", "typed-dict"})
-_NO_SCHEMAS: Final = frozenset({"cls", "config", "default", "metadata", "expected", "members", "function"})
+NO_SCHEMAS: Final = frozenset({"cls", "config", "default", "metadata", "expected", "members", "function"})
 """The keys of a schema below which there are no others: what is there may look like one."""
 
 
@@ -113,12 +113,12 @@ class _Names:
         if kind in _WITH_CONFIG:
             by_alias = node.get("config", {}).get("validate_by_alias") is not False
         made = {
-            name: part if kind is not None and name in _NO_SCHEMAS else self.rewrite(part, by_alias=by_alias)
+            name: part if kind is not None and name in NO_SCHEMAS else self.rewrite(part, by_alias=by_alias)
             for name, part in node.items()
         }
         if kind in _FIELDS:
             self._rename(made, by_alias=by_alias)
-        elif kind in _WITH_FIELDS:
+        elif kind in WITH_FIELDS:
             fields = made["fields"]
             named = fields.items() if isinstance(fields, dict) else ((each["name"], each) for each in fields)
             self._separate(dict(named))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from pydantic import AliasChoices, BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.model_json import read_json
+from cloudsched.domain.documents.model_json import NO_SCHEMAS, WITH_FIELDS, read_json
 from cloudsched.domain.in_words import list_errors
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.engine.durable.suspension import is_handler_failure
@@ -315,18 +315,22 @@ def _find_validated(schema: CoreSchema, error: BaseException) -> str:
 
 
 def _iter_validated(node: Any, code: CodeType) -> Iterator[str]:  # noqa: ANN401 - a part of a schema
+    if isinstance(node, list | tuple):
+        for each in node:
+            yield from _iter_validated(each, code)
     if not isinstance(node, dict):
         return
     validator = node.get("function")
     if isinstance(validator, dict) and getattr(validator["function"], "__code__", None) is code:
         yield ""
-    fields = node.get("fields", ())
+    if node.get("type") not in WITH_FIELDS:
+        yield from _iter_validated([part for name, part in node.items() if name not in NO_SCHEMAS], code)
+        return
+    fields = node["fields"]
     for name, field in fields.items() if isinstance(fields, dict) else ((each["name"], each) for each in fields):
         alias = field.get("validation_alias", name)
         shown = f".{alias if isinstance(alias, str) else name}"
         yield from (f"{shown}{place}" for place in _iter_validated(field["schema"], code))
-    for name in ("schema", "items_schema", "values_schema"):
-        yield from _iter_validated(node.get(name), code)
 
 
 def explain_payload(error: ValidationError, kind: TypeAdapter[Any]) -> InvalidInput:

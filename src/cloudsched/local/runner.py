@@ -174,10 +174,10 @@ class FolderRunner:
                 file.write(executor.holder)
         self._maintenance.stop()
         if not self._queue.stop(GRACE):
+            names = sorted({repr(each.begun_task.handler) for each in executor.handlers.list_running()})
             executor.release_all()
-            log.warning(
-                "Handlers are still running after %s and will be stopped; they run again after the next start.", GRACE
-            )
+            text = "Handlers are still running after %s and will be stopped; they run again after the next start: %s."
+            log.warning(text, GRACE, ", ".join(names))
 
     @contextmanager
     def watch(self, runs: Callable[[], bool]) -> Iterator[None]:

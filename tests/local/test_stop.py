@@ -16,8 +16,10 @@ from cloudsched.local import runner
 from cloudsched.local.runner import run_service
 
 
-def test_what_still_runs_is_given_up_and_costs_no_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its record says why. The next process runs it again, and it may still use all of its retries."""
+def test_what_still_runs_is_given_up_and_costs_no_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log names it, and its record says why. The next process runs it again, and all of its retries are left."""
     monkeypatch.setattr(runner, "GRACE", timedelta(seconds=0.1))
     app, settings = App(), Settings(access=Access(open=True))
     begun, may_end, runs = threading.Event(), threading.Event(), list[int]()
@@ -32,6 +34,7 @@ def test_what_still_runs_is_given_up_and_costs_no_attempt(tmp_path: Path, monkey
     with run_service(app, settings, data=tmp_path):
         app.create(id="it", handler="work")
         assert begun.wait(10)
+    assert "they run again after the next start: 'work'." in caplog.text
     store = SqliteStore(tmp_path / "tasks.db")
     (record,) = store.list_executions("it", limit=10).items
     assert (record.status, record.message, record.attempts) == ("RETRYING", "Its process was stopped.", ())

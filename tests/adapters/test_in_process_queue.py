@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -142,6 +143,44 @@ def test_a_limited_number_of_names_is_remembered(monkeypatch: pytest.MonkeyPatch
         dispatcher.create(envelope("0"))
         wait_until(lambda: len(received) == 31, "the name that was forgotten is delivered again")
     assert received[30][1] == b"0"
+
+
+def test_one_call_after_the_other_uses_a_few_threads() -> None:
+    """Each thread that works fills a heap of its own, which keeps its size: 64 of them took 100 MB more than three."""
+    threads, done = set[int](), threading.Event()
+
+    def deliver(_: bytes, __: str) -> None:
+        threads.add(threading.get_ident())
+        done.set()
+
+    with InProcessDispatcher(SystemClock(), in_steps(deliver), workers=64) as dispatcher:
+        for number in range(150):
+            done.clear()
+            dispatcher.create(envelope(str(number)))
+            assert done.wait(WAIT_SECONDS)
+            wait_until(lambda: dispatcher.pending == 0, "it is accepted")
+    assert len(threads) <= 16
+
+
+def test_an_idle_thread_holds_nothing_of_its_last_call() -> None:
+    """A task may have a megabyte, and there are 64 threads."""
+
+    class Held:
+        def __call__(self) -> None: ...
+
+    made: list[weakref.ref[Held]] = []
+
+    def plan(_: bytes, __: str) -> Procedure[object]:
+        held = Held()
+        made.append(weakref.ref(held))
+        result: object = yield LongCall(held)
+        return result
+
+    with InProcessDispatcher(SystemClock(), plan, workers=4) as dispatcher:
+        for number in range(10):
+            dispatcher.create(envelope(str(number)))
+        wait_until(lambda: dispatcher.pending == 0, "all are accepted")
+        wait_until(lambda: not any(each() for each in made), "nothing is held", 5)
 
 
 def test_urgent_dispatches_come_first_and_then_those_due_earlier() -> None:

@@ -8,16 +8,16 @@ from tests import held_frames
 from tests.harness import wait_until
 from tests.held_frames import DURABLE, PLAIN
 
-import cloudsched
 from cloudsched import App, Settings
 from cloudsched.config.access import Access
+from cloudsched.local.embedded_app import embedded
 
 
 def test_an_attempt_that_has_ended_holds_nothing(tmp_path: Path) -> None:
     """Failed, suspended, cancelled or put off, in the queue of this process, as `serve` has it."""
     app, handlers = App(Settings()), PLAIN | DURABLE
     held_frames.register(app, handlers)
-    with cloudsched.embedded(app, tmp_path, settings=Settings(access=Access(open=True))), held_frames.watch():
+    with embedded(app, tmp_path, settings=Settings(access=Access(open=True))), held_frames.watch():
         for name in handlers:
             app.create(id=name, handler=name)
         wait_until(lambda: all(not app.get(name).runs or app.get(name).runs[0].lease is None for name in handlers))

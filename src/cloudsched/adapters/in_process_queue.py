@@ -120,8 +120,6 @@ class InProcessDispatcher:
         self._lock = threading.Lock()
         self._has_work = threading.Condition(self._lock)
         """Wakes the leader."""
-        self._is_free = threading.Condition(self._lock)
-        """Wakes an idle thread to lead, to make a call, or to end."""
         self._is_called = threading.Condition(self._lock)
         """Wakes the thread that watches the leader's calls."""
         self._heap: list[_PendingMessage] = []
@@ -138,8 +136,8 @@ class InProcessDispatcher:
         self._watcher: threading.Thread | None = None
         self._sleeps = False
         """True if the watcher has to be woken."""
-        self._idle = 0
-        """The number of threads that wait for `_is_free`."""
+        self._idle: list[threading.Lock] = []
+        """A lock for each idle thread, which waits until it is released: to lead, to make a call, or to end."""
         self._away = 0
         """The number of threads that make a call."""
         self._call_began: float | None = None
@@ -265,7 +263,7 @@ class InProcessDispatcher:
                     if self._watcher is None:
                         self._watch(me)
                     else:
-                        self._wait_until_free()
+                        self._wait_until_woken()
                 if self._is_over:
                     return None
                 leads = self._leader is None
@@ -278,14 +276,17 @@ class InProcessDispatcher:
                 self._lead(me)
             else:
                 self._continue(delivery, self._make(delivery, call))
+                del delivery, call  # the thread would hold them, and the task, until it makes another call
 
-    def _wait_until_free(self) -> None:
-        self._idle += 1
+    def _wait_until_woken(self) -> None:
+        turn = threading.Lock()
+        turn.acquire()
+        self._idle.append(turn)
+        self._lock.release()
         try:
-            self._is_free.wait()
-        except BaseException:  # there was no memory for it, and nobody has woken it
-            self._idle -= 1
-            raise
+            turn.acquire()
+        finally:
+            self._lock.acquire()
 
     @property
     def _has_surplus(self) -> bool:
@@ -298,9 +299,13 @@ class InProcessDispatcher:
         return self._is_closed and not self._active
 
     def _wake_one(self) -> None:
+        """Wake the thread that has worked last, so that no more of them are in use than there is work for.
+
+        The C library gives threads heaps of their own. What stays for a while, such as tasks that are known, leaves
+        gaps in each: if threads took turns, all heaps would grow as large as one has to be.
+        """
         if self._idle:
-            self._idle -= 1  # here, since the thread that is woken may take a while to run
-            self._is_free.notify()
+            self._idle.pop().release()  # removed here, since the thread that is woken may take a while to run
         else:
             self._is_called.notify()
 
@@ -308,8 +313,9 @@ class InProcessDispatcher:
         """Let all threads end. Before the last delivery has ended, one that has failed is still needed."""
         for each in self._workers:
             each.stop()
-        self._idle = 0
-        for condition in (self._has_work, self._is_free, self._is_called):
+        while self._idle:
+            self._idle.pop().release()
+        for condition in (self._has_work, self._is_called):
             condition.notify_all()
 
     def _watch(self, me: threading.Thread) -> None:

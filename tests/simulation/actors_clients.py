@@ -122,8 +122,6 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
             told = _pick_app(world, app, task_id).put(draft)[0] if is_users else app.create(draft)
         case "edit":
             told = app.update(task_id, title=f"edited at {world.now}", **_pick_policies(world, task_id))
-        case "respell":
-            told = app.update(task_id, schedule=_respell(world, app.get(task_id).schedule))
         case "move":
             told = app.update(task_id, pull=random_pull(world.random))
         case "limit":
@@ -164,6 +162,8 @@ def _respell(world: World, schedule: Schedule) -> Schedule:
 
 
 def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
+    if verb == "respell":
+        return app.update(task_id, schedule=_respell(world, app.get(task_id).schedule))
     if verb == "trigger":
         return _trigger(world, app, task_id)
     if verb == "snooze":

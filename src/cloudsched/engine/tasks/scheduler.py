@@ -229,9 +229,8 @@ class Scheduler:
     ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
-        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read, and
-        `schedule_text` is what they are if they mean a whole schedule.
-        Raises InvalidInput or QuotaExceeded.
+        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read,
+        and `schedule_text` is what they are if they mean a whole schedule. Raises InvalidInput or QuotaExceeded.
         """
         require_editable_fields(patch)
         lead = self._engine.settings.minimum_lead

@@ -293,7 +293,8 @@ class App:
 
         def read(content: dict[str, Any], now: datetime) -> TaskDraft:
             zone = partial(self._ask_person, content.get("owner"), "zone")
-            return TaskDraft.from_wire(self._read_schedule(content, now, find_owner_zone=zone))
+            fields, text = self._read_schedule(content, now, find_owner_zone=zone)
+            return TaskDraft.from_wire(fields).as_read_at(None, text)
 
         return DeclaredTasks(self.container.engine, self._scheduler, read, name, source)
 
@@ -446,7 +447,8 @@ class App:
         if not has_schedule_text(content):
             return TaskDraft.from_wire(content)
         now = self.container.clock.now()
-        return TaskDraft.from_wire(self._with_schedule(content, now)).as_read_at(now)
+        fields, text = self._with_schedule(content, now)
+        return TaskDraft.from_wire(fields).as_read_at(now, text)
 
     @changes
     def put(
@@ -547,7 +549,8 @@ class App:
         task, now = self.get(task_id), self.container.clock.now()
         if mark is not None and mark.is_repeat_on(task):
             return task
-        return self._scheduler.update(task_id, self._with_schedule(patch, now, task), self._authority, mark, now)
+        fields, text = self._with_schedule(patch, now, task)
+        return self._scheduler.update(task_id, fields, self._authority, mark, now, text)
 
     def _ask_person(self, owner: object, field: str) -> str | None:
         from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - few schedules ask for one
@@ -555,14 +558,19 @@ class App:
         stored = self.container.store.records.load(Person, owner) if isinstance(owner, str) else None
         return None if stored is None else {"zone": stored.record.timezone, "locale": stored.record.locale}[field]
 
-    def _with_schedule(self, content: dict[str, Any], now: datetime, task: Task | None = None) -> dict[str, Any]:
+    def _with_schedule(
+        self, content: dict[str, Any], now: datetime, task: Task | None = None
+    ) -> tuple[dict[str, Any], str | None]:
         ask = partial(self._ask_person, content.get("owner") if task is None else task.owner)
         current = None if task is None else task.schedule
         zone, locale = partial(ask, "zone"), partial(ask, "locale")
         return self._read_schedule(content, now, current=current, find_owner_zone=zone, find_owner_locale=locale)
 
-    def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> dict[str, Any]:
-        """Return fields whose schedule in words has been read. The owner's zone and locale need functions in `more`."""
+    def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> tuple[dict[str, Any], str | None]:
+        """Return fields whose schedule in words has been read, and these words, if they are a whole schedule.
+
+        The owner's zone and locale need functions in `more`.
+        """
         from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
 
         settings = self.container.settings

@@ -47,8 +47,9 @@ GUARDED = {
     ("domain/schedules/ics_days", "icalendar"),
     ("local/embedded_app", "a2wsgi"),
     ("web/functions", "a2wsgi"),
+    ("web/instance_end", "gunicorn"),
 }
-"""Imports that may fail, and then name the extra."""
+"""Imports that may fail, and then name the extra, or are not needed."""
 IMPORTED_ELSEWHERE = {
     "cachecontrol": "firebase-admin, which does not declare it for certain",
     "functions-framework": "functions/main.py",

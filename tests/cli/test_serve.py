@@ -19,10 +19,12 @@ KEYS = f"ops:admin:{'0' * 64}"
     [
         ({"CLOUDSCHED_OPEN": "off"}, (), "Nobody may use this API yet"),
         ({"K_SERVICE": "api", "CLOUDSCHED_OPEN": "off", "CLOUDSCHED_API_KEYS": KEYS}, (), "Cloud Run"),
+        ({"CLOUDSCHED_SECRET": "short"}, (), "CLOUDSCHED_SECRET"),
+        ({"CLOUDSCHED_SMTP_URL": "smtp://localhost"}, (), "CLOUDSCHED_MAIL_FROM"),
         ({}, ("--data", "file"), "file"),
         ({}, ("--handlers", "nowhere.py"), "There is no file nowhere.py"),
     ],
-    ids=["closed", "Cloud Run", "no folder", "no handlers"],
+    ids=["closed", "Cloud Run", "a short secret", "mail without a sender", "no folder", "no handlers"],
 )
 def test_it_says_what_is_wrong_with_its_settings(
     variables: dict[str, str],
@@ -32,7 +34,7 @@ def test_it_says_what_is_wrong_with_its_settings(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without credentials configured, in Cloud Run, in a folder that is a file, without handlers: exit code 2."""
+    """Without credentials configured, in Cloud Run, with a setting that is refused, without handlers: exit code 2."""
     (tmp_path / "handlers.py").write_text(HANDLERS)
     (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
@@ -42,4 +44,5 @@ def test_it_says_what_is_wrong_with_its_settings(
         monkeypatch.setenv(name, value)
     said = run_command("serve", "--port", "0", "--data", "data", *options)
     assert said.code == 2
+    assert "Ready." not in said.out
     assert says in said.out + said.err

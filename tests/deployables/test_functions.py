@@ -3,13 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from signal import SIGTERM
 
 import pytest
-from tests.harness import Function, free_port, function, request
+from tests.harness import Function, free_port, function, request, wait_until
 
+from cloudsched import App
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.functions import wsgi
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 QUEUE = "projects/demo-cloudsched/locations/us-central1/queues/cloudsched"
@@ -58,6 +63,62 @@ def test_execute_requires_a_token(served: Served) -> None:
     url = served[1]["execute"].url
     assert request(url, "POST", "/v1/tasks/execute", b"{}").status == 401
     assert request(url, "GET", "/v1/tasks/execute").status == 405
+
+
+ENDING = """
+import time
+from pathlib import Path
+
+import functions_framework
+
+from cloudsched import App
+from cloudsched.web import instance_end
+from cloudsched.web.functions import serve_execute
+
+instance_end.RELEASE_SECONDS = 0.1
+app, folder = App(), Path(__file__).parent
+
+
+@app.handler("wait", retry=False)
+def wait() -> str:
+    (folder / "begun").touch()
+    while not (folder / "go-on").exists():
+        time.sleep(0.01)
+    return "done"
+
+
+@functions_framework.http
+def execute(request):
+    return serve_execute(app, request)
+"""
+
+
+def test_an_instance_that_is_stopped_gives_up_what_runs(tmp_path: Path) -> None:
+    """Before Cloud Run kills it. That costs no retry, and gunicorn ends by its own rules: when its requests have."""
+    (source := tmp_path / "main.py").write_text(ENDING)
+    port, app = free_port(), App()
+    app.handler("wait", retry=False)(lambda: None)
+    settings = Settings(
+        executor_url=f"http://127.0.0.1:{port}",
+        secret="a-secret-of-the-tests",  # noqa: S106 - a secret for tests
+        store="sqlite",
+        data=tmp_path / "tasks.db",
+    )
+    with CloudTasksEmulator(queues=[QUEUE]) as emulator:
+        settings = replace(settings, tasks_emulator=emulator.address)
+        env = settings.to_child_environment()
+        with app.override(settings), function("execute", env, source, port) as execute:
+            app.create(id="it", owner="ada", handler="wait")
+            wait_until((tmp_path / "begun").exists, "it has begun")
+            execute.process.signal(SIGTERM)
+            wait_until(lambda: app.get("it").runs[0].lease is None, "it is given up")
+            (tmp_path / "go-on").touch()
+            assert execute.process.wait() == 0
+        with app.override(settings), WebServer(wsgi(app), port=port) as other:
+            other.serve()
+            wait_until(lambda: app.get("it").status == "COMPLETED", "it has run")
+            (record,) = app.executions("it").items
+        assert (record.status, len(record.attempts)) == ("SUCCEEDED", 1)
 
 
 def test_sweep_responds_with_what_it_repaired(served: Served) -> None:

@@ -155,7 +155,7 @@ def test_beside_a_title_no_word_is_left_over() -> None:
     with_title = {"title": "Call", "schedule": "ring Bob every Monday at 9:00"}
     with pytest.raises(InvalidInput, match="not understood"):
         with_schedule(with_title, now=NOW_AWARE, default_time=at)
-    alone = with_schedule({"schedule": "ring Bob every Monday at 9:00"}, now=NOW_AWARE, default_time=at)
+    alone, _ = with_schedule({"schedule": "ring Bob every Monday at 9:00"}, now=NOW_AWARE, default_time=at)
     assert alone["title"] == "ring Bob"
 
 

@@ -52,6 +52,18 @@ def test_nobody_else_can_read_it(app: App, tmp_path: Path, umask: int) -> None:
         os.umask(before)
 
 
+def test_nobody_else_can_read_it_where_a_link_leads(app: App, tmp_path: Path) -> None:
+    """To a file on another disk, say, which does not exist yet."""
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    for folder in (data, elsewhere):
+        folder.mkdir()
+    (data / "tasks.db").symlink_to(elsewhere / "tasks.db")
+    with embedded(app, data, settings=Settings()):
+        app.create(id="one", owner="ada", handler="report", title="R", schedule=LATER)
+        rights = {each.name: each.stat().st_mode & 0o777 for each in elsewhere.iterdir()}
+    assert rights == dict.fromkeys(("tasks.db", "tasks.db-wal", "tasks.db-shm"), 0o600)
+
+
 def test_a_folder_with_something_else_in_it_keeps_its_rights(app: App, tmp_path: Path) -> None:
     """It may be a project's, which others serve files from. Our own files are closed all the same."""
     data = tmp_path / "data"

@@ -24,7 +24,7 @@ from cloudsched import App, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.local import wsgi_server
 from cloudsched.local.runner import run_service
-from cloudsched.local.wsgi_server import MAX_IDLE_CONNECTIONS, MAX_THREADS, WebServer
+from cloudsched.local.wsgi_server import MAX_HEADER_BYTES, MAX_HEADERS, MAX_IDLE_CONNECTIONS, MAX_THREADS, WebServer
 
 HEADERS = b"POST / HTTP/1.1\r\nHo"
 BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhell"
@@ -175,8 +175,12 @@ def _send_often(connection: socket.socket, part: bytes) -> None:
 
 def test_more_headers_than_anybody_sends_are_refused(address: tuple[str, int]) -> None:
     """To read very many takes long."""
-    assert send(address, "Host: x", "Content-Length: 5", *(f"X-{n}: a" for n in range(100))).startswith(b"HTTP/1.1 200")
-    assert send(address, "Host: x", "Content-Length: 5", *(f"X-{n}: a" for n in range(200))).startswith(b"HTTP/1.1 400")
+    for count, status in ((MAX_HEADERS - 3, b"200"), (MAX_HEADERS, b"400")):
+        answer = send(address, "Host: x", "Content-Length: 5", *(f"X-{n}: a" for n in range(count)))
+        assert answer.split()[1] == status
+    for size, status in ((MAX_HEADER_BYTES - 200, b"200"), (MAX_HEADER_BYTES, b"431")):
+        answer = send(address, "Host: x", "Content-Length: 5", f"Cookie: {'a' * size}")
+        assert answer.split()[1] == status
 
 
 def test_without_a_file_descriptor_it_waits_and_says_so_once(
@@ -434,6 +438,28 @@ def test_a_body_with_two_ends_is_refused(address: tuple[str, int], headers: list
     answer = send(address, "Host: x", *headers)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_request_names_its_host(address: tuple[str, int]) -> None:
+    """HTTP/1.1 demands it (RFC 9112, section 3.2). HTTP/1.0 has none."""
+    assert send(address, "Content-Length: 5").startswith(b"HTTP/1.1 400 ")
+    assert send(address, "Host:", "Content-Length: 5").startswith(b"HTTP/1.1 200 ")
+    with socket.create_connection(address, WAIT_SECONDS) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.0 200 ")
+
+
+@pytest.mark.parametrize("sent", ["", "/jobs"])
+def test_the_links_of_answers_begin_with_the_path_that_a_proxy_removes(tmp_path: Path, sent: str) -> None:
+    """Of a task that was created, and in the description of the API, also if the proxy passes it on."""
+    app, later = App(), {"at": "2040-01-01T00:00:00Z"}
+    app.handler("note")(lambda: None)
+    task = {"id": "a", "owner": "ada", "handler": "note", "schedule": later}
+    settings = Settings(access=Access(open=True))
+    with run_service(app, settings, data=tmp_path, threads=1, root_path="/jobs") as service:
+        created = request(service.url, "POST", f"{sent}/v1/tasks", task)
+        assert (created.status, created.headers["Location"]) == (201, "/jobs/v1/tasks/a")
+        assert request(service.url, "GET", f"{sent}/openapi.json").body["servers"][0]["url"] == "/jobs"
 
 
 def test_lists_may_be_given_in_parts(address: tuple[str, int]) -> None:

@@ -324,4 +324,14 @@ CONTROLS = (
         {"open change": "if False:", "calendar fence": "pass"},
     ),
     Control("who follows a calendar's change leaves its writer be", "calendar", {"calendar fence": "pass"}),
+    Control(
+        "what waits for the end of its jitter has not come due",
+        "jitter",
+        {"come due": "if start is not None and jittered_start(task, start) <= now:"},
+    ),
+    Control(
+        "a new schedule skips what it has as well",
+        "jitter",
+        {"shared occurrences": "kept, gone = (), decision.kept + decision.early"},
+    ),
 )

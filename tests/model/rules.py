@@ -203,7 +203,7 @@ def _check_nothing_lost(commit: Committing, before: Task, write: TaskWrite) -> I
     occurrence, limit = before.next_execution_time, after.next_execution_time
     unlimited = before.model_copy(update={"max_runs": None, "until": None})
     while occurrence is not None and (limit is None or occurrence < limit):
-        if jittered_start(before, occurrence) > max(to_instant(commit.decided_at), after.updated_at):
+        if occurrence > max(to_instant(commit.decided_at), after.updated_at):
             return
         if after.until and occurrence > after.until:
             return
@@ -216,6 +216,10 @@ def _check_nothing_lost(commit: Committing, before: Task, write: TaskWrite) -> I
         if occurrence_id(before, occurrence) not in handled and not any(a <= occurrence <= b for a, b in ranges):
             yield f"1: occurrence {occurrence:%H:%M} was passed over without a record"
         occurrence = occurrence_after(unlimited, occurrence)
+    for record in write.executions:
+        is_rescheduled = record.trigger is Trigger.SCHEDULE and "rescheduled" in (record.message or "")
+        if is_rescheduled and after.schedule.occurs(record.scheduled_for) and after.until is None:
+            yield f"1: {record.id} is skipped, though the new schedule has it as well"
 
 
 def check_handlers(running: list[Handling], now: int) -> str | None:
@@ -334,8 +338,10 @@ def _check_every_record(values: Values, snapshot: int, task: Task) -> Iterator[s
             yield f"1: {name} ended without a final record: it is {record.status}"
     if task.revision != 1 or task.status is not TaskStatus.COMPLETED:
         return
-    occurrence = task.schedule.first()
-    while occurrence is not None:
+    occurrence, end = task.schedule.first(), task.until
+    if task.max_runs is not None:  # nothing comes due behind its last run
+        end = max(each.scheduled_for for each in records.values())
+    while occurrence is not None and (end is None or occurrence <= end):
         if occurrence_id(task, occurrence) not in records and not any(
             covers(each, occurrence) for each in records.values()
         ):

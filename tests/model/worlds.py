@@ -201,6 +201,9 @@ REQUESTS: Mapping[str, Callable[[App], object]] = {
     "delete": lambda app: app.delete("a"),
 }
 
+SAME_MINUTES = Schedule(rrule="FREQ=SECONDLY;INTERVAL=120;COUNT=3", dtstart="2027-03-01T09:01:00", timezone="UTC")
+"""Another rule, which has the occurrences of a draft as well."""
+
 RECURRING = World(
     "recurring",
     "one recurring task, two executors and a sweep",
@@ -292,6 +295,78 @@ TRIGGER = World(
     end=3600,
     requests={"trigger": REQUESTS["trigger"]},
     handler_endings=("done",),
+    is_small=True,
+)
+JITTER = World(
+    "jitter",
+    "an owner who pauses, resumes, edits or cancels what has come due, and whose jitter is not over",
+    {"create": lambda app: app.create(draft("a", jitter=minutes(1)))},
+    instants=(60, 120),
+    end=3600,
+    requests={name: REQUESTS[name] for name in ("pause", "resume", "cancel")}
+    | {
+        "same minutes": lambda app: app.update("a", schedule=SAME_MINUTES),
+        "less jitter": lambda app: app.update("a", jitter=minutes(0.5)),
+    },
+    most_requests=2,
+    processes=1,
+    handler_endings=("done",),
+    sweeps=False,
+    is_small=True,
+)
+LIMITS = World(
+    "limits",
+    "what comes due late of a task with an end, a run limit and an expiration, which its owner moves",
+    {
+        "create": lambda app: app.create(
+            draft("a", "FREQ=MINUTELY;COUNT=3", until=at(3), max_runs=2, expiration=minutes(1.5), catch_up="all")
+        )
+    },
+    instants=(60, 181),
+    end=3600,
+    requests={
+        "an earlier end": lambda app: app.update("a", until=at(1.5)),
+        "a later end": lambda app: app.update("a", until=at(9)),
+        "one run": lambda app: app.update("a", max_runs=1),
+        "no limits": lambda app: app.update("a", max_runs=None, until=None, expiration=None),
+    },
+    most_requests=2,
+    processes=1,
+    handler_endings=("done",),
+    sweeps=False,
+    is_small=True,
+)
+BUFFER = World(
+    "buffer",
+    "a task that runs the newest occurrence that came due while a run was open, or each, or catches up with one",
+    {
+        "create": lambda app: app.create(
+            draft("a", "FREQ=MINUTELY;COUNT=4", expected_duration=minutes(2), overlap="buffer", catch_up="latest")
+        )
+    },
+    instants=(60, 121, 181),
+    end=3600,
+    requests={
+        "allow": lambda app: app.update("a", overlap="allow"),
+        "catch up with all": lambda app: app.update("a", catch_up="all"),
+        "catch up with none": lambda app: app.update("a", catch_up="none"),
+        "same minutes": lambda app: app.update("a", schedule=SAME_MINUTES),
+    },
+    processes=1,
+    handler_endings=("done",),
+    sweeps=False,
+    is_small=True,
+)
+FAILING = World(
+    "failing",
+    "a task that pauses itself when it fails, and whose owner resumes it",
+    {"create": lambda app: app.create(draft("a", retry=RetryPolicy(max_retries=0), pause_after_failures=1))},
+    instants=(60, 181),
+    end=3600,
+    requests={"resume": REQUESTS["resume"], "same minutes": lambda app: app.update("a", schedule=SAME_MINUTES)},
+    most_requests=2,
+    handler_endings=("done", "fails"),
+    sweeps=False,
     is_small=True,
 )
 DELETE = World(

@@ -23,6 +23,7 @@ ALL = {
     "dashboard/browser": "accessibility, keyboard, roles, forms and live pages in a browser",
     "deployables/test_companions.py": "the newest releases of what stands beside it: the world's answer, not ours",
     "deployables/test_doctor.py": "what the doctor finds in a deployment",
+    "deployables/test_functions.py::test_an_instance_that_is_stopped": "what a function gives up when it is stopped",
     "deployables/test_infra_accept.py": "the acceptance of a deployment",
     "deployables/test_infra_access.py": "who can reach what, step by step",
     "deployables/test_infra_beside.py": "two deployments in one project",

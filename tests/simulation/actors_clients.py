@@ -33,7 +33,20 @@ _TO_CALLS = 0.15
 """The probability that a client acts on a call rather than on a task of its own."""
 _BUDGET_SHARE = 0.3
 """The probability that a change is a look at the budgets, or an admin's."""
-_COMMON = ("create", "edit", "edit", "limit", "pause", "resume", "resume", "trigger", "trigger", "snooze")
+_COMMON = (
+    "create",
+    "edit",
+    "edit",
+    "respell",
+    "respell",
+    "limit",
+    "pause",
+    "resume",
+    "resume",
+    "trigger",
+    "trigger",
+    "snooze",
+)
 _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
 _CROWD = ("edit", "trigger", "trigger", "resume")
@@ -134,7 +147,23 @@ def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     return told
 
 
+_RESPELLED = {
+    "FREQ=HOURLY;INTERVAL=2": ["FREQ=MINUTELY;INTERVAL=120", "FREQ=HOURLY", "FREQ=HOURLY;INTERVAL=2;COUNT=900"],
+    "FREQ=MINUTELY;INTERVAL=20": ["FREQ=SECONDLY;INTERVAL=1200", "FREQ=MINUTELY;INTERVAL=10", "FREQ=HOURLY"],
+    "FREQ=HOURLY;COUNT=4": ["FREQ=MINUTELY;INTERVAL=60;COUNT=4", "FREQ=HOURLY;COUNT=3"],
+}
+"""Other rules with the same occurrences, with more, and with fewer."""
+
+
+def _respell(world: World, schedule: Schedule) -> Schedule:
+    """Return a schedule that has what another one has, or nearly so. Without one, the same again."""
+    rules = _RESPELLED.get(str(schedule.rrule))
+    return schedule if rules is None else schedule.model_copy(update={"rrule": world.random.choice(rules)})
+
+
 def _apply_verb(world: World, app: App, verb: str, task_id: str) -> Task:
+    if verb == "respell":
+        return app.update(task_id, schedule=_respell(world, app.get(task_id).schedule))
     if verb == "trigger":
         return _trigger(world, app, task_id)
     if verb == "snooze":
@@ -230,7 +259,7 @@ def _pick_policies(world: World, task_id: str) -> dict[str, Any]:
         "overlap": choose(list(Overlap)),
         "catch_up": CatchUp(mode=choose(list(CatchUpMode)), window=choose([None, None, timedelta(minutes=30)])),
         "expiration": choose([None, None, None, timedelta(minutes=15)]),
-        "jitter": choose([timedelta(0), timedelta(0), timedelta(minutes=3)]),
+        "jitter": choose([timedelta(0), timedelta(minutes=3), timedelta(minutes=15)]),
         "expected_duration": choose([timedelta(seconds=40), timedelta(minutes=5)]),
         "retry": RetryPolicy(max_retries=choose([0, 1, 3]), base=timedelta(seconds=choose([5, 600]))),
         "pause_after_failures": choose([None, None, 2]),

@@ -242,7 +242,7 @@ class RunInvariants:
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
-        if self.current_verb() == "create" and after.schedule != before.schedule:
+        if self.current_verb() in {"create", "respell"} and after.schedule != before.schedule:
             return  # a new schedule is a new plan
         if before.schedule.timezone != after.schedule.timezone:
             return  # its local times have moved with its owner: see `invariants_journeys`

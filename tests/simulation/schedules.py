@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from cloudsched import Execution, Schedule, Task
-from cloudsched.domain.transitions.planning import jittered_start, occurrence_after
+from cloudsched.domain.transitions.planning import occurrence_after
 
 
 def list_due(task: Task, now: datetime) -> list[datetime]:
-    """Return the unclaimed occurrences of an ACTIVE task whose start time has passed, found by a walk."""
+    """Return the unclaimed occurrences of an ACTIVE task that came due, found by a walk. Their jitter may go on."""
     due: list[datetime] = []
     occurrence = task.next_execution_time
-    while occurrence is not None and jittered_start(task, occurrence) <= now:
+    while occurrence is not None and occurrence <= now:
         due.append(occurrence)
         occurrence = occurrence_after(task, occurrence)
     return due

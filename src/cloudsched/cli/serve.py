@@ -44,8 +44,11 @@ CHECK_SECONDS = 10.0
     show_default=True,
     help="The most handlers that run at the same time.",
 )
+@click.option(
+    "--root-path", metavar="PATH", default="", help="The path that a proxy removes, such as /jobs. Links begin with it."
+)
 @handlers_option("The app whose handlers run.")
-def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | None) -> None:
+def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, handlers: str | None) -> None:
     """Serve the API and run tasks, in one process over one file: for a laptop or one small server.
 
     The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's. Settings come
@@ -68,7 +71,13 @@ def serve(*, data: Path, host: str, port: int, threads: int, handlers: str | Non
         try:
             checked = _check_code(data, loaded.target)
             with runner.run_service(
-                loaded.app, Settings.from_environment(), data=data, host=host, port=port, threads=threads
+                loaded.app,
+                Settings.from_environment(),
+                data=data,
+                host=host,
+                port=port,
+                threads=threads,
+                root_path=root_path,
             ) as service:
                 names = ", ".join(sorted(handler.name for handler in loaded.app.container.registry)) or "none"
                 click.echo(f"store     {service.settings.data}")

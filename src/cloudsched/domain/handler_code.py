@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, Protocol
+from functools import cache
+from typing import Any, Final, Protocol
 
 
 class HandlerCode(Protocol):
@@ -17,6 +20,9 @@ class HandlerCode(Protocol):
 
     def note_outcome(self, outcome: object, place: str) -> None:
         """Note that it has made an outcome, which it is to return, at a line of a file."""
+
+    def note_signal(self) -> None:
+        """Note that it has sent its own process a signal to end."""
 
 
 _OWN: Final = f"{__name__.partition('.')[0]}."
@@ -51,3 +57,22 @@ def note_change(call: str) -> None:
     code = running_handler.get()
     if code is not None:
         code.note_change(call)
+
+
+_ENDING: Final = {getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")}
+"""The signals on which a process ends in order."""
+_SENDING: Final = frozenset({"os.kill", "os.killpg", "signal.pthread_kill"})
+
+
+@cache
+def watch_signals() -> None:
+    """Note from now on which handler sends this process a signal to end. Nothing else says who has sent one."""
+    sys.addaudithook(_note_signal)
+
+
+def _note_signal(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in _SENDING or arguments[1] not in _ENDING:
+        return
+    code, is_own = running_handler.get(), event == "signal.pthread_kill"
+    if code is not None and (is_own or arguments[0] in {0, os.getpid(), os.getpgrp()}):
+        code.note_signal()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import executor_wakeups
@@ -43,6 +43,15 @@ class EngineSettings(Protocol):
     def replays_each_step(self) -> bool: ...  # noqa: D102
 
 
+class RunningHook(NamedTuple):
+    """An `on_failure` hook that this process is calling."""
+
+    handler: str
+    since: datetime
+    until: datetime
+    """The instant from which on it hangs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineContext:
     """The store, the queue and the clock, and the objects that are built directly on them."""
@@ -69,6 +78,8 @@ class EngineContext:
     """Records the usage that tasks have counted."""
     budgets: Callable[[], Budgets]
     """Says whether an owner's budget is used up."""
+    hooks: dict[tuple[str, str], RunningHook] = field(default_factory=dict)
+    """The `on_failure` hooks that have not returned, by task and execution."""
 
     def replan(self, stored: VersionedTask) -> VersionedTask:
         """Plan a task with the time zone data in use, commit and dispatch it, unless that is done, and return it.

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime, time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.notations import is_notation
@@ -169,24 +170,28 @@ def with_schedule(
     current: Schedule | None = None,
     find_owner_zone: Callable[[], str | None] = lambda: None,
     find_owner_locale: Callable[[], str | None] = lambda: None,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], str | None]:
     """Return a new task's fields, or a merge patch of one, with the schedule as JSON. See `read_schedule_field`.
 
     A title in the words is used if the task has none. A `current` schedule is replaced as a whole, and its task keeps
-    its title.
+    its title. The text is returned as well if it means a whole schedule, whatever the current one is.
     """
     if not has_schedule_text(fields):
-        return fields
-    read = read_schedule_field(
+        return fields, None
+    read_with = partial(
+        read_schedule_field,
         fields,
         now=now,
         default_time=default_time,
         default_calendar=default_calendar,
-        current=current,
         find_owner_zone=find_owner_zone,
         find_owner_locale=find_owner_locale,
         allows_title=not fields.get("title"),
     )
+    read = read_with(current=current)
+    text = _find_text(fields)[0]
+    if current is not None and text is not None and not _is_whole(text, read, read_with):
+        text = None
     noted = _noted.get()
     if noted is not None:
         noted += read.assumptions
@@ -194,4 +199,16 @@ def with_schedule(
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name not in {"timezone", "locale"}}
     title = {"title": read.title} if read.title and current is None and not fields.get("title") else {}
-    return {**rest, **title, "schedule": {**cleared, **schedule}}
+    key = None if text is None else " ".join((*text.split(), *filter(None, [fields.get("locale")])))
+    return {**rest, **title, "schedule": {**cleared, **schedule}}, key
+
+
+def _is_whole(text: str, found: ScheduleText, read_with: Callable[..., ScheduleText]) -> bool:
+    """Return whether a text means what it means without a current schedule: "every hour", and not "an hour later"."""
+    if is_notation(text):
+        return True
+    try:
+        alone = read_with(current=None).schedule
+    except InvalidSchedule:
+        return False
+    return alone.rules == found.schedule.rules and alone.is_one_time == found.schedule.is_one_time

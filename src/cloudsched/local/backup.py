@@ -189,7 +189,7 @@ def restore_backup(backup: Path, data: Path, *, now: datetime) -> Backup:
         inside = sorted(each.name for each in backup.glob("*") if _NAME.fullmatch(each.name))
         which = f" It has backups: name one, such as {backup / inside[-1]}, the latest." if inside else ""
         raise Misconfigured(f"There is no {source}: name the folder that `cloudsched admin backup` has made.{which}")
-    _require_sound(source)
+    _require_sound(source, "Restore an earlier one")
     lock = FolderLock(data)
     lock.require()
     try:
@@ -248,7 +248,7 @@ def _copy_results(source: Path, target: Path) -> None:
                 _sync(copied)
 
 
-def _require_sound(path: Path) -> None:
+def _require_sound(path: Path, cure: str = "Put a copy of a backup in the folder's place") -> None:
     """Raise Misconfigured if a file is damaged. It reads all of it (sqlite.org/pragma.html#pragma_quick_check)."""
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -260,8 +260,8 @@ def _require_sound(path: Path) -> None:
     if found != ["ok"]:
         places = " ".join("; ".join(found).split())
         raise Misconfigured(
-            f"The database {path} is damaged ({places}). Put a copy of a backup in the folder's place, or "
-            "save what can be read with `.recover` of sqlite3 (docs/run/serve.md, Backup)."
+            f"The database {path} is damaged ({places}). {cure}, or save what can be read with `.recover` of sqlite3 "
+            "(docs/run/serve.md, Backup)."
         )
 
 

@@ -24,6 +24,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WORKERS, InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.handler_code import watch_signals
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.ports.service_threads import ServiceThread, find_faults
@@ -159,23 +160,24 @@ class FolderRunner:
             renew_mark(store, data)
             with suppress(OSError, UnicodeError):  # none was told to stop
                 self._app.container.executor.stopped_before((data.parent / STOPPED_FILE_NAME).read_text("ascii"))
+        watch_signals()
         self._queue.start()
         self._maintenance.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
         executor, data = self._app.container.executor, self._app.container.settings.data
-        if executor.holder is not None and data is not None:
+        if executor.holder is not None and data is not None and not executor.is_ended_by_handler:
             stopped = data.parent / STOPPED_FILE_NAME
             # On a full disk, what is killed before it has stopped counts as lost.
             with suppress(OSError), open(stopped, "w", encoding="ascii", opener=open_private) as file:
                 file.write(executor.holder)
         self._maintenance.stop()
         if not self._queue.stop(GRACE):
+            names = sorted({repr(each.begun_task.handler) for each in executor.handlers.list_running()})
             executor.release_all()
-            log.warning(
-                "Handlers are still running after %s and will be stopped; they run again after the next start.", GRACE
-            )
+            text = "Handlers are still running after %s and will be stopped; they run again after the next start: %s."
+            log.warning(text, GRACE, ", ".join(names))
 
     @contextmanager
     def watch(self, runs: Callable[[], bool]) -> Iterator[None]:
@@ -318,6 +320,7 @@ def run_service(
     host: str = "127.0.0.1",
     port: int = 0,
     threads: int = DEFAULT_WORKERS,
+    root_path: str = "",
 ) -> Iterator[Service]:
     """Serve the API and run due tasks for as long as the context lasts.
 
@@ -332,7 +335,7 @@ def run_service(
         settings = complete_settings(settings, lock.folder)
         require_own_file(lock.folder)
         require_sound_folder(lock)
-        web = parts.enter_context(WebServer(make_application(app), host=host, port=port))
+        web = parts.enter_context(WebServer(make_application(app), host, port, root_path=root_path))
         holder = secrets.token_hex(4) if lock.excludes_others else None
         dispatcher = HandOverDispatcher(lock.folder, runner.queue)
         dispatcher.is_running = True

@@ -90,15 +90,18 @@ class _Parser(HTTPRequestParser):
     version, path = "1.1", ""  # of what cannot be parsed
 
     def parse_header(self, header_plus: bytes) -> None:
-        first, *lines = header_plus.split(b"\r\n")
+        first, *rest = header_plus.split(b"\r\n")
+        lines = [line for line in rest if line]
         if len(lines) > MAX_HEADERS:
             raise ParsingError(f"There are more than {MAX_HEADERS} headers.")
         values = dict[bytes, bytes]()
-        for line in filter(None, lines):
+        for line in lines:
             name, _, value = line.lower().partition(b":")
             if name in values and name not in _REPEATABLE and not name.startswith(b"x-forwarded-"):
                 raise ParsingError(f"The header {name[:80].decode('latin-1')} is given twice.")
             values[name] = value
+        if first.rstrip().endswith(b"HTTP/1.1") and b"host" not in values:
+            raise ParsingError("The header Host is missing.")
         coding = values.get(b"transfer-encoding")
         if coding is not None:
             if b"content-length" in values:
@@ -248,7 +251,7 @@ class _Server(TcpWSGIServer):
     task_dispatcher: _Threads
     active_channels: dict[int, _Connection]  # type: ignore[assignment]  # all are made by `channel_class`
 
-    def __init__(self, application: WSGIApplication, listener: socket.socket) -> None:
+    def __init__(self, application: WSGIApplication, listener: socket.socket, root_path: str) -> None:
         settings = Adjustments(
             sockets=[listener],
             asyncore_use_poll=True,
@@ -261,6 +264,7 @@ class _Server(TcpWSGIServer):
             outbuf_high_watermark=MAX_UNREAD_BYTES,
             recv_bytes=_SMALL_BODY,
             server_name="localhost",
+            url_prefix=root_path,
         )
         self._looks_at = self._accepts_at = self._logs_at = 0.0
         place = (listener.family, listener.type, listener.proto, listener.getsockname())
@@ -354,7 +358,11 @@ def _count_descriptors() -> int:
 class WebServer:
     """A context that serves one application: it listens from the start, and responds after `serve`."""
 
-    def __init__(self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0, *, root_path: str = ""
+    ) -> None:
+        """Take the application, and where it is. `root_path` is the path before its own that a proxy removes."""
+        self._root_path = root_path
         self._application = application
         self._host = host
         self._port = port
@@ -375,7 +383,7 @@ class WebServer:
         except OSError as error:
             raise Misconfigured(f"Cannot listen on {self.address}: {error}. Choose another port, or 0.") from error
         self._port = listener.getsockname()[1]
-        self._server = _Server(self._application, listener)
+        self._server = _Server(self._application, listener, self._root_path)
         self._thread = ServiceThread("cloudsched-web-server", self._server.poll, at_end=self._server.shut_down)
         return self
 

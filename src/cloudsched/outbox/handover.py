@@ -247,7 +247,7 @@ class ClientTarget:
         """Check a task's form. Words are read as by an API with default settings."""
         if draft is None:
             try:
-                content = with_schedule(to_draft_content(fields), now=now, default_time=Settings().default_time)
+                content, _ = with_schedule(to_draft_content(fields), now=now, default_time=Settings().default_time)
                 draft = TaskDraft.from_wire(content)
             except InvalidInput as error:
                 say_in_python(error, fields, TaskDraft)

@@ -28,6 +28,7 @@ from cloudsched.config.settings import EXECUTE_PATH
 from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
+from cloudsched.web.instance_end import release_at_end, watch_functions
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     AsgiApplication = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
 
+watch_functions()
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 """The header with a dispatch's token."""
 
@@ -69,6 +71,7 @@ def serve_execute(app: App, request: Request, *, is_mounted: bool = False) -> Re
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
     try:
+        release_at_end(app.container.executor)
         with _trace_request(app, request, is_mounted=is_mounted):
             verdict = app.deliver(read_body(request), request.headers.get(TOKEN_HEADER, ""))
     except Exception as error:  # noqa: BLE001 - the status tells the queue, and server errors are logged
@@ -90,6 +93,7 @@ def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Resp
     try:
         require_sweeper(app.container.settings, request, is_private=not is_mounted)
         read_body(request)
+        release_at_end(app.container.executor)  # it delivers while the queue cannot be reached
         with _trace_request(app, request, is_mounted=is_mounted), app.container.tracer.span("sweep"):
             done = app.container.many_tasks.sweep(app.sweep)
     except Exception as error:  # noqa: BLE001 - the same

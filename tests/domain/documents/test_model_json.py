@@ -198,6 +198,53 @@ def test_a_model_that_would_be_read_as_something_else_is_refused(model: BaseMode
         to_json_value("payload", {"in": [model]})
 
 
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class StrictDog(Strict):
+    breed: str
+
+
+@dataclass
+class Tall(Point):
+    height: int = 0
+
+
+class Zoo(BaseModel):
+    animals: list[Animal]
+    strict: Strict | None = None
+    point: Point | None = None
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic has it
+    @property
+    def count(self) -> int:
+        return len(self.animals)
+
+
+@pytest.mark.parametrize(
+    ("strict", "computed"), [(None, {"count": 1}), (StrictDog(breed="pug"), {})], ids=["readable", "unreadable"]
+)
+def test_a_result_keeps_what_a_subclass_adds(strict: Strict | None, computed: dict[str, int]) -> None:
+    """In a field of its base, as Pydantic writes any other field. Nothing says what would be lost."""
+    zoo = Zoo(animals=[Dog(name="Rex", breed="pug")], strict=strict, point=Tall(x=1, height=2))
+    shown = to_json_value("content", {"in": [zoo]}, for_readers=True)["in"][0]
+    assert shown["animals"] == [{"name": "Rex", "breed": "pug"}]
+    assert shown["strict"] == (None if strict is None else {"breed": "pug"})
+    assert (shown["point"]["x"], shown["point"]["height"]) == (1, 2)
+    assert {name: shown[name] for name in shown.keys() - {"animals", "strict", "point"}} == computed
+
+
+class Spy(Animal):
+    password: SecretStr
+
+
+def test_a_secret_of_a_subclass_is_refused_in_a_result() -> None:
+    """JSON would have stars in its place."""
+    with pytest.raises(InvalidInput, match=r"content\.in\.animals\.0\.password: is a secret"):
+        to_json_value("content", {"in": Zoo(animals=[Spy(password=SecretStr("hunter2"))])}, for_readers=True)
+
+
 class Loose(BaseModel):
     model_config = ConfigDict(extra="allow", use_enum_values=True)
     any: Any = None

@@ -168,7 +168,8 @@ def test_an_instant_of_both_the_old_and_the_new_schedule_runs_once() -> None:
 
     The executor that claimed it may have had a clock that is slightly ahead.
     """
-    task = make_task(schedule=HOURLY).model_copy(update={"planned_to": START + HOUR})
+    planned = {"planned_to": START + HOUR, "next_execution_time": START + 1.5 * HOUR}
+    task = make_task(schedule=HOURLY).model_copy(update=planned)
     near = START + HOUR - timedelta(seconds=1)
     assert (
         edit_or_restart(task, make_draft(schedule=near), near, LEAD, defined_by=None).task.next_execution_time == near

@@ -84,15 +84,24 @@ def test_a_task_that_has_ended_only_gets_the_zone() -> None:
     assert follow_owner(task, BERLIN, NOON).task is task
 
 
-@given(st.lists(st.tuples(st.sampled_from(ZONES), st.integers(0, 30)), max_size=30), st.booleans())
-def test_each_local_day_runs_once_whatever_the_journeys(journeys: list[tuple[str, int]], twice: bool) -> None:  # noqa: FBT001
+@given(
+    st.lists(st.tuples(st.sampled_from(ZONES), st.integers(0, 30)), max_size=30),
+    st.booleans(),
+    st.sampled_from([0, 20, 300]),
+)
+def test_each_local_day_runs_once_whatever_the_journeys(
+    journeys: list[tuple[str, int]],
+    twice: bool,  # noqa: FBT001 - drawn
+    jitter: int,
+) -> None:
     """The local times that come due, in the order in which they do, are those of the rule, without a gap.
 
     So journeys that end nowhere win little: no clock on Earth is more than 26 hours ahead of another.
     """
-    task = make("FREQ=DAILY;BYHOUR=9,21" if twice else "FREQ=DAILY;BYHOUR=9", catch_up="all")
+    rule = "FREQ=DAILY;BYHOUR=9,21" if twice else "FREQ=DAILY;BYHOUR=9"
+    task = make(rule, catch_up="all", jitter=timedelta(minutes=jitter))
     now, names = NOON, list[datetime]()
-    for zone, hours in [*journeys, (BERLIN, 60)]:
+    for zone, hours in [*journeys, (BERLIN, 66)]:
         task = follow_owner(task, zone, now).task
         now += hours * HOUR
         while (at := task.next_execution_time) is not None and jittered_start(task, at) <= now:

@@ -124,7 +124,7 @@ def test_a_call_that_fails_while_it_is_made_is_refused_in_every_replay(app: App)
 
     execution = run(app, call)
     assert execution.content == "done", execution.error
-    assert messages == ["call: cannot be made: LookupError: no 1"] * 2
+    assert messages == ["payload: makes its model raise LookupError: no 1, in the call of 'fussy'"] * 2
 
 
 def test_a_step_refused_at_the_journal_limit_leaves_no_gap(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,7 @@ def test_the_result_of_a_plain_handler_is_awaited(function: Callable[[], object]
         ROUND,
         float("nan"),
         {"__a__": 1},
+        {1: "a", "1": "b"},
         "\ud800",
         2**63,
         "x" * (MAX_CONTENT + 1),

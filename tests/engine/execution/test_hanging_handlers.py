@@ -127,23 +127,38 @@ def test_other_tasks_run_meanwhile_until_too_many_hang(server: Server, monkeypat
     assert server.app.container.executor.handlers.describe() == ""
 
 
-def test_a_failure_hook_that_hangs_is_not_called_again_beside_itself(server: Server) -> None:
-    """The run is recorded when its time is over, and the process that calls the hook can replace its thread."""
-    hooks: list[str] = []
+def test_a_failure_hook_that_hangs_is_not_called_again_beside_itself(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is recorded when its time is over, and the process that calls the hook can replace its thread.
+
+    Meanwhile the hook counts as a handler that hangs, and is named.
+    """
+    hooks, told = list[str](), list[object]()
+    handlers = server.app.container.executor.handlers
+
+    def wait() -> None:
+        server.pass_minutes()
+        with monkeypatch.context() as patch:
+            patch.setattr(running_handlers, "MAX_HANGING", 1)
+            told.extend((handlers.describe()[:45], handlers.refuses("fails"), handlers.refuses("other")))
 
     def hang(task: Task, _: Execution) -> None:
         hooks.append(task.id)
         if len(hooks) == 1:
-            elsewhere(server.pass_minutes)
+            elsewhere(wait)
 
     @server.app.handler("fails", expected_duration=SHORT, retry=False, on_failure=hang)
     def fail() -> None:
         raise ValueError("no")
 
     server.create("it", "fails")
+    server.create("beside", "fails")  # whose execution has the same id
     server.sim.advance(timedelta(0))
-    assert hooks == ["it"]
+    assert told == ["1 handler hangs: on_failure of 'fails', since", True, False]
+    assert hooks == ["it", "beside"]
+    assert handlers.describe() == ""
     assert server.app.get("it").status == "FAILED"
     server.create("next", "fails")
     server.sim.advance(timedelta(0))
-    assert hooks == ["it", "next"]
+    assert hooks[2:] == ["next"]

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_serializer, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    WrapValidator,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
 from tests.cases import try_each
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
@@ -195,3 +208,72 @@ def test_a_secret_that_its_model_writes_out_is_the_models_decision() -> None:
 def test_a_name_that_no_url_carries_is_refused_at_registration(name: str) -> None:
     with pytest.raises(Misconfigured, match="no URL carries this name"):
         App(Settings()).handler(name)
+
+
+def stumble(text: str) -> str:
+    return text.length  # type: ignore[attr-defined,no-any-return]  # the mistake
+
+
+def exit_at_once(_text: str) -> str:
+    sys.exit("no")
+
+
+class Within(BaseModel):
+    text: Annotated[str, AfterValidator(lambda text: text.length)]
+
+
+@dataclass
+class Inside:
+    number: Annotated[int, AfterValidator(lambda number: number.length)]
+
+
+class Stumbling(BaseModel):
+    first: Annotated[str, BeforeValidator(stumble), Field(alias="firstName")] = ""
+    wrapped: Annotated[str, WrapValidator(lambda text, check: check(text).length)] = ""
+    within: dict[str, list[Within]] = {}
+    either: str | list[Inside] = ""
+    leaving: Annotated[str, AfterValidator(exit_at_once)] = ""
+    checked: str = ""
+    one: str = ""
+    other: str = ""
+    whole: str = ""
+
+    @field_validator("checked")
+    @classmethod
+    def check(cls, text: str) -> str:
+        return {"": text}[text]
+
+    @field_validator("one", "other")
+    @classmethod
+    def check_both(cls, text: str) -> str:
+        return stumble(text)
+
+    @model_validator(mode="after")
+    def check_all(self) -> Self:
+        if self.whole:
+            raise RuntimeError(self.whole)
+        return self
+
+
+@pytest.mark.parametrize(
+    ("payload", "place", "cause"),
+    [
+        ({"firstName": "a"}, ".firstName", AttributeError),
+        ({"wrapped": "a"}, ".wrapped", AttributeError),
+        ({"within": {"a": [{"text": "a"}]}}, ".within.text", AttributeError),
+        ({"either": [{"number": 1}]}, ".either.number", AttributeError),
+        ({"leaving": "a"}, ".leaving", SystemExit),
+        ({"checked": "a"}, ".checked", KeyError),
+        ({"other": "a"}, "", AttributeError),
+        ({"whole": "a"}, "", RuntimeError),
+    ],
+    ids=repr,
+)
+def test_a_validator_with_a_mistake_refuses_the_payload_with_its_field(
+    app: App, payload: dict[str, Any], place: str, cause: type[BaseException]
+) -> None:
+    """Whatever it raises, and with that as the cause. A function that several fields share tells no field."""
+    register(app, Stumbling)
+    with Simulation(app), pytest.raises(InvalidPayload, match=f"makes its model raise {cause.__name__}") as refused:
+        create(app, payload)
+    assert (refused.value.field, type(refused.value.__cause__)) == (f"payload{place}", cause)

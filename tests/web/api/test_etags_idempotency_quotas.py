@@ -62,6 +62,14 @@ def test_a_tag_that_a_proxy_has_rewritten_names_the_same_state(
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": given}).status_code == 200
 
 
+@pytest.mark.parametrize("given", ['""', 'W/""', '"", "none"'])
+def test_an_empty_tag_names_no_state(call: Call, greeting: dict[str, Any], given: str) -> None:
+    """HTTP allows it. It is another tag than any of ours."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    assert call("GET", "/v1/tasks/t", headers={"If-None-Match": given}).status_code == 200
+    assert call("PATCH", "/v1/tasks/t", {"title": "Mine"}, headers={"If-Match": given}).status_code == 412
+
+
 def test_of_concurrent_edits_of_one_state_one_wins(sim: Simulation) -> None:
     """Any number of edits that name the same state: exactly one is made."""
     client = _client(sim)
@@ -83,6 +91,16 @@ def test_an_unchanged_task_is_answered_with_304(call: Call, greeting: dict[str, 
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 304
     call("POST", "/v1/tasks/t/trigger")
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 200
+
+
+def test_the_document_is_made_once(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the same for all callers, so nobody keeps the processor busy by asking for it. A client may keep it."""
+    first = call("GET", "/openapi.json")
+    monkeypatch.setattr("cloudsched.web.api.openapi.json.dumps", None)
+    again = call("GET", "/openapi.json")
+    assert (again.status_code, again.data, again.headers["ETag"]) == (200, first.data, first.headers["ETag"])
+    kept = call("GET", "/openapi.json", headers={"If-None-Match": first.headers["ETag"]})
+    assert (kept.status_code, kept.data) == (304, b"")
 
 
 def test_an_idempotency_key_belongs_to_one_request(call: Call, greeting: dict[str, Any]) -> None:

@@ -224,13 +224,13 @@ _LOG_MARGIN_BYTES = 16_000_000
 """By how much it may exceed that without a word, such as by one large transaction."""
 
 
-def _identify(path: Path, least_bytes: int = 0) -> tuple[int, int] | None:
+def _identify(path: str | Path, least_bytes: int = 0) -> tuple[int, int] | None:
     """Return the device and inode of a file, which stay the same whatever is in it, or None if there is none.
 
     One with fewer bytes counts as none.
     """
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - at each commit: a Path takes longer than the file system
     except OSError:
         return None
     return (found.st_dev, found.st_ino) if found.st_size >= least_bytes else None
@@ -249,6 +249,7 @@ class Database:
         """
         self._path = path
         self._is_read_only = is_read_only
+        self._file_name, self._log_name = str(path or ""), f"{path or ''}-wal"
         self._name = f"The database {path.name}" if path else "The database in memory"
         self._write_lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
@@ -262,7 +263,7 @@ class Database:
         Reset it after a write that changes something. One that changes nothing succeeds on a full disk, too."""
         if path is not None and not is_read_only:
             with suppress(OSError):  # it exists, or SQLite says what is wrong
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                os.close(os.open(os.path.realpath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             self._writer = self._connect()
             self._identity = None if path is None else _identify(path)
@@ -317,8 +318,8 @@ class Database:
         """Return why what is written is lost, None if it is not. Each transaction asks this before it is told of."""
         log = self._log_identity
         if self._path is None or (
-            _identify(self._path, 0 if log is None else 1) == self._identity
-            and (log is None or _identify(self._log_path) == log)
+            _identify(self._file_name, 0 if log is None else 1) == self._identity
+            and (log is None or _identify(self._log_name) == log)
         ):
             return None
         why = "it or its -wal was deleted, or replaced by another file: what is stored is lost when this process ends"
@@ -340,9 +341,9 @@ class Database:
         """Log that the file's log cannot be copied into it, and once it has been. Call this now and then."""
         if self._path is None:
             return
-        path = self._log_path
+        path = self._log_name
         try:
-            size = path.stat().st_size
+            size = os.stat(path).st_size  # noqa: PTH116 - as above
         except OSError:
             return
         is_long = size > _MAX_LOG_BYTES + _LOG_MARGIN_BYTES
@@ -439,15 +440,10 @@ class Database:
         self._identify_log()
         return self._writer
 
-    @property
-    def _log_path(self) -> Path:
-        assert self._path is not None  # noqa: S101 - memory has no log
-        return self._path.with_name(f"{self._path.name}-wal")
-
     def _identify_log(self) -> None:
         if self._path is not None and not self._is_read_only:
             self._writer.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()  # opens it
-            self._log_identity = _identify(self._log_path)
+            self._log_identity = _identify(self._log_name)
 
     def _connect(self, mode: str = "rwc") -> sqlite3.Connection:
         """Return a connection. With the mode ``rw`` it does not create the file, which may have been removed."""

@@ -49,8 +49,9 @@ _ANY_ADAPTER = TypeAdapter[Any](Any, config=ConfigDict(defer_build=True))
 def to_json_value(field: str, value: object, *, for_readers: bool = False) -> Any:  # noqa: ANN401 - any JSON
     """Convert a value to JSON types. A model becomes what it reads again, with all its fields: see `model_json`.
 
-    For readers, such as those of a run's result, it becomes what Pydantic writes, with computed fields and without
-    fields with `exclude=True`, as long as the model can read that again. Raises InvalidInput.
+    For readers, such as those of a run's result, it becomes what Pydantic writes, with computed fields, with all fields
+    of subclasses, and without fields with `exclude=True`, as long as the model can read that again. Raises
+    InvalidInput.
     """
     if value is None or type(value) in {str, int, bool}:
         return value
@@ -79,13 +80,15 @@ def _write_model(field: str, model: object, *, for_readers: bool) -> Any:  # noq
         made = writer.expand(written)
         _require_same(field, model, kind, made)
         return made
-    shown = to_jsonable_python(model, by_alias=True, fallback=_refuse_unknown)
+    shown = kind.__pydantic_serializer__.to_python(
+        model, mode="json", by_alias=True, fallback=_refuse_unknown, polymorphic_serialization=True
+    )
     reject_masked_secrets(field, model, shown)
     with suppress(Exception):  # its validators are user code
-        again = writer.write(read_json(_find_adapter(kind), shown), _refuse_unknown)
-        return shown if again == written else writer.expand(written)
+        if writer.write(read_json(_find_adapter(kind), shown), _refuse_unknown) == written:
+            return shown
     try:
-        return writer.expand(written)
+        return writer.expand(writer.write(model, _refuse_unknown, keeps_subclasses=True))
     except InvalidInput:
         return shown
 
@@ -114,7 +117,9 @@ def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
     A model that writes out a secret with a serializer of its own is accepted.
     """
     if _is_masked(encoded):
-        _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
+        _check_not_masked(
+            field, _ANY_ADAPTER.dump_python(value, by_alias=True, polymorphic_serialization=True), encoded
+        )
 
 
 def _is_masked(encoded: object) -> bool:

@@ -28,9 +28,9 @@ PATH_MARK: Final = "\0"
 """Surrounds the number of a path in a name that stands for it while a model is written."""
 Path = list[str | int]
 _FIELDS: Final = frozenset({"model-field", "dataclass-field", "typed-dict-field"})
-_WITH_FIELDS: Final = frozenset({"model-fields", "dataclass-args", "typed-dict"})
+WITH_FIELDS: Final = frozenset({"model-fields", "dataclass-args", "typed-dict"})
 _WITH_CONFIG: Final = frozenset({"model", "dataclass", "typed-dict"})
-_NO_SCHEMAS: Final = frozenset({"cls", "config", "default", "metadata", "expected", "members", "function"})
+NO_SCHEMAS: Final = frozenset({"cls", "config", "default", "metadata", "expected", "members", "function"})
 """The keys of a schema below which there are no others: what is there may look like one."""
 
 
@@ -50,9 +50,19 @@ class ModelWriter:
     serializer: SchemaSerializer
     paths: list[Path]
 
-    def write(self, model: object, fallback: Callable[[Any], Any]) -> Any:
-        """Return the JSON that its class reads, before its paths are expanded. Raises ValueError."""
-        return self.serializer.to_python(model, mode="json", by_alias=True, round_trip=True, fallback=fallback)
+    def write(self, model: object, fallback: Callable[[Any], Any], *, keeps_subclasses: bool = False) -> Any:
+        """Return the JSON that its class reads, before its paths are expanded. Raises ValueError.
+
+        It has what a value of a subclass adds, in a field of its base, only with `keeps_subclasses`.
+        """
+        return self.serializer.to_python(
+            model,
+            mode="json",
+            by_alias=True,
+            round_trip=True,
+            fallback=fallback,
+            polymorphic_serialization=keeps_subclasses,
+        )
 
     def dump(self, model: object) -> Any:
         """Return the same fields by the same names, with values as they are in Python."""
@@ -103,12 +113,12 @@ class _Names:
         if kind in _WITH_CONFIG:
             by_alias = node.get("config", {}).get("validate_by_alias") is not False
         made = {
-            name: part if kind is not None and name in _NO_SCHEMAS else self.rewrite(part, by_alias=by_alias)
+            name: part if kind is not None and name in NO_SCHEMAS else self.rewrite(part, by_alias=by_alias)
             for name, part in node.items()
         }
         if kind in _FIELDS:
             self._rename(made, by_alias=by_alias)
-        elif kind in _WITH_FIELDS:
+        elif kind in WITH_FIELDS:
             fields = made["fields"]
             named = fields.items() if isinstance(fields, dict) else ((each["name"], each) for each in fields)
             self._separate(dict(named))

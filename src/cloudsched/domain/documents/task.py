@@ -423,6 +423,8 @@ class Task(PublicTask):
     """The latest occurrence that was processed before the latest new schedule, whether this one has it or not."""
     offer: Offer | None = None
     """The queue key under which workers find it, while one of its runs waits for a worker."""
+    schedule_text: str | None = None
+    """The text that gave it its schedule, if one did and it means a whole one. The same text again changes nothing."""
     first_at: Instant | None = None
     """The first occurrence of a recurring schedule, if that was past when the task got it or was resumed. It tells
     lists whether there is a past to backfill, without a search of the schedule."""

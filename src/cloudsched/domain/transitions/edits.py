@@ -26,7 +26,13 @@ from cloudsched.domain.transitions.lifecycle import (
     with_changes,
 )
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog
-from cloudsched.domain.transitions.planning import begin_plan, find_budget_pause, find_past_start, occurrence_after
+from cloudsched.domain.transitions.planning import (
+    begin_plan,
+    find_budget_pause,
+    find_past_start,
+    occurrence_after,
+    occurrence_from,
+)
 from cloudsched.domain.transitions.run_records import execution_record, require_payload_room
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
@@ -35,31 +41,42 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
 NO_LEAD = timedelta(0)
+_TICK: Final = timedelta(microseconds=1)
 
 
 def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the edited task without the state of its old plan, and the records of the runs that this skips."""
+    """Return the edited task with nothing of its old plan but what came due and is in the new one, too.
+
+    The rest of what came due and has not started is recorded as SKIPPED.
+    """
     why = "Its task was rescheduled before it started."
-    rest, records = _skip_runs(changed, unstarted_runs(changed), now, why)
-    started = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
-    ended, missed = end_plan(task, now, ExecutionStatus.SKIPPED, why)
-    ends = [at for at in (ended.planned_to, task.earlier_planned_to) if at is not None]
+    waiting = unstarted_runs(changed)
+    kept = [run for run in waiting if _has_occurrence(changed, run.scheduled_for)][: changed.max_runs]
+    rest, records = _skip_runs(changed, [run for run in waiting if run not in kept], now, why)
+    runs = tuple(run if run in kept else run.model_copy(update={"is_counted": False}) for run in rest.runs)
+    rest = rest.model_copy(update={"runs": runs, "run_count": len(kept)})
+    ended, missed = end_plan(task, now, ExecutionStatus.SKIPPED, why, successor=rest)
+    ends = [at for at in (ended.planned_to, ended.earlier_planned_to) if at is not None]
     # An occurrence that is in both schedules is the same one, and is not run again.
-    planned_to = max((at for at in ends if changed.schedule.occurs(at)), default=None)
+    processed = [at for at in ends if changed.schedule.occurs(at)]
+    planned_to = max((at for at in processed if not ended.backlog or at < ended.backlog[0].next_at), default=None)
     reset = {
-        "runs": started,
-        "run_count": 0,
         "consecutive_failures": 0,
         "failing_since": None,
         "backfill": None,
-        "backlog": (),
-        "plan_from": None,
+        "backlog": ended.backlog,
+        "plan_from": ended.plan_from,
         "recent_outcomes": ended.recent_outcomes,
         "outcome": None if planned_to is None else task.outcome,
         "planned_to": planned_to,
         "earlier_planned_to": max(ends, default=None),
     }
     return rest.model_copy(update=reset), (*records, *missed)
+
+
+def _has_occurrence(task: Task, at: datetime) -> bool:
+    """Return whether an instant is in a task's schedule, and not behind its end."""
+    return (task.until is None or at <= task.until) and task.schedule.occurs(at)
 
 
 def shorten_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
@@ -101,6 +118,7 @@ def new_task(
         first_at=first if first is not None and first <= now and not schedule.is_one_time else None,
         message="Created.",
         usage=begin_usage(spec["handler"], month_of(now)),
+        schedule_text=draft.schedule_text,
         **spec,
         **state,
     )
@@ -138,9 +156,10 @@ def edit_or_restart(
     An edit concerns later runs: those that have begun go on with the handler, payload, children or script, and author
     that they began with.
 
-    The plan changes only if the schedule, `until` or `max_runs` does. Due occurrences of the old plan that have not
-    started and are not in the new one are recorded, as SKIPPED unless a policy had ruled them out. A task that has
-    ended starts again if any of the three changes. A draft without changes changes nothing, not even the revision.
+    The plan changes only if the schedule, `until` or `max_runs` does. Occurrences of the old plan that came due and
+    have not started run if the new one has them as well. The others are recorded, as SKIPPED unless a policy had ruled
+    them out. A task that has ended starts again if any of the three changes. A draft without changes changes nothing,
+    not even the revision.
     """
     spec = _spec_fields(draft)
     asked_at = _find_request_time(draft, now)
@@ -155,6 +174,7 @@ def edit_or_restart(
             "is_one_time": schedule.is_one_time,
             "timezone": schedule.timezone,
             "zone_plan": task.zone_plan if schedule == task.schedule else None,
+            "schedule_text": task.schedule_text if schedule == task.schedule else draft.schedule_text,
             "revision": task.revision + 1,
             "defined_by": defined_by,
             "message": "Edited." if task.message in _SAID_OF_SPEC else task.message,
@@ -176,15 +196,18 @@ def edit_or_restart(
         changed, records = shorten_plan(task, changed, now)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
-        following = occurrence_after(changed, (now if due is None else min(due, now)) - timedelta(microseconds=1))
+        following = occurrence_after(changed, (now if due is None else min(due, now)) - _TICK)
         planned = changed.model_copy(update={"next_execution_time": following})
         return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
     if task.status is TaskStatus.PAUSED and changed.backlog:
         return Commit(with_changes(changed, now), executions=records)
-    first = _first_occurrence_after_edit(task, changed, now, _find_edit_time(task, changed, now, asked_at), lead)
+    if schedule != task.schedule and (changed.backlog or unstarted_runs(changed)):
+        first = occurrence_from(changed, changed.backlog[0].next_at if changed.backlog else now)
+    else:
+        first = _first_occurrence_after_edit(task, changed, now, _find_edit_time(task, changed, now, asked_at), lead)
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
-    begun = {"next_execution_time": first, **begin_plan(changed, now + timedelta(microseconds=1), first)}
+    begun = {"next_execution_time": first, **begin_plan(changed, now + _TICK, first)}
     active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", **begun)
     return Commit(active, executions=records)
 
@@ -216,11 +239,15 @@ def anchor_schedule(schedule: Schedule | None, now: datetime, lead: timedelta = 
 
 
 def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelta) -> Schedule:
-    """Return the schedule after an edit. A missing one, or the same one without DTSTART, keeps the task's.
+    """Return the schedule after an edit. A missing one keeps the task's, and so does the same one without DTSTART.
 
-    So a repeated creation, however late, does not run an ended task again.
+    So does the same text, if it recurs: "every 90 minutes" counts from where it began. A single instant is another one
+    each time: "in 2 hours". So a repeated creation, however late, does not run an ended task again.
     """
     if draft.schedule is None:
+        return task.schedule
+    is_same_text = draft.schedule_text is not None and draft.schedule_text == task.schedule_text
+    if is_same_text and not task.is_one_time and draft.schedule.timezone == task.schedule.timezone:
         return task.schedule
     if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None):
         return task.schedule
@@ -245,7 +272,7 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
     Raises InvalidInput if it is in the past or too near.
     """
     earliest = asked_at + lead
-    before = earliest - timedelta(microseconds=1)
+    before = earliest - _TICK
     first = occurrence_after(task, before)
     if first is not None:
         _require_room_after(task, first)
@@ -258,7 +285,7 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
         late = f"is in the past: it is {_format_instant(now)} now"
         near = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
         gone = "is the instant of an occurrence that was processed already"
-        at = task.schedule.next_after(asked_at - timedelta(microseconds=1))
+        at = task.schedule.next_after(asked_at - _TICK)
         problem = late if at is None else near if at < earliest else gone
         raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run now.")
     problem = f"has no occurrence from {_format_instant(earliest)} on"

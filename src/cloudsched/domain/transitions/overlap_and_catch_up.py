@@ -1,11 +1,13 @@
 """Decide about occurrences that came due and have not started, when their task stops or is given another plan.
 
-A claim, a pause, a cancel and an edit of the plan decide that in their own commit, so that each of them is covered by
-exactly one record:
+`due_ranges` says which these are, whatever they wait for: the end of their jitter, a lock, a worker, an open run, or a
+late dispatch. A claim, a pause, a cancel and any other plan ask it in their own commit, so that each of them is covered
+by exactly one record:
 
 * Those that a policy rules out end at once: SKIPPED by ``overlap`` or ``catchUp``, EXPIRED by ``expiration``.
-* Those that the policies would run wait for the end of a pause (`Task.backlog`). The policies judge them again in their
-  turn. A cancel records them as CANCELLED, a new plan without them as SKIPPED.
+* Those that the policies would run wait for the end of a pause (`Task.backlog`), as do those whose jitter is not over,
+  which no policy has judged yet. The policies judge them again in their turn. A cancel records them as CANCELLED.
+* A new plan that has them as well runs them (`end_plan`). One without them records them as SKIPPED.
 * Those that a calendar has left out up to then are SKIPPED, too, with the holiday's name. Those before the
   latest occurrence that was processed have a record, and those before `plan_from` have one or were not of the plan.
 
@@ -17,10 +19,10 @@ by a division. Of others, at most `MAX_COUNTED` are counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never, cast
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, OccurrenceRange, Run, Trigger
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
@@ -28,6 +30,7 @@ from cloudsched.domain.documents.task import DueRange, Task, TaskStatus
 from cloudsched.domain.transitions.planning import (
     DistantSchedule,
     begin_plan,
+    due_since,
     find_past_start,
     find_tolerance,
     jittered_start,
@@ -72,14 +75,12 @@ class BacklogDecision:
 
     decided: tuple[Missed, ...] = ()
     kept: tuple[DueRange, ...] = ()
-
-    def end(self, status: ExecutionStatus, message: str) -> tuple[Missed, ...]:
-        """Return all of them as decided, with this status for those that would have run."""
-        return (*self.decided, *_to_missed(self.kept, status, message))
+    early: tuple[DueRange, ...] = ()
+    """Those behind them that start later, since their jitter is not over. They are still to be decided."""
 
 
 def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
-    """Return the occurrences that came due and have not started, the earliest first."""
+    """Return the occurrences that came due and have neither a run nor a record, the earliest first."""
     if task.status is TaskStatus.PAUSED:
         return task.backlog
     first = task.next_execution_time
@@ -87,11 +88,9 @@ def due_ranges(task: Task, now: datetime) -> tuple[DueRange, ...]:
         return ()
     waiting = [DueRange(next_at=max(first, r.next_at), until=r.until) for r in task.backlog if r.until >= first]
     start = occurrence_after(task, waiting[-1].until) if waiting else first
-    if start is not None and jittered_start(task, start) <= now:
+    if start is not None and due_since(task, start) <= now:  # guard: come due
         end = now if task.until is None else min(now, task.until)
-        last = _last_where(
-            planned_schedule(task), start, end, lambda occurrence: jittered_start(task, occurrence) <= now
-        )
+        last = _last_where(planned_schedule(task), start, end, lambda occurrence: due_since(task, occurrence) <= now)
         waiting.append(DueRange(next_at=start, until=last))
     return tuple(waiting)
 
@@ -104,19 +103,27 @@ def decide_backlog(task: Task, now: datetime) -> BacklogDecision:
     ranges = due_ranges(task, now)
     if not ranges or task.status is TaskStatus.PAUSED:
         return BacklogDecision(kept=ranges)
+    ranges, early = _split_startable(task, ranges, now)
     run = _find_overlapping_run(task, now)
     if run is not None:
-        return _apply_overlap(task, run, ranges)
+        return replace(_apply_overlap(task, run, ranges), early=early)
     decided = tuple[Missed, ...]()
     for policy in _POLICIES:
         judged = policy(task, ranges, now)
         decided, ranges = (*decided, *judged.decided), judged.kept
-    return BacklogDecision(decided, ranges)
+    return BacklogDecision(decided, ranges, early)
 
 
 def decide_overlap_at_end(task: Task, run: Run, now: datetime) -> BacklogDecision:
-    """Decide about the occurrences that came due while a run was open, which has ended."""
-    return _apply_overlap(task, run, due_ranges(task, now))
+    """Decide about the occurrences that were to start while a run was open, which has ended."""
+    return _apply_overlap(task, run, _split_startable(task, due_ranges(task, now), now)[0])
+
+
+def _split_startable(
+    task: Task, ranges: tuple[DueRange, ...], now: datetime
+) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
+    """Split due occurrences into those that may start, and those behind the first one whose jitter is not over."""
+    return _split(task, ranges, now + _TICK) if task.jitter else (ranges, ())
 
 
 def _apply_overlap(task: Task, run: Run, ranges: tuple[DueRange, ...]) -> BacklogDecision:
@@ -155,7 +162,7 @@ def _apply_catch_up(task: Task, ranges: tuple[DueRange, ...], now: datetime) -> 
 
 def _bound_pauses(_task: Task, ranges: tuple[DueRange, ...], _now: datetime) -> BacklogDecision:
     excess = max(0, len(ranges) - MAX_BACKLOG_RANGES)
-    why = f"Its task was paused {excess + MAX_BACKLOG_RANGES} times since."
+    why = f"Its task was paused or edited {excess + MAX_BACKLOG_RANGES} times since."
     return BacklogDecision(_to_missed(ranges[:excess], _S.SKIPPED, why), ranges[excess:])
 
 
@@ -242,7 +249,7 @@ def stop_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     decision = decide_backlog(task, now)
     passed, records = pass_over(task, decision.decided, now)
     noted, left_out = note_left_out(passed, now, now)
-    stopped = noted.model_copy(update={"next_execution_time": None, "backlog": decision.kept})
+    stopped = noted.model_copy(update={"next_execution_time": None, "backlog": decision.kept + decision.early})
     return stopped.model_copy(update=begin_plan(stopped, now + _TICK)), (*records, *left_out)
 
 
@@ -256,13 +263,58 @@ def resume_plan(task: Task, now: datetime) -> Task:
 
 
 def end_plan(
-    task: Task, now: datetime, status: ExecutionStatus, message: str, *, left_out_until: datetime | None = None
+    task: Task, now: datetime, status: ExecutionStatus, message: str, *, successor: Task | None = None
 ) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task without its plan, and the records of the occurrences that were still to run, with this status."""
-    passed, records = pass_over(task, decide_backlog(task, now).end(status, message), now)
-    ended, left_out = note_left_out(passed, left_out_until or now, now)
-    past = {"planned_to": _find_last_recorded(ended), "plan_from": None}
-    return ended.model_copy(update={"next_execution_time": None, "backlog": (), **past}), (*records, *left_out)
+    """Return the task without its plan, and the records of the occurrences that were still to run, with this status.
+
+    Those that its `successor`, the task with another plan, has as well are still to run: they stay in its backlog, and
+    the plan goes on behind now.
+    """
+    decision = decide_backlog(task, now)
+    kept, gone = _find_shared(task, successor, decision.kept + decision.early)  # guard: shared occurrences
+    missed = sorted((*decision.decided, *_to_missed(gone, status, message)), key=lambda each: each.next_at)
+    passed, records = pass_over(task, missed, now)
+    ended, left_out = note_left_out(passed, now, now)
+    last = _find_last_recorded(ended)
+    past: dict[str, Any] = {"planned_to": last, "plan_from": None}
+    if kept:
+        marks = [at for at in (last, task.earlier_planned_to) if at is not None]
+        past = {
+            "planned_to": task.planned_to,
+            "earlier_planned_to": max(marks, default=None),
+            "plan_from": max(now, *(at + _TICK for at in (*marks, kept[-1].until))),
+        }
+    return ended.model_copy(update={"next_execution_time": None, "backlog": kept, **past}), (*records, *left_out)
+
+
+def _find_shared(
+    task: Task, successor: Task | None, ranges: tuple[DueRange, ...]
+) -> tuple[tuple[DueRange, ...], tuple[DueRange, ...]]:
+    """Split due occurrences of a task into those that it has with another plan as well, and the rest.
+
+    Only `MAX_COUNTED` are compared, and `MAX_BACKLOG_RANGES` ranges are kept.
+    """
+    if successor is None or (successor.max_runs is not None and successor.run_count >= successor.max_runs):
+        return (), ranges
+    old, new = planned_schedule(task), planned_schedule(successor)
+    kept, gone, compared = list[DueRange](), list[DueRange](), 0
+    for each in ranges:
+        latest, at = gone, cast("datetime | None", each.next_at)
+        while at is not None and at <= each.until:
+            compared += 1
+            if compared > MAX_COUNTED:
+                gone.append(DueRange(next_at=at, until=each.until))
+                break
+            is_in_time = successor.until is None or at <= successor.until
+            target = kept if is_in_time and _find_next(new, at - _TICK) == at else gone
+            goes_on = (
+                target is latest and at > each.next_at and (target is gone or _find_next(new, kept[-1].until) == at)
+            )
+            first = target.pop().next_at if goes_on else at
+            target.append(DueRange(next_at=first, until=at))
+            at, latest = _find_next(old, at), target
+    excess = max(0, len(kept) - MAX_BACKLOG_RANGES)
+    return tuple(kept[excess:]), (*gone, *kept[:excess])
 
 
 def _find_last_recorded(task: Task) -> datetime | None:

@@ -35,12 +35,17 @@ _NONE: Final = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
 
 
-def jittered_start(task: Task, occurrence: datetime) -> datetime:
-    """Return when the occurrence starts: its instant, plus a part of the task's jitter that is fixed for it.
+def due_since(task: Task, occurrence: datetime) -> datetime:
+    """Return when the occurrence comes due.
 
-    An occurrence that was due when its owner changed the time zone is due since the same instant as before.
+    One that was due when its owner changed the time zone is due since the same instant as before.
     """
-    begin = occurrence if task.zone_change is None else task.zone_change.due_since(occurrence)
+    return occurrence if task.zone_change is None else task.zone_change.due_since(occurrence)
+
+
+def jittered_start(task: Task, occurrence: datetime) -> datetime:
+    """Return when the occurrence starts: once it is due, after a part of the task's jitter that is fixed for it."""
+    begin = due_since(task, occurrence)
     if not task.jitter:
         return begin
     digest = hashlib.sha256(f"{task.id} {occurrence_id(task, occurrence)}".encode()).digest()

@@ -43,7 +43,7 @@ from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.history import with_entry
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, start_next_backfill, with_changes
-from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, note_left_out
+from cloudsched.domain.transitions.overlap_and_catch_up import end_plan
 from cloudsched.domain.transitions.planning import (
     begin_plan,
     can_replan,
@@ -191,8 +191,6 @@ def _explain(task: Task, plan: ZonePlan, planned: datetime, following: datetime 
     return f"moved by {release}: {shown:%H:%M} is {following:%H:%M} UTC, not {planned:%H:%M} UTC, from {shown:%Y-%m-%d}"
 
 
-_MAX_COMPARED = 100
-"""The most due occurrences that are compared before they are taken to differ."""
 _DAYS_CHANGED = "The days of its calendar changed before it started."
 
 
@@ -211,40 +209,20 @@ def replan_calendars(task: Task, contents: Mapping[str, str], now: datetime) -> 
 
 
 def replan(task: Task, schedule: Schedule, now: datetime, why: str) -> Commit:
-    """Return the task planned with a changed schedule. Due occurrences that are not part of it are SKIPPED, with `why`.
+    """Return the task planned with a changed schedule. What came due and is not part of it is SKIPPED, with `why`.
 
     A task that has ended only gets the schedule: an edit may open it again. Past runs must not be left out then.
     """
     new_schedule = {"schedule": schedule, "timezone": schedule.timezone}
     if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
         return Commit(with_changes(task.model_copy(update=new_schedule), now))
-    due = due_ranges(task, now)
-    is_kept = all(_is_same(task.schedule, schedule, each) for each in due)
-    following = occurrence_after(task, due[-1].until) if due and not is_kept else task.next_execution_time
-    since = min(now + _TICK, following or now + _TICK)  # one may be past and not due: it waits for its jitter
-    before = since - _TICK
-    if is_kept:
-        left, records = note_left_out(task, before, now)
-    else:
-        left, records = end_plan(task, now, ExecutionStatus.SKIPPED, why, left_out_until=before)
-    changed = left.model_copy(update={**new_schedule, "revision": task.revision + 1})
+    ended, records = end_plan(task, now, ExecutionStatus.SKIPPED, why, successor=task.model_copy(update=new_schedule))
+    changed = ended.model_copy(update={**new_schedule, "revision": task.revision + 1})
     if task.status is TaskStatus.PAUSED:
         return Commit(with_changes(changed, now), executions=records)
-    first = occurrence_from(changed, min(since, now))
-    planned = changed.model_copy(update={"next_execution_time": first, **begin_plan(changed, since, first)})
+    first = occurrence_from(changed, changed.backlog[0].next_at if changed.backlog else now)
+    planned = changed.model_copy(update={"next_execution_time": first, **begin_plan(changed, now + _TICK, first)})
     return Commit(complete_if_idle(start_next_backfill(planned, now), now), executions=records)
-
-
-def _is_same(before: Schedule, after: Schedule, due: DueRange) -> bool:
-    at = due.next_at - _TICK
-    for _ in range(_MAX_COMPARED):
-        old, new = before.next_after(at), after.next_after(at)
-        if old is None or old > due.until:
-            return new is None or new > due.until
-        if old != new:
-            return False
-        at = old
-    return False
 
 
 _SECOND = timedelta(seconds=1)

@@ -104,6 +104,8 @@ class TaskDraft(TaskSpec):
 
     read_at: ClassVar[datetime | None] = None
     """The instant at which the words of its schedule were read, if one sets it: their "now" means that instant."""
+    schedule_text: ClassVar[str | None] = None
+    """The text that its schedule was read from, if that means a whole schedule."""
     called: ClassVar = "of a task"
     beside: ClassVar = ("timezone", "locale")  # fields that may stand beside a schedule that is text
     other_names: ClassVar[Mapping[str, str]] = _OTHER_NAMES
@@ -177,10 +179,10 @@ class TaskDraft(TaskSpec):
         read: Schedule | None = handler(_to_python_schedule(value) if is_python else _to_schedule(value))
         return read
 
-    def as_read_at(self, instant: datetime | None) -> Self:
-        """Return the draft with the instant at which the words of its schedule were read."""
+    def as_read_at(self, instant: datetime | None, text: str | None = None) -> Self:
+        """Return the draft with the instant at which the text of its schedule was read, and that text."""
         copied = self.model_copy()
-        vars(copied)["read_at"] = instant
+        vars(copied).update(read_at=instant, schedule_text=text)
         return copied
 
     @classmethod

@@ -135,6 +135,7 @@ def join_faults(faults: Sequence[InvalidInput]) -> InvalidInput:
         kind = InvalidSchedule if all(issubclass(each, InvalidSchedule) for each in kinds) else InvalidInput
         joined = kind(first.field, first.problem, first.hint)
         joined.path, joined.args, joined.words = first.path, first.args, first.words
+        joined.__cause__ = first.__cause__
         joined.readings = next((each.readings for each in places.values() if each.readings), ())
         first = joined
     first.others = tuple(others)
@@ -155,7 +156,8 @@ class Faults(list[InvalidInput]):
     def tell(self) -> None:
         """Raise InvalidInput if there were errors."""
         if self:
-            raise join_faults(self) from None
+            joined = join_faults(self)
+            raise joined from joined.__cause__
 
 
 MISSING: Final = "Field required"

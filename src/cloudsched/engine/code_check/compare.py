@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import complete_table
-from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.engine.code_check.effects import Effects, refuse_effects
@@ -266,8 +265,6 @@ class Comparison:
                 parse()
         except InvalidInput as error:
             refusal = "; ".join(f"{each.field} {each.problem}" for each in error.faults)
-        except Exception as error:  # noqa: BLE001 - the same
-            refusal = f"its model raises {type(error).__name__}: {exception_text(error)}"
         if not effects.refused:
             return refusal
         self.report.note_unknown(f"a model does more than to look at what it gets: {effects.refused[0]}", place)

@@ -73,6 +73,8 @@ class DurableRun:
         self._uuids = 0
         self.made: tuple[object, str] | None = None
         """The first outcome that the handler's code has made, and where. Any other counts before a Done."""
+        self.ends_process = False
+        """True if the handler's code has sent this process a signal to end."""
 
     @cached_property
     def _seed(self) -> bytes:
@@ -139,6 +141,10 @@ class DurableRun:
         """Note an outcome that the handler's code has made. See `HandlerCode`."""
         if self.made is None or (isinstance(self.made[0], Done) and not isinstance(outcome, Done)):
             self.made = outcome, place
+
+    def note_signal(self) -> None:
+        """Note that the handler's code has sent this process a signal to end. See `HandlerCode`."""
+        self.ends_process = True
 
     @property
     def is_replaying(self) -> bool:

@@ -253,7 +253,7 @@ def call_handler(
         context.event_types = handler.events
     except UnknownHandler as error:
         return _report(context, Retry(_error_text(error)), error)
-    except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
+    except InvalidInput as error:
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
     try:

@@ -93,7 +93,7 @@ class Executor:
         self._in_progress = in_progress
         """What this process works on, if no other executes the store's tasks while it lives."""
         self._holder = None if in_progress is None else in_progress.holder
-        self.handlers = RunningHandlers(engine.clock, seconds)
+        self.handlers = RunningHandlers(engine.clock, seconds, engine.hooks)
         """Those that run now, and those that hang."""
         self._tasks = TaskReader(
             engine.store, engine.clock, checks_clock=checks_clock, seconds=seconds, is_alone=self._holder is not None
@@ -177,9 +177,19 @@ class Executor:
         if self._in_progress is not None:
             self._in_progress.stopped = holder
 
+    @property
+    def is_ended_by_handler(self) -> bool:
+        """Return whether a handler that runs has sent this process the signal on which it ends."""
+        return any(map(_ends_process, self.handlers.list_running()))
+
     def release_all(self) -> None:
-        """Release the attempts that this process runs, which stops: that costs none, and the next process goes on."""
+        """Release the attempts that this process runs, which stops: that costs none, and the next process goes on.
+
+        One whose handler ends this process is left to the next, to which it is lost.
+        """
         for attempt in self.handlers.list_running():
+            if _ends_process(attempt):
+                continue
             ids = {"taskId": attempt.task.id, "executionId": attempt.run.execution_id}
             try:
                 run = attempt.task.find_run(attempt.run.execution_id)
@@ -542,6 +552,11 @@ class TaskReader:
             seconds = self._seconds()
             self._agreed = seconds, now.timestamp() - seconds
         return stored, now
+
+
+def _ends_process(attempt: Attempt) -> bool:
+    context: Context | None = getattr(attempt, "context", None)  # it is gone once the attempt has ended
+    return context is not None and context.durable_run.ends_process
 
 
 def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:

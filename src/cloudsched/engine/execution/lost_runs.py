@@ -1,8 +1,9 @@
 """Let runs that were lost with a process take turns in the next one: one of them may have ended it.
 
 Nobody knows which of the handlers that ran in a process ended it, or whether any did. If all of them ran together
-again, a handler that ends its process would take the others with it each time. If they take turns, it is alone among
-those that were lost when it ends the next process, and the others succeed.
+again, a handler that ends its process would take the others with it each time. So they take turns: first one, and one
+more beside each other for each that has ended. A run that was lost a second time is alone in its turn. So the third
+loss in a row is that of a handler that ends its process.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class LostRuns:
 
     def __init__(self) -> None:
         self._turns: dict[Hashable, _Turn] = {}
+        self._ended = 0
+        """The number of turns that have ended, and this process with none of them."""
         self._lock = threading.Lock()
 
     def await_turn(self, run: Hashable, losses: int, duration: float, now: float) -> float:
@@ -44,7 +47,8 @@ class LostRuns:
         with self._lock:
             others = [turn for other, turn in self._turns.items() if other != run]
             until = max((turn.end_for(losses) for turn in others), default=now)
-            if until > now:
+            is_room = len(others) <= self._ended and max(losses, *(turn.losses for turn in others), 1) == 1
+            if until > now and not is_room:
                 newest = max(turn.began for turn in others)
                 return min(max(now - newest, MIN_WAIT), until - now)
             self._turns.setdefault(run, _Turn(now, losses, duration))
@@ -53,4 +57,4 @@ class LostRuns:
     def end(self, run: Hashable) -> None:
         """End the turn of a run, if it has one."""
         with self._lock:
-            self._turns.pop(run, None)
+            self._ended += self._turns.pop(run, None) is not None

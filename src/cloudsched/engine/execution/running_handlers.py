@@ -1,4 +1,4 @@
-"""The handlers that run in this process, and those among them that hang.
+"""The handlers that run in this process, with their `on_failure` hooks, and those among them that hang.
 
 A handler hangs when the lease of its attempt has ended and it has not returned: the attempt is over, but nothing can
 stop a thread from outside. So a task is not called beside a handler of its own that hangs, and holds one thread at
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cloudsched.domain.documents.policy import Overlap
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.engine_context import RunningHook
     from cloudsched.engine.execution.attempt import Attempt
     from cloudsched.engine.ports.clock import Clock
 
@@ -27,14 +28,25 @@ MAX_NAMED: Final = 5
 """The most handlers that are named."""
 
 
+class Hanging(NamedTuple):
+    """A handler that hangs, or its `on_failure` hook."""
+
+    since: datetime
+    handler: str
+    shown: str
+
+
 class RunningHandlers:
-    """The attempts whose handlers this process is calling. Thread-safe.
+    """The attempts whose handlers this process is calling, and the hooks that it calls. Thread-safe.
 
     `seconds` is a clock that nobody sets, None where no lease is judged by it.
     """
 
-    def __init__(self, clock: Clock, seconds: Callable[[], float] | None) -> None:
+    def __init__(
+        self, clock: Clock, seconds: Callable[[], float] | None, hooks: Mapping[tuple[str, str], RunningHook]
+    ) -> None:
         self._clock = clock
+        self._hooks = hooks
         self._seconds = seconds
         self._begun: dict[Attempt, float] = {}
         self._tasks: dict[str, list[Attempt]] = {}
@@ -85,29 +97,32 @@ class RunningHandlers:
 
     def refuses(self, handler: str) -> bool:
         """Return whether too many handlers hang for another call of this one."""
-        if len(self._begun) < MAX_HANGING:
+        if len(self._begun) + len(self._hooks) < MAX_HANGING:
             return False
         hanging = self.list_hanging()
-        return len(hanging) >= MAX_HANGING and any(each.begun_task.handler == handler for each in hanging)
+        return len(hanging) >= MAX_HANGING and any(each.handler == handler for each in hanging)
 
     def list_running(self) -> tuple[Attempt, ...]:
         """Return the attempts whose handlers have not returned."""
         with self._lock:
             return tuple(self._begun)
 
-    def list_hanging(self) -> list[Attempt]:
-        """Return the attempts whose handlers hang, the oldest first."""
-        return sorted(filter(self.hangs, self.list_running()), key=lambda each: each.lease.started_at)
+    def list_hanging(self) -> list[Hanging]:
+        """Return the handlers and hooks that hang, the oldest first."""
+        attempts, hooks, now = self.list_running(), tuple(self._hooks.values()), self._clock.now()
+        found = [(each.lease.started_at, each.begun_task.handler, "") for each in attempts if self.hangs(each)]
+        found += [(each.since, each.handler, "on_failure of ") for each in hooks if each.until <= now]
+        return sorted(Hanging(since, handler, f"{what}{handler!r}") for since, handler, what in found)
 
     def describe(self) -> str:
         """Return how many handlers hang, which, and since when. Empty if none does."""
         hanging = self.list_hanging()
         if not hanging:
             return ""
-        counts = Counter(each.begun_task.handler for each in hanging)
-        names = [repr(name) + f" ({count})" * (count > 1) for name, count in counts.most_common(MAX_NAMED)]
+        counts = Counter(each.shown for each in hanging)
+        names = [name + f" ({count})" * (count > 1) for name, count in counts.most_common(MAX_NAMED)]
         names += [f"{len(counts) - MAX_NAMED} more"] * (len(counts) > MAX_NAMED)
-        since = hanging[0].lease.started_at.astimezone(UTC).replace(microsecond=0, tzinfo=None)
+        since = hanging[0].since.astimezone(UTC).replace(microsecond=0, tzinfo=None)
         what = "1 handler hangs" if len(hanging) == 1 else f"{len(hanging)} handlers hang"
         return f"{what}: {', '.join(names)}, since {since} UTC"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
@@ -18,13 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 from pydantic import AliasChoices, BaseModel, Secret, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.model_json import read_json
+from cloudsched.domain.documents.model_json import NO_SCHEMAS, WITH_FIELDS, read_json
 from cloudsched.domain.in_words import list_errors
 from cloudsched.domain.transitions.validation_errors import to_invalid_input
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.errors import InvalidInput, InvalidPayload
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from pydantic.fields import FieldInfo
     from pydantic_core import CoreSchema
 
@@ -289,17 +292,45 @@ class EventType:
 
 
 def read_payload(kind: TypeAdapter[Any], payload: Any) -> Any:  # noqa: ANN401 - the same
-    """Return the payload of a task or an event as its type. Raises InvalidPayload, or what a validator raises."""
+    """Return the payload of a task or an event as its type. Raises InvalidPayload."""
     try:
         return read_json(kind, payload)
     except ValidationError as error:
         raise explain_payload(error, kind) from None
     except BaseException as error:  # a model's validators are user code
-        if isinstance(error, Exception) or not is_handler_failure(error):
+        if isinstance(error, InvalidInput) or not is_handler_failure(error):
             raise
-        raise InvalidPayload(
-            "payload", f"makes its model raise {type(error).__name__}: {exception_text(error)}"
-        ) from error
+        place = f"payload{_find_validated(kind.core_schema, error)}"
+        problem = f"makes its model raise {type(error).__name__}: {exception_text(error)}"
+        raise InvalidPayload(place, problem) from error
+
+
+def _find_validated(schema: CoreSchema, error: BaseException) -> str:
+    """Return the path of the field whose validator has raised an error. Empty if a model's has, or several share it."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        places = {*_iter_validated(schema, frame.f_code)}
+        if places:
+            return places.pop() if len(places) == 1 else ""
+    return ""
+
+
+def _iter_validated(node: Any, code: CodeType) -> Iterator[str]:  # noqa: ANN401 - a part of a schema
+    if isinstance(node, list | tuple):
+        for each in node:
+            yield from _iter_validated(each, code)
+    if not isinstance(node, dict):
+        return
+    validator = node.get("function")
+    if isinstance(validator, dict) and getattr(validator["function"], "__code__", None) is code:
+        yield ""
+    if node.get("type") not in WITH_FIELDS:
+        yield from _iter_validated([part for name, part in node.items() if name not in NO_SCHEMAS], code)
+        return
+    fields = node["fields"]
+    for name, field in fields.items() if isinstance(fields, dict) else ((each["name"], each) for each in fields):
+        alias = field.get("validation_alias", name)
+        shown = f".{alias if isinstance(alias, str) else name}"
+        yield from (f"{shown}{place}" for place in _iter_validated(field["schema"], code))
 
 
 def explain_payload(error: ValidationError, kind: TypeAdapter[Any]) -> InvalidInput:

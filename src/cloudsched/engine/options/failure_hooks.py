@@ -12,10 +12,13 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
+from cloudsched.engine.engine_context import RunningHook
 from cloudsched.engine.ports.procedure import LongCall
 from cloudsched.engine.state.options import Option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.engine.engine_context import EngineContext
@@ -31,11 +34,6 @@ class FailureHooks(Option):
     """Calls the hooks of the executions that a commit ends as failed."""
 
     _engine: EngineContext
-
-    def __init__(self, engine: EngineContext) -> None:
-        super().__init__(engine)
-        self._running = set[str]()
-        """The executions whose hooks have not returned."""
 
     def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[LongCall]:
         """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was.
@@ -53,17 +51,18 @@ class FailureHooks(Option):
         tasks = [(before if each.status is _S.TIMED_OUT else commit.task, each) for each in failures]
         until = self._engine.clock.now() + before.expected_duration
         return [
-            LongCall(partial(self._run, *about), hangs=lambda: self._engine.clock.now() >= until)
+            LongCall(partial(self._run, *about, until), hangs=lambda: self._engine.clock.now() >= until)
             for about in tasks
-            if about[1].id not in self._running
+            if (before.id, about[1].id) not in self._engine.hooks
         ]
 
-    def _run(self, task: Task, execution: Execution) -> None:
-        self._running.add(execution.id)
+    def _run(self, task: Task, execution: Execution, until: datetime) -> None:
+        key, handler = (task.id, execution.id), describe_failed(task, execution).handler
+        self._engine.hooks[key] = RunningHook(handler, self._engine.clock.now(), until)
         try:
             run_failure_hooks(self._engine.registry, task, execution)
         finally:
-            self._running.discard(execution.id)
+            self._engine.hooks.pop(key, None)
 
 
 def _was_lost(execution: Execution) -> bool:

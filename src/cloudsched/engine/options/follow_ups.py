@@ -17,7 +17,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
-from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.child_tasks import ChildTasks
@@ -58,9 +57,6 @@ def _plan(engine: EngineContext, task: Task, run: Run, drafts: Sequence[TaskDraf
             valid = validate_draft(draft, engine.registry, engine.settings.retention, Requesters.SERVERS)
         except InvalidInput as error:
             raise _within(number, error) from error
-        except Exception as error:  # a payload's validators are user code, and may raise anything
-            problem = f"cannot be checked: {type(error).__name__}: {exception_text(error)}"
-            raise InvalidInput(f"then.{number}", problem) from error
         if valid.schedule is not None and valid.schedule.follows_owner:  # a commit cannot link it to its owner
             field, hint = f"then.{number}.schedule.timezone", "Name a zone, or create the task with app.create."
             raise InvalidInput(field, "is the owner's, which a follow-up cannot follow", hint)

@@ -225,17 +225,18 @@ class Scheduler:
         by: Authority,
         mark: RequestMark | None = None,
         read_at: datetime | None = None,
+        schedule_text: str | None = None,
     ) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
-        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read.
-        Raises InvalidInput or QuotaExceeded.
+        With a mark, a repetition of the same request changes nothing. `read_at` is when the patch's words were read,
+        and `schedule_text` is what they are if they mean a whole schedule. Raises InvalidInput or QuotaExceeded.
         """
         require_editable_fields(patch)
         lead = self._engine.settings.minimum_lead
 
         def decide(task: Task, now: datetime) -> Commit:
-            draft = edit_draft(task, patch).as_read_at(read_at)
+            draft = edit_draft(task, patch).as_read_at(read_at, schedule_text)
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": anchor_schedule(None, now, lead)})
             validated = self._validate(draft, by, patch.keys())

@@ -7,6 +7,7 @@ from the models that are stored, without the fields that only the scheduler uses
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -96,6 +97,13 @@ _PATH: Final = {
     "feedId": ("The feed's id.", r"^[0-9a-f]{64}$", _FEED_ID),
     "feedSecret": ("The feed's secret.", r"^[A-Za-z0-9_-]{43}$", "EXAMPLEsecret_of_a_feed-43-letters-and-digits"[:43]),
 }
+
+
+@lru_cache(maxsize=8)
+def render_document(root: str) -> tuple[bytes, str]:
+    """Return the text of the document of an API that is mounted under a path, and its ETag without quotes."""
+    text = json.dumps(build_document(root), ensure_ascii=False, separators=(",", ":")).encode()
+    return text, hashlib.sha256(text).hexdigest()[:20]
 
 
 @lru_cache(maxsize=1)

@@ -37,8 +37,8 @@ class ApiCall:
     """Checks which tasks the request may use."""
     request: Request
     path: dict[str, str]
-    build_document: Callable[[str], dict[str, Any]]
-    """Builds the OpenAPI document. It needs all operations, so none of them can import it."""
+    render_document: Callable[[str], tuple[bytes, str]]
+    """Returns the OpenAPI document, as text, and its ETag. It needs all operations, so none of them can import it."""
 
     @property
     def task_id(self) -> str:

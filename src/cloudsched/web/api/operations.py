@@ -159,13 +159,16 @@ def show_caller(call: ApiCall) -> Response:
     return json_response(info.to_wire())
 
 
-@operation("GET", "/openapi.json", "Service", right=None, response_schema="OpenApi")
+@operation("GET", "/openapi.json", "Service", right=None, success_statuses=(200, 304), response_schema="OpenApi")
 def openapi(call: ApiCall) -> Response:
     """Get this document.
 
     It is OpenAPI 3.1.
     """
-    return json_response(call.build_document(call.request.root_path))
+    text, tag = call.render_document(call.request.root_path)
+    response = Response(text, headers={"Content-Type": "application/json", **CACHE_HEADERS})
+    response.set_etag(tag)
+    return response
 
 
 OPERATIONS: Final = (

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.exceptions import NotFound as HttpNotFound
@@ -187,7 +187,7 @@ class Api:
             is_valid=lambda: caller.until is None or time.time() < caller.until,
             authorize=visibility.check_task,
         )
-        call = ApiCall(self._app.acting_with(authority), caller, authority, visibility, request, path, _build_document)
+        call = ApiCall(self._app.acting_with(authority), caller, authority, visibility, request, path, _render_document)
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):
             try:
@@ -216,7 +216,7 @@ class Api:
         return caller
 
 
-def _build_document(root: str) -> dict[str, Any]:
-    from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - only requests for it pay for the import
+def _render_document(root: str) -> tuple[bytes, str]:
+    from cloudsched.web.api.openapi import render_document  # noqa: PLC0415 - only requests for it pay for the import
 
-    return build_document(root)
+    return render_document(root)

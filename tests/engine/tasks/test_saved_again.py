@@ -1,0 +1,121 @@
+"""Saving what has not changed changes nothing: each spelling of a schedule, in each state, by each call that edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Task
+from cloudsched.testing import Simulation
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+START: Final = utc("2027-01-04T12:00:20")
+SPELLINGS: Mapping[str, Any] = {
+    "elapsed words": "every 50 minutes",
+    "words from now": "every hour",
+    "words by the clock": "every day at 9:00",
+    "words with a phase": "every other Monday at 10:00",
+    "words with a start": "every 3 days at 9:00 starting tomorrow",
+    "words with an end": "every 40 minutes until next month",
+    "German words": "alle 40 Minuten",
+    "cron": "0 * * * *",
+    "cron as an object": {"cron": "30 * * * *"},
+    "RRULE text": "FREQ=HOURLY",
+    "RRULE text with a phase": "FREQ=WEEKLY;INTERVAL=2",
+    "RRULE text with a count": "RRULE:FREQ=MINUTELY;INTERVAL=45;COUNT=30",
+    "iCalendar text": "DTSTART:20270104T080000\nRRULE:FREQ=HOURLY",
+    "JSON": {"rrule": "FREQ=HOURLY"},
+    "JSON with BYHOUR": {"rrule": "FREQ=DAILY;BYHOUR=13,14,15"},
+    "JSON with a start": {"rrule": "FREQ=HOURLY", "dtstart": "2027-01-04T08:00:00"},
+    "an interval": Schedule.every(timedelta(minutes=50)),
+    "JSON with dates": {"dtstart": "2027-01-05T08:00:00", "rdates": ["2027-01-05T18:00:00", "2027-01-07T08:00:00"]},
+}
+STATES: Mapping[str, dict[str, Any]] = {
+    "waiting": {},
+    "late, by jitter": {"jitter": timedelta(hours=1)},
+    "with a worker": {"pull": "gpu"},
+    "suspended": {"handler": "slow"},
+    "paused": {},
+}
+
+
+def make_app() -> App:
+    app = App()
+
+    @app.handler("h")
+    def handle() -> None:
+        pass
+
+    @app.handler("slow")
+    def suspend(ctx: Context) -> None:
+        ctx.sleep(timedelta(minutes=7))
+
+    return app
+
+
+def say(task: Task) -> tuple[object, ...]:
+    """Return what an edit could have changed."""
+    return task.schedule, task.next_execution_time, task.runs, task.backlog, task.status, task.planned_to, task.revision
+
+
+DOORS: Mapping[str, Callable[[App, dict[str, Any], Any], object]] = {
+    "update": lambda app, _, schedule: app.update("t", schedule=schedule),
+    "update with the rest": lambda app, fields, schedule: app.update("t", **fields, schedule=schedule),
+    "create again": lambda app, fields, schedule: app.create(id="t", **fields, schedule=schedule),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_the_same_schedule_again_changes_nothing(spelling: str, state: str) -> None:
+    """Saved every 17 minutes, it runs as often as one that nobody saves, and is the same each time."""
+    app, schedule = make_app(), SPELLINGS[spelling]
+    fields = {"handler": "h", "title": "T", **STATES[state]}
+    with Simulation(app, start=START) as sim:
+        app.create(id="t", **fields, schedule=schedule)
+        app.create(id="alone", **fields, schedule=schedule)
+        if state == "paused":
+            app.pause("t")
+            app.pause("alone")
+        for number in range(24):
+            sim.advance(timedelta(minutes=17))
+            before = say(app.get("t"))
+            door = list(DOORS)[number % len(DOORS)]
+            DOORS[door](app, fields, schedule)
+            assert say(app.get("t")) == before, door
+        ran, alone = ([each.id for each in sim.executions(name)] for name in ("t", "alone"))
+        assert ran[:-1] == alone[: max(0, len(ran) - 1)]  # each has a jitter of its own
+        assert abs(len(ran) - len(alone)) <= 1
+
+
+def test_other_words_are_another_schedule() -> None:
+    """A phrase that changes the present schedule does so each time, and a single instant counts from each save."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        app.create(id="t", handler="h", schedule="every day at 9:00")
+        app.update("t", schedule="an hour later")
+        app.update("t", schedule="an hour later")
+        assert app.get("t").next_execution_time == utc("2027-01-05T11:00:00")
+        app.create(id="once", handler="h", schedule="in 2 hours")
+        sim.advance(timedelta(hours=1))
+        app.update("once", schedule="in 2 hours")
+        assert app.get("once").next_execution_time == START + timedelta(hours=3)
+
+
+def test_the_same_words_in_another_zone_are_another_schedule() -> None:
+    """A zone beside them counts, and so does one that the task has got since."""
+    app = make_app()
+    with Simulation(app, start=START):
+        app.create(id="t", handler="h", schedule="every day at 9:00")
+        app.update("t", schedule="every day at 9:00", timezone="Asia/Tokyo")
+        assert app.get("t").next_execution_time == utc("2027-01-05T00:00:00")
+        app.update("t", timezone="Europe/Berlin")
+        app.update("t", schedule="every day at 9:00", timezone="Asia/Tokyo")
+        assert app.get("t").next_execution_time == utc("2027-01-05T00:00:00")

@@ -119,3 +119,33 @@ def test_the_same_words_in_another_zone_are_another_schedule() -> None:
         app.update("t", timezone="Europe/Berlin")
         app.update("t", schedule="every day at 9:00", timezone="Asia/Tokyo")
         assert app.get("t").next_execution_time == utc("2027-01-05T00:00:00")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "has_noon"),
+    [
+        ("*/30 * * * *", True),
+        ({"cron": "0 */3 * * *"}, True),
+        ("FREQ=DAILY;BYHOUR=12,14;BYMINUTE=0;BYSECOND=0", True),
+        ({"rrule": "FREQ=HOURLY;BYMINUTE=0,20;BYSECOND=0"}, True),
+        ("every day at 12:00 and 18:00", True),
+        ("30 * * * *", False),
+        ("every 20 minutes", False),
+        ("FREQ=HOURLY", False),
+        ({"rrule": "FREQ=HOURLY;BYMINUTE=0,20;BYSECOND=0", "dtstart": "2027-01-04T13:00:00"}, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("state", ["late, by jitter", "with a worker"])
+def test_another_schedule_runs_what_has_come_due_and_is_in_it(schedule: object, *, has_noon: bool, state: str) -> None:
+    """By the clock: a rule whose start nobody has named begins with what came due. One that counts, counts from now."""
+    app = make_app()
+    with Simulation(app, start=START - timedelta(minutes=30)) as sim:
+        app.create(id="t", handler="h", schedule="0 * * * *", **STATES[state])
+        sim.advance_to(START)
+        app.update("t", schedule=schedule)
+        app.update("t", schedule=schedule)
+        names = [each.status for each in sim.executions("t") if each.id == "20270104T120000Z"]
+        open_runs = [app.get("t").next_execution_time, *(each.scheduled_for for each in app.get("t").runs)]
+        noon = utc("2027-01-04T12:00:00")
+        assert (names == [], noon in open_runs) == (has_noon, has_noon)

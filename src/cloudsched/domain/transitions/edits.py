@@ -15,6 +15,8 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Ru
 from cloudsched.domain.documents.task import Task, TaskSpec, TaskStatus
 from cloudsched.domain.documents.usage import begin_usage, month_of
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
+from cloudsched.domain.recurrence.notations import is_notation
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import bind_open_runs
@@ -25,7 +27,7 @@ from cloudsched.domain.transitions.lifecycle import (
     unstarted_runs,
     with_changes,
 )
-from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, shorten_backlog
+from cloudsched.domain.transitions.overlap_and_catch_up import due_ranges, end_plan, shorten_backlog
 from cloudsched.domain.transitions.planning import (
     begin_plan,
     find_budget_pause,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 NO_LEAD = timedelta(0)
 _TICK: Final = timedelta(microseconds=1)
+_COMPARED: Final = 20
+"""The occurrences by which it is told whether a schedule's start changes it."""
 
 
 def reset_plan(task: Task, changed: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
@@ -251,7 +255,30 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
         return task.schedule
     if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None):
         return task.schedule
-    return anchor_schedule(draft.schedule, now, lead)
+    schedule = anchor_schedule(draft.schedule, now, lead)
+    text = draft.schedule_text
+    has_no_start = not draft.schedule.is_anchored or (text is not None and is_notation(text) and "DTSTART" not in text)
+    return _begin_at_due(task, schedule, now) if has_no_start else schedule
+
+
+def _begin_at_due(task: Task, schedule: Schedule, now: datetime) -> Schedule:
+    """Return a schedule whose start nobody named with one at what came due, if nothing else changes by that.
+
+    A rule of the clock, such as a cron expression, has the same times then, and those that came due may be among them.
+    """
+    due = [*(run.scheduled_for for run in unstarted_runs(task)), *(each.next_at for each in due_ranges(task, now))]
+    if not due or schedule.is_one_time or any("COUNT=" in rule for rule in schedule.rules):
+        return schedule
+    start = min(due).astimezone(load_tzinfo(schedule.timezone)).replace(tzinfo=None, fold=0).isoformat()
+    earlier = schedule.copy_unchecked(dtstart=start)
+    return earlier if _list_next(earlier, now) == _list_next(schedule, now) else schedule
+
+
+def _list_next(schedule: Schedule, now: datetime) -> list[datetime | None]:
+    found: list[datetime | None] = [schedule.next_after(now)]
+    while len(found) < _COMPARED:
+        found.append(None if found[-1] is None else schedule.next_after(found[-1]))
+    return found
 
 
 def _first_occurrence_after_edit(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.options import ApiGroup, api_options, confirm, json_option, parse_date, pass_client, yes_option
+from cloudsched.domain.schedules.ics_days import decode_ics
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -97,9 +98,9 @@ def delete_calendar(client: Client, calendar_id: str, owner: str | None, *, is_s
 
 def _read_file(path: Path) -> str:
     try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--ics {path}: it cannot be read as text.") from error
+        return decode_ics(path.read_bytes())
+    except OSError as error:
+        raise click.UsageError(f"--ics {path}: it cannot be read.") from error
 
 
 def _parse_day(text: str) -> dict[str, str]:

@@ -80,7 +80,8 @@ def list_calendars(client: Client, owner: str | None, *, as_json: bool) -> None:
         if as_json:
             click.echo(to_json_line(_to_json(calendar, with_days=False)))
         else:
-            click.echo(f"{to_printable(calendar.id)}  {to_printable(calendar.title)}".rstrip())
+            problem = f"  not refreshed: {calendar.problem}" if calendar.problem else ""
+            click.echo(to_printable(f"{calendar.id}  {calendar.title}{problem}").rstrip())
 
 
 @calendars.command("delete")

@@ -25,6 +25,8 @@ MAX_EVENTS: Final = 3_000
 """The most events and rules of a file."""
 MAX_DATES: Final = 10_000
 """The most dates that a file may add or leave out, in its lines RDATE and EXDATE."""
+MAX_DAYS: Final = 3661
+"""The most days of one occurrence: ten years."""
 YEARS_AHEAD: Final = 10
 """The number of years ahead for which an event that recurs is followed."""
 _BYTE_ORDER_MARK: Final = "\ufeff"

@@ -28,17 +28,14 @@ from cloudsched.domain.recurrence.recurrence_set import RuleStream
 from cloudsched.domain.recurrence.rrule import Until, parse_rule
 from cloudsched.domain.recurrence.vtimezone import Observance, build_zone, find_windows_zone, find_zone
 from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
+from cloudsched.domain.schedules.ics_days import MAX_DAYS
 from cloudsched.domain.schedules.ics_files import Component, Length
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone
 
-MAX_DAYS: Final = 3661
-"""The most days of one occurrence: ten years."""
 _MAX_DIGITS: Final = 9
-_RECURRING: Final = frozenset({"RRULE", "RDATE", "EXRULE", "EXDATE"})
-"""The properties of events that may take place more than once, or not at all."""
 _NEXT_DAY: Final = 11 * 3600
 """The first time of a day in UTC that is taken for the midnight after it, if the calendar has no zone."""
 _MINUTE: Final = 60
@@ -246,11 +243,17 @@ def list_series(calendars: Iterable[Component]) -> list[Series]:
 def _choose_versions(versions: list[Event]) -> Series:
     if len(versions) == 1 and not versions[0].has("RECURRENCE-ID"):
         return Series(versions, ())
-    ordered = sorted(versions, key=lambda each: each.version)
+    ordered = sorted(versions, key=lambda each: (each.version, each.is_cancelled))
     whole = [each for each in ordered if each.recurrence_id is None]
-    newest = [each for each in whole if each.version == whole[-1].version]
-    changes = {each.recurrence_id: each for each in ordered if each.recurrence_id is not None}
-    return Series(newest, list(changes.values()))
+    newest = [
+        each for each in whole if whole[-1].version == each.version and whole[-1].is_cancelled <= each.is_cancelled
+    ]
+    changes = list({each.recurrence_id: each for each in ordered if each.recurrence_id is not None}.values())
+    for event in newest:
+        if any(each.version < event.version for each in changes):  # some may be of what it no longer has
+            has = () if event.is_cancelled else _Occurrences(event, ())
+            changes = [each for each in changes if each.version >= event.version or each in has]
+    return Series(newest, changes)
 
 
 class Days(NamedTuple):
@@ -272,26 +275,11 @@ class Series(NamedTuple):
     def iter_days(self, first: int, last: int) -> Iterator[Days]:
         """Yield the days of its occurrences. Those of recurring events are from the first day to the last."""
         for event in self.events:
-            if event.is_cancelled and not event.has("DTSTART"):
-                continue
-            if self.changes or not _RECURRING.isdisjoint(event.component.properties):
+            if event.has("DTSTART") or not event.is_cancelled:
                 yield from self._iter_recurring(event, first, last)
-            elif not event.is_cancelled:
-                yield self._take(event, event.start.instant_on(event.clock), event.clock)
-        for change in self._list_current():
+        for change in self.changes:
             if not change.is_cancelled:
                 yield self._take(change, change.start.instant_on(change.clock), change.clock)
-
-    def _list_current(self) -> Sequence[Event]:
-        """Return the changes but for those of occurrences that a later version of the event no longer has."""
-        current = self.changes
-        for event in self.events:
-            if any(each.version < event.version for each in current):
-                occurrences = None if event.is_cancelled else _Occurrences(event, ())
-                current = [
-                    each for each in current if each.version >= event.version or (occurrences and each in occurrences)
-                ]
-        return current
 
     def _iter_recurring(self, event: Event, first: int, last: int) -> Iterator[Days]:
         """Yield the days of an event's occurrences that no change replaces."""
@@ -371,6 +359,7 @@ class _Occurrences:
 
     def iter_between(self, begin: int, end: int) -> Iterator[int]:
         """Yield those of dates from `begin` on, and those of rules from there to `end`, each once."""
+        spend_steps(len(self._dates))
         known = {at for at in self._dates if at >= begin}
         yield from filter(self._is_on, known)
         for stream in self._rules:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, NoReturn
 
 from icalendar.parser.ical import ComponentIcalParser
@@ -27,6 +28,8 @@ _MAX_SHOWN: Final = 60
 _LAST_YEAR: Final = 9900
 _OF_EVENTS: Final = frozenset({"DTSTART", "DTEND", "DURATION", "RECURRENCE-ID", "RRULE", "EXRULE", "RDATE", "EXDATE"})
 _REPEATED: Final = frozenset({"RRULE", "EXRULE", "RDATE", "EXDATE"})
+_FIRST_COUNTS: Final = frozenset({"SUMMARY", "X-WR-TIMEZONE"})
+"""Properties that may be there again, such as in another language."""
 _OBSERVANCE: Final = frozenset({"DTSTART", "RRULE", "RDATE", "TZOFFSETFROM", "TZOFFSETTO"})
 _READ: Final = {
     "VCALENDAR": frozenset({"VERSION", "METHOD", "X-WR-TIMEZONE"}),
@@ -97,13 +100,14 @@ class Component:
         """Yield the dates and times of a property, those of periods with their ends or lengths, and their TZID."""
         for found in self.properties.get(name, ()):
             tzid = found.parameters.get("TZID")
-            for value in map(str.strip, found.value.upper().split(",")):
+            values = found.value.upper().split(",") if name in _REPEATED else [found.value.upper()]
+            for value in map(str.strip, values):
                 if not value and name in _REPEATED:
                     continue
                 begin, _, end = value.partition("/")
                 is_duration = end.startswith(("P", "+", "-"))
                 until = self._parse_duration(end, found.line) if is_duration else end and self._parse(end, found.line)
-                yield self._parse(begin, found.line), until or None, str(tzid) if tzid else None
+                yield self._parse(begin, found.line), until or None, ",".join(tzid) if isinstance(tzid, list) else tzid
 
     def duration(self) -> Length | None:
         """Return its DURATION: `PT24H` are 24 hours, and `P1D` is a day of the clock, which may have 23 or 25."""
@@ -121,7 +125,7 @@ class Component:
         if _MOMENT.fullmatch(value) and int(value[:4]) <= _LAST_YEAR:
             with suppress(ValueError):
                 return vDDDTypes.from_ical(_LEAP_SECOND.sub("59", value))  # type: ignore[no-any-return, no-untyped-call]
-        problem = f"has the date {value[:20]!r}" if value else "has an empty date"
+        problem = f"has the date {value[:20]!r}" if value.strip(",") else "has an empty date"
         raise self.error(problem, "Write 20270714, or 20270714T090000Z.", line)
 
     def _parse_duration(self, value: str, line: int) -> Length:
@@ -151,21 +155,14 @@ def read_calendars(text: str) -> list[Component]:
     return _StrictParser(text).parse()
 
 
-class _AnyComponent:
-    """What the package asks for the class of a component."""
-
-    @staticmethod
-    def get_component_class(_: str) -> type[Component]:
-        return Component
-
-
 class _StrictParser(ComponentIcalParser):
     """Has the package read lines and components, and refuses whatever it would lose."""
 
-    _stack: list[Component]  # type: ignore[assignment]  # as `_AnyComponent` makes them
+    _stack: list[Component]  # type: ignore[assignment]  # as the factory makes them
 
     def __init__(self, text: str) -> None:
-        super().__init__(text, _AnyComponent(), None)  # type: ignore[arg-type]  # it makes no values
+        factory: Any = SimpleNamespace(get_component_class=lambda _: Component)
+        super().__init__(text, factory, types_factory=factory)  # it makes no values
         lines = enumerate(text.split("\n"), 1)
         self._starts = [number for number, line in lines if line and (number == 1 or line[0] not in " \t")]
         self._line = 0
@@ -192,11 +189,11 @@ class _StrictParser(ComponentIcalParser):
             within = self._stack[-1].name if self._stack else ""
             if "ENCODING=QUOTED-PRINTABLE" in head:
                 raise _error(self._line, f"{name[:_MAX_SHOWN]} is quoted-printable, as in vCalendar 1.0", _OLD)
-            if head.count(";") > _MAX_PARAMETERS:
-                raise _error(self._line, f"has more than {_MAX_PARAMETERS} parameters", "Give fewer.")
-            if name == "SUMMARY" and self._stack and name in self._stack[-1].properties:
-                continue  # in another language, and the first one counts
+            if name in _FIRST_COUNTS and self._stack and name in self._stack[-1].properties:
+                continue
             if name in {"BEGIN", "END"} or name in _READ.get(within, ()):
+                if min(line.count(";"), line.count("=")) > _MAX_PARAMETERS:
+                    raise _error(self._line, f"has more than {_MAX_PARAMETERS} parameters", "Give fewer.")
                 yield line
             elif within == "VCALENDAR" and name in _OF_EVENTS:
                 raise _error(self._line, f"{name} is in no event", _BALANCE)

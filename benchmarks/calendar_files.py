@@ -64,7 +64,7 @@ def compare(path: Path) -> tuple[str, str]:
     except Exception as error:  # noqa: BLE001 - whatever it raises
         return "read, the other program fails", type(error).__name__
     if found == expected:
-        return "read, same days", ""
+        return "read, same days" if found else "read, no days", ""
     lost, more = sorted(map(str, expected - found)), sorted(map(str, found - expected))
     return "read, other days", f"{path.name}: without {', '.join(lost[:4]) or '-'}, with {', '.join(more[:4]) or '-'}"
 

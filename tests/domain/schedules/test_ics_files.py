@@ -9,10 +9,12 @@ from functools import cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from icalendar.parser import Contentline
 from tests.cases import try_each
 from tests.domain.schedules.ics_files import FileWriter
 
 from cloudsched.domain.schedules.ics_days import decode_ics, read_ics_days
+from cloudsched.domain.schedules.ics_files import split_usual
 from cloudsched.errors import InvalidInput
 
 NEW_YEAR = date(2027, 1, 1)
@@ -181,6 +183,20 @@ def test_a_bad_start_is_named_with_its_line(start: str, problem: str, line: int)
         said = refuse(one("SUMMARY:Stock-taking", start))
         assert said.startswith(f"line {line}: 'Stock-taking' ")
         assert problem in said
+
+
+_VALUES = st.text(st.sampled_from('aZ09 ,;:=/+-^%."\\\\nN\u00e9\u2028'), max_size=12)
+_PARAMETERS = st.lists(st.tuples(st.sampled_from(["TZID", "value", "X-A"]), _VALUES), max_size=3)
+
+
+@given(name=st.sampled_from(["DTSTART", "summary", "EXDATE"]), parameters=_PARAMETERS, value=_VALUES)
+def test_a_usual_line_means_what_the_package_reads(name: str, parameters: list[tuple[str, str]], value: str) -> None:
+    """What is split without the package is what it would have split, whatever stands in parameters and value."""
+    line = name + "".join(f";{key}={text}" for key, text in parameters) + f":{value}"
+    quick = split_usual(line)
+    if quick is not None:
+        name, found, text = Contentline(line).parts()  # type: ignore[no-untyped-call]  # as most of the package
+        assert quick == (name, dict(found), text)
 
 
 @try_each(

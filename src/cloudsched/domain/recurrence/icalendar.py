@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -58,7 +59,8 @@ def unescape_text(value: str) -> str:
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] in "nN" else found[1], value)
 
 
-_COMPONENTS = {"VEVENT", "VTODO", "VJOURNAL"}
+_NAMES = {"", "VEVENT", "VTODO", "VJOURNAL"}
+"""The components whose properties count, and those outside of any."""
 POLICIES = {"X-CLOUDSCHED-GAP": "gap", "X-CLOUDSCHED-FOLD": "fold", "X-CLOUDSCHED-SUB-DAILY": "sub_daily"}
 _LINE = re.compile(r'([A-Za-z0-9-]+)((?:;(?:[^:;"]|"[^"]*")*)*):(.*)\Z', re.DOTALL)
 _PARAMETER = re.compile(r';([^=;"]+)=((?:"[^"]*"|[^";])*)')
@@ -86,21 +88,21 @@ class _Component(NamedTuple):
 def from_ical(text: str, timezone: str) -> dict[str, Any]:
     """Return the fields of the schedule that a block of properties describes. Times without TZID are in `timezone`."""
     components = _read_components(text)
-    named = [each for one in components if one.name in {"", *_COMPONENTS} for each in one.properties]
-    event = _Component("", named, [])
+    event = _Component("", [each for one in components if one.name in _NAMES for each in one.properties], [])
     if (exact := _read_exact(event)) is not None:
         return exact
     _check_event(components, event)
+    find_timezone = cache(partial(_find_timezone, components, timezone))
     fields: dict[str, Any] = {"rrule": [], "rdates": [], "exdates": [], "timezone": timezone}
     for each in event.find("DTSTART"):
         moment = parse_moment(each.value, "dtstart")
-        own = "UTC" if moment.offset is not None else _find_timezone(each, components, timezone)
+        own = "UTC" if moment.offset is not None else find_timezone(each.tzid)
         fields |= {"timezone": own or timezone, "dtstart": moment._replace(offset=None, is_date=False).isoformat()}
     for each in event.properties:
         if each.name == "RRULE":
             fields["rrule"].append(each.value)
         elif each.name in {"RDATE", "EXDATE"}:
-            zone = _find_timezone(each, components, timezone)
+            zone = find_timezone(each.tzid)
             field = "rdates" if each.name == "RDATE" else "exdates"
             fields[field] += [_parse_date(value, zone, field, fields["timezone"]) for value in each.value.split(",")]
         elif each.name in POLICIES:
@@ -115,8 +117,7 @@ def _read_components(text: str) -> list[_Component]:
     found = [_Component("", [], [])]
     within = found[:]
     for line in map(str.strip, unfold(text)):
-        result = _LINE.match(line)
-        if not result:
+        if not (result := _LINE.match(line)):
             raise InvalidSchedule("text", f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
         name, parameters, value = result[1].upper(), result[2], result[3]
         if name == "BEGIN":
@@ -137,7 +138,7 @@ def _read_components(text: str) -> list[_Component]:
 def _check_event(components: list[_Component], event: _Component) -> None:
     status = {each.value.strip().upper() for one in components for each in one.find("STATUS", "METHOD")}
     for is_wrong, field, problem, hint in (
-        (sum(each.name in _COMPONENTS for each in components) > 1, "text", "holds more than one event", "give one"),
+        (sum(each.name in _NAMES for each in components[1:]) > 1, "text", "holds more than one event", "give one"),
         (status & {"CANCELLED", "CANCEL"}, "text", "is an event that was cancelled", "leave that out if it is to run"),
         (len(event.find("DTSTART")) > 1, "dtstart", "is given more than once", "give one event"),
     ):
@@ -163,17 +164,22 @@ def _read_exact(event: _Component) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _find_timezone(each: _Property, components: list[_Component], timezone: str) -> str | None:
-    """Return the IANA name of a property's zone, None if it has none of its own."""
-    if not each.tzid:
+def _find_timezone(components: list[_Component], timezone: str, tzid: str) -> str | None:
+    """Return the IANA name of a zone that a property names, None if it names none."""
+    if not tzid:
         return None
-    known = find_zone(each.tzid) or find_windows_zone(each.tzid)
+    known = find_zone(tzid) or find_windows_zone(tzid)
     for one in components:
-        if known is None and each.tzid in {tzid.value.strip() for tzid in one.find("TZID")}:
-            since = parse_moment(each.value.partition(",")[0], each.name.lower()).wall
+        if known is None and tzid in {each.value.strip() for each in one.find("TZID")}:
+            since = min(
+                parse_moment(re.split("[,/]", each.value)[0], each.name.lower()).wall
+                for component in components
+                for each in component.find("DTSTART", "RDATE", "EXDATE")
+                if each.tzid == tzid
+            )
             with suppress(ValueError):  # a definition that is not whole is none
-                known = find_equal_zone(build_zone(each.tzid, list(map(_read_observance, one.parts))), since, timezone)
-    return known or time_zones.load_zone(each.tzid).name  # raises InvalidSchedule with a hint
+                known = find_equal_zone(build_zone(tzid, list(map(_read_observance, one.parts))), since, timezone)
+    return known or time_zones.load_zone(tzid).name  # raises InvalidSchedule with a hint
 
 
 def _read_observance(part: _Component) -> Observance:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.expand import LAST_SECOND
 from cloudsched.domain.recurrence.iso8601 import wall_seconds
 from cloudsched.domain.recurrence.recurrence_set import RuleStream
@@ -80,6 +81,7 @@ def _read_windows_zones() -> Mapping[str, str]:
 def _list_changes(zone: Zone, since: int) -> list[tuple[float, int]]:
     table = zone.table_for(since)
     first = bisect_right(table.changes, since)
+    spend_steps(len(table.changes) - first)
     found: list[tuple[float, int]] = [(since, table.offsets[first])]
     for at, after in zip(table.changes[first:], table.offsets[first + 1 :], strict=True):
         if after != found[-1][1] and at < _LAST_CHANGE:

@@ -25,8 +25,6 @@ MAX_EVENTS: Final = 3_000
 """The most events and rules of a file."""
 MAX_DATES: Final = 10_000
 """The most dates that a file may add or leave out, in its lines RDATE and EXDATE."""
-MAX_DAYS: Final = 3661
-"""The most days of one occurrence: ten years."""
 YEARS_AHEAD: Final = 10
 """The number of years ahead for which an event that recurs is followed."""
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -66,7 +64,7 @@ def read_ics_days(text: str, today: date) -> list[tuple[date, date, str]]:
     found: set[Days] = set()
     try:
         with limit_search(DISPATCH_STEPS):
-            for series in list_series(read_calendars(text)):
+            for series in list_series(read_calendars(text, MAX_EVENTS, MAX_DATES)):
                 found.update(days for days in series.iter_days(first, last) if days.last >= first)
     except SearchLimitReached as error:
         raise InvalidInput("ics", "has rules that take too long to follow", "Give fewer events that recur.") from error

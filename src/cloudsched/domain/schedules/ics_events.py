@@ -28,13 +28,14 @@ from cloudsched.domain.recurrence.recurrence_set import RuleStream
 from cloudsched.domain.recurrence.rrule import Until, parse_rule
 from cloudsched.domain.recurrence.vtimezone import Observance, build_zone, find_windows_zone, find_zone
 from cloudsched.domain.recurrence.wall_clock import WallClock, wall_clock
-from cloudsched.domain.schedules.ics_days import MAX_DAYS
 from cloudsched.domain.schedules.ics_files import Component, Length
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.time_zones import Zone
 
+MAX_DAYS: Final = 3661
+"""The most days of one occurrence: ten years."""
 _MAX_DIGITS: Final = 9
 _NEXT_DAY: Final = 11 * 3600
 """The first time of a day in UTC that is taken for the midnight after it, if the calendar has no zone."""

@@ -8,7 +8,7 @@ stay with their file, while the package would remember them for the next one.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,9 +19,11 @@ from typing import Any, Final, NamedTuple, NoReturn
 from icalendar.parser.ical import ComponentIcalParser
 from icalendar.prop import vDDDTypes, vDuration, vUTCOffset
 
-from cloudsched.domain.schedules.ics_days import MAX_DATES, MAX_EVENTS
 from cloudsched.errors import InvalidInput
 
+_COMPONENTS: Final = "components"
+_EVENTS: Final = "events and rules"
+_DATES: Final = "dates in RDATE and EXDATE"
 _MAX_PARAMETERS: Final = 100
 """The most parameters of a line. RFC 5545 names two for a date."""
 _MAX_SHOWN: Final = 60
@@ -157,13 +159,16 @@ def _error(line: int, problem: str, hint: str) -> InvalidInput:
     return InvalidInput("ics", f"line {line}: {problem}", hint)
 
 
-def read_calendars(text: str) -> list[Component]:
-    """Return the calendars of a text: each VCALENDAR with its components. Raises InvalidInput, with the line."""
+def read_calendars(text: str, max_events: int, max_dates: int) -> list[Component]:
+    """Return the calendars of a text: each VCALENDAR with its components.
+
+    Events and rules, and dates that are added or left out, may be so many. Raises InvalidInput, with the line.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for pattern, problem, hint in _MISREAD:
         if found := pattern.search(text):
             raise _error(text.count("\n", 0, found.start()) + 1, f"{found[1][:_MAX_SHOWN]} {problem}", hint)
-    return _StrictParser(text).parse()
+    return _StrictParser(text, max_events, max_dates).parse()
 
 
 class Parts(NamedTuple):
@@ -192,13 +197,14 @@ class _StrictParser(ComponentIcalParser):
 
     _stack: list[Component]  # type: ignore[assignment]  # as the factory makes them
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, max_events: int, max_dates: int) -> None:
         factory: Any = SimpleNamespace(get_component_class=lambda _: Component)
         super().__init__(text, factory, types_factory=factory)  # it makes no values
         lines = enumerate(text.split("\n"), 1)
         self._starts = [number for number, line in lines if line and (number == 1 or line[0] not in " \t")]
         self._line = 0
-        self._counts = Counter[str]()
+        self._room = {_COMPONENTS: 5 * max_events, _EVENTS: max_events, _DATES: max_dates}
+        self._most = dict(self._room)
 
     def parse(self) -> list[Any]:
         calendars = super().parse()
@@ -242,9 +248,9 @@ class _StrictParser(ComponentIcalParser):
             raise _error(self._line, f"BEGIN:{name[:_MAX_SHOWN]} is {place}", _BALANCE)
         super().handle_begin_component(name)
         self._stack[-1].line = self._line
-        self._count("components", 1, 5 * MAX_EVENTS)
+        self._count(_COMPONENTS)
         if "DTSTART" in _READ.get(name, ()):
-            self._count("events and rules", 1, MAX_EVENTS)
+            self._count(_EVENTS)
 
     def handle_end_component(self, vals: str) -> None:
         name, current = vals.strip().upper(), self._stack[-1] if self._stack else Component()
@@ -256,9 +262,9 @@ class _StrictParser(ComponentIcalParser):
     def handle_property(self, name: str, params: Any, vals: str, line: Any) -> None:  # noqa: ANN401, ARG002 - its types
         component = self._stack[-1]
         if name in {"RDATE", "EXDATE"}:
-            self._count("dates in RDATE and EXDATE", vals.count(",") + 1, MAX_DATES)
+            self._count(_DATES, vals.count(",") + 1)
         elif name in _REPEATED:
-            self._count("events and rules", 1, MAX_EVENTS)
+            self._count(_EVENTS)
         elif name in component.properties:
             raise component.error(f"has more than one {name}", "Give one.", self._line)
         if name == "VERSION" and vals.strip() == "1.0":
@@ -266,7 +272,7 @@ class _StrictParser(ComponentIcalParser):
         if name not in _REPEATED or vals.strip():
             component.properties[name].append(Property(vals, params, self._line))
 
-    def _count(self, what: str, number: int, most: int) -> None:
-        self._counts[what] += number
-        if self._counts[what] > most:
-            raise InvalidInput("ics", f"has more than {most} {what}", "Give fewer.")
+    def _count(self, what: str, number: int = 1) -> None:
+        self._room[what] -= number
+        if self._room[what] < 0:
+            raise InvalidInput("ics", f"has more than {self._most[what]} {what}", "Give fewer.")

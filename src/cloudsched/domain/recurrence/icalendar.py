@@ -71,7 +71,7 @@ _TIMES = {"DTSTART", "RRULE", "RDATE", "EXDATE", *POLICIES}
 
 class _Property(NamedTuple):
     name: str
-    tzid: str
+    parameters: str
     value: str
     line: str
 
@@ -96,13 +96,13 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"rrule": [], "rdates": [], "exdates": [], "timezone": timezone}
     for each in event.find("DTSTART"):
         moment = parse_moment(each.value, "dtstart")
-        own = "UTC" if moment.offset is not None else find_timezone(each.tzid)
+        own = "UTC" if moment.offset is not None else find_timezone(each.parameters)
         fields |= {"timezone": own or timezone, "dtstart": moment._replace(offset=None, is_date=False).isoformat()}
     for each in event.properties:
         if each.name == "RRULE":
             fields["rrule"].append(each.value)
         elif each.name in {"RDATE", "EXDATE"}:
-            zone = find_timezone(each.tzid)
+            zone = find_timezone(each.parameters)
             field = "rdates" if each.name == "RDATE" else "exdates"
             fields[field] += [_parse_date(value, zone, field, fields["timezone"]) for value in each.value.split(",")]
         elif each.name in POLICIES:
@@ -128,8 +128,7 @@ def _read_components(text: str) -> list[_Component]:
             if within.pop().name != value.strip().upper() or not within:
                 raise InvalidSchedule("text", f"has the line {line[:40]!r} where something else ends", "give it whole")
         else:
-            by_name = {key.upper(): text.strip('" ') for key, text in _PARAMETER.findall(parameters)}
-            within[-1].properties.append(_Property(name, by_name.get("TZID", ""), value, line))
+            within[-1].properties.append(_Property(name, parameters, value, line))
     if len(within) > 1:
         raise InvalidSchedule("text", f"has no line END:{within[-1].name[:40]}", "give it whole")
     return found
@@ -164,8 +163,9 @@ def _read_exact(event: _Component) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _find_timezone(components: list[_Component], timezone: str, tzid: str) -> str | None:
-    """Return the IANA name of a zone that a property names, None if it names none."""
+def _find_timezone(components: list[_Component], timezone: str, parameters: str) -> str | None:
+    """Return the IANA name of the zone that is among parameters, None if there is none."""
+    tzid = {name.upper(): value.strip('" ') for name, value in _PARAMETER.findall(parameters)}.get("TZID")
     if not tzid:
         return None
     known = find_zone(tzid) or find_windows_zone(tzid)
@@ -175,7 +175,7 @@ def _find_timezone(components: list[_Component], timezone: str, tzid: str) -> st
                 parse_moment(re.split("[,/]", each.value)[0], each.name.lower()).wall
                 for component in components
                 for each in component.find("DTSTART", "RDATE", "EXDATE")
-                if each.tzid == tzid
+                if each.parameters == parameters
             )
             with suppress(ValueError):  # a definition that is not whole is none
                 known = find_equal_zone(build_zone(tzid, list(map(_read_observance, one.parts))), since, timezone)

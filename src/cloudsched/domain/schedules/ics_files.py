@@ -148,7 +148,7 @@ class Component:
             whole = vDuration.from_ical(value)  # type: ignore[no-untyped-call]  # as all of it
             _, _, time = value.partition("T")
             rest = vDuration.from_ical(f"PT{time}") if time else timedelta(0)  # type: ignore[no-untyped-call]
-        except ValueError:
+        except (OverflowError, ValueError):
             raise self.error(f"has the duration {value[:20]!r}", "Write P3D or PT8H.", line) from None
         if whole <= timedelta(0):
             return Length()

@@ -31,11 +31,13 @@ FOR_SERVERS = re.compile(r"cli/|dashboard/|local/")
 FOR_GOOGLE = re.compile(
     r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$|delivery/fcm$|language_models$)"
 )
-EXTRAS = ("dev", "django", "gcp", "mcp", "sandbox", "server", "sqlalchemy", "telemetry", "worker")
+EXTRAS = ("calendars", "dev", "django", "gcp", "mcp", "sandbox", "server", "sqlalchemy", "telemetry", "worker")
 INCLUDED = {"dev": ("asgi", "calendars", "gcp", "server", "worker"), "mcp": ("worker",), "server": ("worker",)}
 """The extras that others include."""
 EXTRA_ADAPTERS = {
     "adapters/quickjs/child": "sandbox",
+    "domain/schedules/ics_events": "calendars",
+    "domain/schedules/ics_files": "calendars",
     "adapters/opentelemetry": "telemetry",
     "outbox/sqlalchemy": "sqlalchemy",
 }
@@ -43,8 +45,7 @@ GUARDED = {
     ("adapters/delivery/apprise", "apprise"),
     ("adapters/calendar_sources", "holidays"),
     ("cli/log_output", "rich"),
-    ("domain/recurrence/icalendar", "icalendar"),
-    ("domain/schedules/ics_days", "icalendar"),
+    ("domain/recurrence/vtimezone", "icalendar"),
     ("local/embedded_app", "a2wsgi"),
     ("web/functions", "a2wsgi"),
     ("web/instance_end", "gunicorn"),

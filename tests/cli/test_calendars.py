@@ -6,10 +6,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
+from cloudsched.client import Client
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import Simulation
 
 Calendars = Callable[..., CommandResult]
 
@@ -133,6 +137,43 @@ def test_next_respects_stored_calendars(
     """What can be an id is a stored calendar, given or named by the schedule."""
     calendars("set", "fr-holidays", "--day", "2027-07-14=Bastille Day", "--weekdays", "SU")
     assert upcoming(run_command, words, "--url", url, *option) == ["2027-07-13", "2027-07-15", "2027-07-16"]
+
+
+def test_a_calendar_that_was_not_refreshed_says_so_wherever_it_is_shown(
+    run_command: Callable[..., CommandResult],
+    calendars: Calendars,
+    url: str,
+    sim: Simulation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its last good days go on, and one bad event of the new file is named with its line."""
+    answer = ICS
+    source = sim.app.container.calendars._source  # noqa: SLF001 - the network
+    monkeypatch.setattr(source, "fetch", lambda *_: (answer, None))
+    assert calendars("set", "fr", "--from-url", "https://example.org/fr.ics").code == 0
+    answer = ICS.replace("20270714", "20270230")
+    with pytest.raises(InvalidInput):
+        sim.app.container.calendars.refresh("fr")
+    problem = "line 3: 'Bastille Day' has the date '20270230'"
+    assert problem in json.loads(calendars("show", "fr", "--json").out)["problem"]
+    assert problem in json.loads(calendars("list", "--json").out)["problem"]
+    assert problem in calendars("show", "fr").out
+    assert "2027-07-14             Bastille Day" in calendars("show", "fr").out
+    assert problem in calendars("list").out
+    with Client(url) as client:
+        assert problem in str(client.calendar("fr").problem)
+        assert problem in str(client.calendars()[0].problem)
+    asked = {"schedule": {"rrule": "FREQ=DAILY", "calendars": ["fr"]}}
+    assert problem in httpx.post(f"{url}/v1/schedules/preview", json=asked).json()["assumptions"][0]
+    words = ("next", "every day at 9:30", "--url", url, "--calendar", "fr", "--json")
+    assert problem in run_command(*words).err
+
+
+def test_a_file_of_windows_is_read(run_command: Callable[..., CommandResult], calendars: Calendars, ics: str) -> None:
+    """By both commands that take a file."""
+    Path(ics).write_bytes(ICS.replace("Bastille", "Fête de la Bastille").encode("cp1252"))
+    assert "2027-07-14             Fête de la Bastille Day" in calendars("set", "fr", "--ics", ics).out
+    assert "2027-07-14" not in upcoming(run_command, "every day at 9:30", "--calendar", ics)
 
 
 def test_next_asks_the_api_only_for_stored_calendars(

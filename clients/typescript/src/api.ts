@@ -158,6 +158,8 @@ export interface CalendarDetails {
   /** The country of its holidays, and the version of the package that knew them. */
   holidays?: Record<string, unknown>;
   fetchedAt?: string;
+  /** Why its days could not be read when they were last asked for. They are still those of `fetched_at`. */
+  problem?: string;
   createdAt: string;
   updatedAt: string;
   /** The days, each with its `date`, its `name`, and `until` if there are several in a row. */
@@ -194,6 +196,8 @@ export interface CalendarSummary {
   /** The country of its holidays, and the version of the package that knew them. */
   holidays?: Record<string, unknown>;
   fetchedAt?: string;
+  /** Why its days could not be read when they were last asked for. They are still those of `fetched_at`. */
+  problem?: string;
   createdAt: string;
   updatedAt: string;
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import requests
 
-from cloudsched.domain.schedules.ics_days import MAX_TEXT
+from cloudsched.domain.schedules.ics_days import MAX_TEXT, decode_ics
 from cloudsched.errors import InvalidInput, MissingExtra, Unavailable
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class CalendarSources:
                     return None
                 if response.status_code != requests.codes.ok:
                     raise Unavailable("The calendar's server", f"it answered {response.status_code}")
-                return response.content.decode("utf-8-sig", "replace"), response.headers.get("ETag")
+                return decode_ics(response.content), response.headers.get("ETag")
         except requests.exceptions.ContentDecodingError as error:
             problem = f"leads to more than {MAX_TEXT} bytes, or to what cannot be unpacked"
             raise InvalidInput("url", problem, "Give a smaller calendar.") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.cli.options import ApiGroup, api_options, confirm, json_option, parse_date, pass_client, yes_option
+from cloudsched.domain.schedules.ics_days import decode_ics
 from cloudsched.local.untrusted_text import to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def list_calendars(client: Client, owner: str | None, *, as_json: bool) -> None:
         if as_json:
             click.echo(to_json_line(_to_json(calendar, with_days=False)))
         else:
-            click.echo(f"{to_printable(calendar.id)}  {to_printable(calendar.title)}".rstrip())
+            problem = f"  not refreshed: {calendar.problem}" if calendar.problem else ""
+            click.echo(to_printable(f"{calendar.id}  {calendar.title}{problem}").rstrip())
 
 
 @calendars.command("delete")
@@ -97,9 +99,9 @@ def delete_calendar(client: Client, calendar_id: str, owner: str | None, *, is_s
 
 def _read_file(path: Path) -> str:
     try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--ics {path}: it cannot be read as text.") from error
+        return decode_ics(path.read_bytes())
+    except OSError as error:
+        raise click.UsageError(f"--ics {path}: it cannot be read.") from error
 
 
 def _parse_day(text: str) -> dict[str, str]:

@@ -87,6 +87,7 @@ class _Reader:
     """The state from line to line."""
 
     zone: str
+    """The zone of the times, or an empty text if nothing names it."""
     has_user: bool
     prefix: str
     default_zone: str
@@ -105,7 +106,7 @@ def read_crontab(content: bytes, *, timezone: str | None, has_user: bool, prefix
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refusal(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
-    reader = _Reader(timezone or "UTC", has_user, prefix, timezone or "UTC")
+    reader = _Reader(timezone or "", has_user, prefix, timezone or "")
     jobs, refusals = list[Job](), list[str]()
     for number, line in enumerate(map(str.strip, text.split("\n")), 1):
         if not line or line.startswith("#"):
@@ -133,7 +134,12 @@ def _read_line(reader: _Reader, line: str, place: str) -> Job | None:
     if not rest:
         missing = "a user and a command" if reader.has_user else "a command"
         raise Refusal(f"{line[:60]!r} is no job: it needs five fields or an @name, and {missing}")
-    schedule = _read_cron(timing, reader.zone)
+    if "TZ" in reader.environment and not reader.zone:
+        hint = "write CRON_TZ for the zone of its times, or give --timezone"
+        raise Refusal(
+            f"TZ={reader.environment['TZ'][:60]} above it is the zone of its times only for some crons: {hint}"
+        )
+    schedule = _read_cron(timing, reader.zone or "UTC")
     command, stdin = _split_input(rest)
     payload = {"command": command}
     payload |= {"stdin": stdin} if stdin is not None else {}

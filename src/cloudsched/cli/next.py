@@ -17,12 +17,13 @@ from cloudsched.cli.options import connection_options, explain_errors, json_opti
 from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, CalendarRule, On, format_days
-from cloudsched.domain.schedules.calendar_recurrence import describe_ends
-from cloudsched.domain.schedules.ics_days import read_ics_days
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
+from cloudsched.domain.schedules.ics_days import decode_ics, read_ics_days
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
+from cloudsched.local.untrusted_text import to_printable
 
 
 class StoredCalendars:
@@ -38,6 +39,8 @@ class StoredCalendars:
         credentials = {name: self._options[name] for name in ("key", "token", "platform_token")}
         with explain_errors(self._options), Client(self._options["url"], **credentials) as client:
             calendar = client.calendar(calendar_id)
+        if calendar.problem:
+            click.echo(to_printable(describe_stale(calendar_id, calendar.problem)), err=True)
         days = [
             (date.fromisoformat(day["date"]), date.fromisoformat(day.get("until") or day["date"]), day.get("name", ""))
             for day in calendar.days
@@ -74,8 +77,8 @@ def _read_rule(option: str, now: datetime, stored: StoredCalendars) -> CalendarR
     if _ID.fullmatch(place):
         return CalendarRule.model_validate({"id": place, "on": on}).with_content(stored.read(place))
     try:
-        text = Path(place).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = decode_ics(Path(place).read_bytes())
+    except OSError as error:
         raise InvalidInput("calendar", f"{place!r} cannot be read", "Give an .ics file, or a calendar's id.") from error
     name = "".join(each if each.isascii() and (each.isalnum() or each in "_-") else "-" for each in Path(place).stem)
     rule = CalendarRule.model_validate({"id": name[:64] or "calendar", "on": on})

@@ -74,6 +74,28 @@ def test_variables_and_zones_hold_from_their_line_on() -> None:
     assert environments == [None, {"FOO": "b c"}, {"FOO": "b c", "X": ""}]
 
 
+@pytest.mark.parametrize(
+    ("lines", "timezone", "found"),
+    [
+        ("TZ=Asia/Tokyo", None, "refused"),
+        ("'TZ' = Asia/Tokyo", None, "refused"),
+        ("CRON_TZ=America/New_York\nTZ=Asia/Tokyo", None, "Fri 01 Jan 14:00"),
+        ("TZ=Asia/Tokyo\nCRON_TZ=America/New_York", None, "Fri 01 Jan 14:00"),
+        ("TZ=Asia/Tokyo\nCRON_TZ=America/New_York\nCRON_TZ=", None, "refused"),
+        ("TZ=Asia/Tokyo", "Europe/Paris", "Fri 01 Jan 08:00"),
+    ],
+)
+def test_a_zone_that_only_some_crons_plan_by_is_never_guessed(lines: str, timezone: str | None, found: str) -> None:
+    """TZ alone leaves open what the times mean. Beside CRON_TZ or the option, it is a variable for the command."""
+    read_file = read(f"{lines}\n0 9 * * * report\n", timezone=timezone)
+    if found == "refused":
+        assert not read_file.jobs
+        assert "CRON_TZ" in read_file.refusals[0]
+    else:
+        (job,) = read_file.jobs
+        assert (fires(job), job.payload["environment"]) == (found, {"TZ": "Asia/Tokyo"})
+
+
 def test_a_system_crontab_names_users() -> None:
     """The word before the command is the user, and part of what makes the id."""
     job, other = read("0 5 * * * root\trun it\n0 5 * * *  ada run it\n", has_user=True).jobs

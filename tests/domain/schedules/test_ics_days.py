@@ -1,14 +1,10 @@
-"""Which days the events of an iCalendar file take."""
+"""Which days the events of an iCalendar file take. `test_ics_files` is about what is no file at all."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-from icalendar.parser import Contentline
-from icalendar.prop import vDDDTypes
 from tests.call_counts import count_calls
 from tests.cases import try_each
 
@@ -190,7 +186,8 @@ MANY = [f"2027{1 + number % 12:02}{1 + number % 28:02}T{number % 24:02}{number %
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nEND:VEVENT\n", "cut off"),
         (f"{HEAD}BEGIN:VEVENT\nDTSTART:20270101\n{FOOT}\nBEGIN:VCALENDAR", "cut off"),
         (f"X{HEAD}BEGIN:VEVENT\nDTSTART:20270101\nEND:VEVENT", "no line BEGIN:VCALENDAR"),
-        (HEAD + "BEGIN:VEVENT\n" * 5_001, "in each other"),
+        (HEAD + "BEGIN:VEVENT\n" * 5_001, "BEGIN:VEVENT is in VEVENT of line 2"),
+        (HEAD + "BEGIN:X-A\n" * 20_000, "15000 components"),
         (HEAD + "BEGIN:VEVENT\nEND:VEVENT\n" * (MAX_EVENTS + 1) + "END:VCALENDAR", f"{MAX_EVENTS} events"),
         (f"{HEAD}BEGIN:VEVENT\n" + "RRULE:FREQ=DAILY\n" * MAX_EVENTS, f"{MAX_EVENTS} events"),
         (f"{HEAD}BEGIN:VEVENT\n" + f"EXDATE:{'20270102,' * 5_000}\n" * 2, "10000 dates"),
@@ -237,6 +234,8 @@ LARGE = {
     "dates": ["RDATE:20270102", "\nEXDATE:20270103"],
     "folds": ["SUMMARY:A", *["\n A"] * 9],
     "parameters": ["RDATE", *[";A=B"] * 9, ":20270102"],
+    "long parameters": ['RDATE;X="', *["a^"] * 99, '":20270102'],
+    "other lines": ["X-A:b", "\nBEGIN:VALARM", "\nTRIGGER:-PT5M", "\nEND:VALARM"],
     "lists": ["RDATE:20270102", *[",20270103"] * 9],
     "zones": ["EXDATE;TZID=X/{0}:20270102T000000"],
     "events": ["END:VEVENT", "\nBEGIN:VEVENT", "\nUID:{0}", "\nDTSTART:20270101"],
@@ -266,39 +265,164 @@ def test_a_calendar_of_birthdays_fits_into_a_request() -> None:
     assert len(days) > 500
 
 
-_VALUES = st.text(st.sampled_from('aZ09 ,;:=/+-^%."\\\\nN\u00e9\u2028'), max_size=12)
-_PARAMETERS = st.lists(st.tuples(st.sampled_from(["TZID", "value", "X-A"]), _VALUES), max_size=3)
+def bounded(*lines: str, calendar: tuple[str, ...] = ()) -> list[str]:
+    """Return the days of an event that takes whole days of the first week of 2027, as far as some lines let it."""
+    event = ["UID:a", "DTSTART;VALUE=DATE:20270104", *lines]
+    return read(event, zone=list(calendar))
 
 
-@given(name=st.sampled_from(["DTSTART", "summary", "EXDATE"]), parameters=_PARAMETERS, value=_VALUES)
-def test_a_usual_line_means_what_the_package_reads(name: str, parameters: list[tuple[str, str]], value: str) -> None:
-    """What is read without the package is what it would have read, whatever stands in parameters and value."""
-    line = name + "".join(f";{key}={text}" for key, text in parameters) + f":{value}"
-    quick = ics_days.parse_usual(line)
-    if quick is None:
-        return
-    name, found, text = Contentline(line).parts()  # type: ignore[no-untyped-call]  # as most of the package
-    assert quick == (text, dict(found))
+BERLIN, NEW_YORK, AUCKLAND = (
+    (f"X-WR-TIMEZONE:{zone}",) for zone in ("Europe/Berlin", "America/New_York", "Pacific/Auckland")
+)
+OWN_BERLIN = tuple(own_zone("Customized Time Zone", "+0100"))
+FIRST_FOUR, FIRST_FIVE = ["2027-01-04/2027-01-07"], ["2027-01-04/2027-01-08"]
 
 
-_DIGITS = st.text(st.sampled_from("0123456789\u0661TZ+-:P "), min_size=1, max_size=20)
-_MOMENTS = st.from_regex(r"[0-9]{4}[01][0-9][0-3][0-9](T[0-2][0-9][0-6][0-9][0-6][0-9]Z?)?", fullmatch=True)
+@try_each(
+    "until, calendar, days",
+    [
+        ("20270107T230000Z", (), FIRST_FIVE),  # midnight in Berlin
+        ("20270107T230000Z", BERLIN, FIRST_FIVE),
+        ("20270107T230000Z", OWN_BERLIN, FIRST_FIVE),
+        ("20270107T225959Z", (), FIRST_FOUR),
+        ("20270107T225959Z", BERLIN, FIRST_FOUR),
+        ("20270108T050000Z", (), FIRST_FIVE),  # midnight in New York
+        ("20270108T050000Z", NEW_YORK, FIRST_FIVE),
+        ("20270108T045959Z", (), FIRST_FOUR),
+        ("20270108T045959Z", NEW_YORK, FIRST_FOUR),
+        ("20270107T110000Z", (), FIRST_FIVE),  # midnight in Auckland
+        ("20270107T110000Z", AUCKLAND, FIRST_FIVE),
+        ("20270107T110000Z", BERLIN, FIRST_FOUR),  # noon
+        ("20270108T100000Z", (), FIRST_FIVE),  # midnight in Honolulu
+        ("20270107T160000Z", (), FIRST_FIVE),  # midnight in Singapore
+        ("20270107T160000Z", BERLIN, FIRST_FOUR),
+        ("20270108T000000Z", NEW_YORK, FIRST_FIVE),  # a date with zeros behind it
+        ("20270107T235959Z", BERLIN, FIRST_FOUR),
+        ("20270107T235959Z", (), FIRST_FOUR),
+        ("20270107", BERLIN, FIRST_FOUR),
+    ],
+)
+def test_bounds_in_utc_mean_a_day_of_an_event_of_whole_days(
+    until: str, calendar: tuple[str, ...], days: list[str]
+) -> None:
+    """That on which it is midnight, or the end of the day, where the calendar is from; east or west of Greenwich."""
+    assert bounded(f"RRULE:FREQ=DAILY;UNTIL={until}", calendar=calendar) == days
 
 
-@given(value=_MOMENTS | _DIGITS)
-@example("20270101T235960Z")
-@example("20270229")
-@example("00000101")
-def test_a_plain_moment_means_what_the_package_reads(value: str) -> None:
-    """A date or time that is read without the package is the one that it would have read; all others are left to it."""
-    quick = ics_days.parse_plain_moment(value)
-    if quick is not None:
-        read = vDDDTypes.from_ical(value)  # type: ignore[no-untyped-call]  # as most of the package
-        assert (type(quick), quick) == (type(read), read)
+@try_each(
+    "at, calendar",
+    [
+        ("20270105T230000Z", ()),
+        ("20270105T230000Z", BERLIN),
+        ("20270106T050000Z", ()),
+        ("20270106T050000Z", NEW_YORK),
+        ("20270105T110000Z", AUCKLAND),
+        ("20270106T000000Z", NEW_YORK),
+    ],
+)
+def test_an_excluded_or_changed_day_may_be_given_in_utc(at: str, calendar: tuple[str, ...]) -> None:
+    """EXDATE and RECURRENCE-ID mean the same day as UNTIL would."""
+    rest = ["2027-01-04/2027-01-05", "2027-01-07"]
+    assert bounded("RRULE:FREQ=DAILY;COUNT=4", f"EXDATE:{at}", calendar=calendar) == rest
+    event = ["UID:a", "DTSTART;VALUE=DATE:20270104", "RRULE:FREQ=DAILY;COUNT=4"]
+    assert read(event, ["UID:a", f"RECURRENCE-ID:{at}", "STATUS:CANCELLED"], zone=list(calendar)) == rest
+    moved = ["UID:a", f"RECURRENCE-ID:{at}", "DTSTART;VALUE=DATE:20270201"]
+    assert read(event, moved, zone=list(calendar)) == [*rest, "2027-02-01"]
 
 
-def test_long_lines_that_are_unusual_are_refused() -> None:
-    """The package looks at each of their characters several times."""
-    lines = [f'DTSTART;X="{"a^" * 150_000}":20270101']
-    with pytest.raises(InvalidInput, match="unusual parameters"):
-        read_ics_days(calendar(*lines), date(2027, 1, 1))
+@try_each(
+    "lines, calendar, days",
+    [
+        (["DTSTART:20270713T140000Z", "DTEND:20270714T140000Z"], ["X-WR-TIMEZONE:Australia/Sydney"], ["2027-07-14"]),
+        (["DTSTART:20270713T140000Z", "DTEND:20270714T140000Z"], [], ["2027-07-13/2027-07-14"]),
+        (["DTSTART:20270714T030000Z"], ["X-WR-TIMEZONE:America/Los_Angeles"], ["2027-07-13"]),
+        (["DTSTART:20270714T233000"], ["X-WR-TIMEZONE:Australia/Sydney"], ["2027-07-14"]),
+        (["DTSTART;TZID=Europe/Berlin:20270714T233000"], ["X-WR-TIMEZONE:Australia/Sydney"], ["2027-07-14"]),
+        (["DTSTART;VALUE=DATE:20270714"], ["X-WR-TIMEZONE:America/Los_Angeles"], ["2027-07-14"]),
+        (["DTSTART:20270714T233000Z"], ["X-WR-TIMEZONE:Own", *own_zone("Own", "+0100")], ["2027-07-15"]),
+        (["DTSTART:20270714T233000Z"], ["X-WR-TIMEZONE:Nowhere"], ["2027-07-14"]),
+        (
+            ["DTSTART:20270713T140000Z", "RRULE:FREQ=DAILY;COUNT=3", "EXDATE;VALUE=DATE:20270715"],
+            ["X-WR-TIMEZONE:Australia/Sydney"],
+            ["2027-07-14", "2027-07-16"],
+        ),
+        (
+            ["DTSTART:20270713T090000", "RRULE:FREQ=DAILY;UNTIL=20270714T230000Z"],
+            ["X-WR-TIMEZONE:Australia/Sydney"],
+            ["2027-07-13/2027-07-15"],
+        ),
+    ],
+)
+def test_a_calendar_shows_events_in_utc_on_its_own_clock(
+    lines: list[str], calendar: list[str], days: list[str]
+) -> None:
+    """X-WR-TIMEZONE is the zone of the calendar's days, and of bounds, but of no event that has its own zone."""
+    assert read(lines, zone=calendar) == days
+
+
+OLD, NEW = "DTSTAMP:20260101T000000Z", "DTSTAMP:20260102T000000Z"
+FOUR_LESS_ONE = ["2027-01-04/2027-01-05", "2027-01-07"]
+FOUR = ["DTSTART;VALUE=DATE:20270104", "RRULE:FREQ=DAILY;COUNT=4"]
+CHANGED = ["RECURRENCE-ID;VALUE=DATE:20270106", "DTSTART;VALUE=DATE:20270201"]
+
+
+@try_each(
+    "events, days",
+    [
+        ([[NEW, "DTSTART:20270105"], [OLD, "DTSTART:20270101"]], ["2027-01-05"]),
+        ([[OLD, "DTSTART:20270101"], [NEW, "DTSTART:20270105"]], ["2027-01-05"]),
+        ([[NEW, "DTSTART:20270105"], [OLD, "SEQUENCE:1", "DTSTART:20270101"]], ["2027-01-01"]),
+        ([["SEQUENCE:1", NEW, "DTSTART:20270105"], ["SEQUENCE:1", OLD, "DTSTART:20270101"]], ["2027-01-05"]),
+        ([["DTSTART:20270105"], [OLD, "DTSTART:20270101"]], ["2027-01-01"]),
+        ([[OLD, *FOUR], [NEW, "DTSTART;VALUE=DATE:20270104", "RRULE:FREQ=DAILY;COUNT=2"]], ["2027-01-04/2027-01-05"]),
+        ([[OLD, *FOUR], [NEW, *FOUR, "STATUS:CANCELLED"]], []),
+        ([[NEW, *FOUR, "STATUS:CANCELLED"], [OLD, *FOUR]], []),
+        ([[OLD, *FOUR], [NEW, "STATUS:CANCELLED"]], []),
+        ([[OLD, *FOUR, "STATUS:CANCELLED"], [OLD, *FOUR]], []),
+        ([[OLD, *FOUR, "STATUS:CANCELLED"], [OLD, *CHANGED]], ["2027-02-01"]),
+        ([[OLD, *FOUR], [OLD, *CHANGED], [NEW, "STATUS:CANCELLED"]], []),
+        (
+            [[OLD, *FOUR], [NEW, *CHANGED], [OLD, CHANGED[0], "DTSTART;VALUE=DATE:20270301"]],
+            ["2027-01-04/2027-01-05", "2027-01-07", "2027-02-01"],
+        ),
+        ([[OLD, *CHANGED], [NEW, *FOUR, "EXDATE;VALUE=DATE:20270106"]], ["2027-01-04/2027-01-05", "2027-01-07"]),
+        ([[NEW, *CHANGED], [OLD, *FOUR, "EXDATE;VALUE=DATE:20270106"]], [*FOUR_LESS_ONE, "2027-02-01"]),
+        ([[OLD, *CHANGED], [NEW, *FOUR]], [*FOUR_LESS_ONE, "2027-02-01"]),
+        (
+            [[OLD, "RECURRENCE-ID;RANGE=THISANDFUTURE:20270106", CHANGED[1]], [NEW, *FOUR, "EXDATE:20270106"]],
+            ["2027-01-04/2027-01-05", "2027-01-07"],
+        ),
+        ([[OLD, *CHANGED], [NEW, FOUR[0], "RRULE:FREQ=DAILY;COUNT=2"]], ["2027-01-04/2027-01-05"]),
+    ],
+)
+def test_the_latest_version_counts(events: list[list[str]], days: list[str]) -> None:
+    """By SEQUENCE, then by DTSTAMP, wherever it is in the file. What it no longer has is gone with its changes."""
+    assert read(*(["UID:a", *each] for each in events)) == days
+
+
+def test_a_message_that_cancels_an_event_takes_its_days_away() -> None:
+    """A file may have several messages about one event: METHOD:CANCEL cancels, whatever STATUS says."""
+    request = "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nUID:a\n{}\nDTSTART:20270101\nEND:VEVENT\nEND:VCALENDAR\n"
+    cancel = "BEGIN:VCALENDAR\nMETHOD:CANCEL\nBEGIN:VEVENT\nUID:a\n{}\n{}\nEND:VEVENT\nEND:VCALENDAR\n"
+    assert read_ics_days(request.format(OLD), NEW_YEAR)
+    assert not read_ics_days(cancel.format(NEW, "DTSTART:20270101"), NEW_YEAR)
+    for last in ("DTSTART:20270101", "STATUS:CANCELLED", "X-A:b"):
+        for text in (request.format(OLD) + cancel.format(NEW, last), cancel.format(NEW, last) + request.format(OLD)):
+            assert not read_ics_days(text, NEW_YEAR)
+    one = cancel.format(NEW, "RECURRENCE-ID:20270101")
+    again = request.format(OLD).replace("DTSTART", "RRULE:FREQ=DAILY;COUNT=2\nDTSTART")
+    assert read_ics_days(again + one, NEW_YEAR) == [(date(2027, 1, 2), date(2027, 1, 2), "")]
+
+
+@try_each("method", ["REPLY", "COUNTER", "ADD", "REFRESH", "DECLINECOUNTER", "X-OTHER"])
+def test_a_message_that_is_no_calendar_is_refused(method: str) -> None:
+    """An answer or a proposal has events that do not take place like this."""
+    with pytest.raises(InvalidInput, match=f"METHOD:{method}"):
+        read_ics_days(f"{HEAD}METHOD:{method}\nBEGIN:VEVENT\nDTSTART:20270101\n{FOOT}", NEW_YEAR)
+
+
+def test_a_zone_of_any_name_is_the_one_that_the_file_defines() -> None:
+    """Exporting programs name zones as they like; IANA's and those of Windows need no definition."""
+    for tzid in ("Customized Time Zone", "Customized Time Zone 1", "(UTC+01:00) Amsterdam, Berlin", "tzone://X/1"):
+        event = [f'DTSTART;TZID="{tzid}":20270101T233000', "DTEND:20270101T233000Z"]
+        assert read(event, zone=own_zone(tzid, "+0100")) == ["2027-01-01/2027-01-02"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -79,6 +80,7 @@ def test_an_icalendar_event() -> None:
         ("DTSTART:20270101T090000Z\nRRULE:FREQ=DAILY", "UTC"),
         ("DTSTART:20270101T090000\nRRULE:FREQ=DAILY", PARIS),
         ("dtstart;tzid=Asia/Tokyo:20270101T090000\r\nrrule:freq=daily", "Asia/Tokyo"),
+        ('DTSTART;X="a;TZID=Asia/Tokyo":20270101T090000', PARIS),
         ('DTSTART;TZID="/example.org/2027/America/Argentina/Ushuaia":20270101T090000', "America/Argentina/Ushuaia"),
         ("DTSTART;TZID=W. Europe Standard Time:20270101T090000", "Europe/Berlin"),
         ("DTSTART;VALUE=DATE:20270101\nRRULE:FREQ=DAILY", PARIS),
@@ -98,12 +100,82 @@ def test_the_time_zone_of_an_icalendar_block(text: str, timezone: str) -> None:
         "BEGIN:VEVENT\nEND:VEVENT\nBEGIN:VEVENT\nEND:VEVENT",
         "BEGIN:VEVENT\nDTSTART:20270101T090000\nSTATUS:CANCELLED\nEND:VEVENT",
         "DTSTART:20270101T090000\nnothing",
+        "BEGIN:VEVENT\nDTSTART:20270101T090000",
+        "BEGIN:VEVENT\nDTSTART:20270101T090000\nEND:VEVENT\nEND:VEVENT",
+        "BEGIN:VEVENT\nDTSTART:20270101T090000\nEND:VEVNT",
+        "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:20270101T090000\nEND:VCALENDAR",
+        "BEGIN:VTIMEZONE\nTZID:Own\nEND:VTIMEZONE\nDTSTART;TZID=Own:20270101T090000",
+        "BEGIN:VTIMEZONE\nTZID:Own\nBEGIN:STANDARD\nEND:STANDARD\nEND:VTIMEZONE\nDTSTART;TZID=Own:20270101T090000",
+        "BEGIN:VCALENDAR\nMETHOD:CANCEL\nBEGIN:VEVENT\nDTSTART:20270101T090000\nEND:VEVENT\nEND:VCALENDAR",
         "RRULE:FREQ=DAILY\nRDATE:tomorrow",
     ],
 )
 def test_icalendar_blocks_that_cannot_be_represented_are_refused(text: str) -> None:
     with pytest.raises(InvalidSchedule):
         Schedule.parse(text)
+
+
+OWN_ZONE = """BEGIN:VTIMEZONE
+TZID:Customized Time Zone
+BEGIN:STANDARD
+DTSTART:16010101T{change}
+TZOFFSETFROM:{summer}
+TZOFFSETTO:{winter}
+RRULE:FREQ=YEARLY;BYDAY={end};BYMONTH={months[1]}
+END:STANDARD
+BEGIN:DAYLIGHT
+DTSTART:16010101T020000
+TZOFFSETFROM:{winter}
+TZOFFSETTO:{summer}
+RRULE:FREQ=YEARLY;BYDAY={begin};BYMONTH={months[0]}
+END:DAYLIGHT
+END:VTIMEZONE
+"""
+EUROPE = {"change": "030000", "begin": "-1SU", "end": "-1SU", "months": (3, 10), "winter": "+0100", "summer": "+0200"}
+AMERICA = {"change": "020000", "begin": "2SU", "end": "1SU", "months": (3, 11), "winter": "-0500", "summer": "-0400"}
+
+
+@pytest.mark.parametrize(
+    ("zone", "likely", "same_as"),
+    [
+        (EUROPE, "UTC", "Europe/Berlin"),
+        (EUROPE, PARIS, PARIS),
+        (AMERICA, PARIS, "America/New_York"),
+        ({**EUROPE, "change": "040000"}, PARIS, None),
+    ],
+)
+def test_a_zone_of_any_name_is_the_one_with_the_same_clock(
+    zone: dict[str, Any], likely: str, same_as: str | None
+) -> None:
+    """A schedule needs a zone that IANA knows: one with the same clock, the caller's if it can."""
+    event = "BEGIN:VEVENT\nDTSTART;TZID=Customized Time Zone:20270104T090000\nRRULE:FREQ=MONTHLY\nEND:VEVENT\n"
+    text = f"BEGIN:VCALENDAR\n{OWN_ZONE.format(**zone)}{event}END:VCALENDAR"
+    if same_as is None:
+        with pytest.raises(InvalidSchedule, match="Customized Time Zone"):
+            Schedule.parse(text, timezone=likely)
+        return
+    schedule = Schedule.parse(text, timezone=likely)
+    expected = Schedule(rrule="FREQ=MONTHLY", dtstart="2027-01-04T09:00:00", timezone=same_as)
+    start = datetime(2027, 1, 1, tzinfo=UTC)
+    assert schedule.upcoming(start, 24) == expected.upcoming(start, 24)
+    assert schedule.timezone == same_as or likely != same_as
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SUMMARY:a\u2028b\x85c\x0cd",
+        'ATTENDEE;MEMBER="mailto:a","mailto:b":mailto:c',
+        'X-A;B="x;TZID=Asia/Tokyo:":c',
+        "DESCRIPTION:END:VEVENT",
+    ],
+)
+def test_legal_lines_of_an_icalendar_block_are_read(line: str) -> None:
+    """Whatever ends lines elsewhere, and parameters of several values."""
+    text = f"BEGIN:VEVENT\n{line}\nDTSTART:20270101T090000\nRRULE:FREQ=DAILY\nEND:VEVENT"
+    for end in ("\n", "\r\n", "\r"):
+        schedule = Schedule.parse(text.replace("\n", end), timezone=PARIS)
+        assert schedule == Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone=PARIS)
 
 
 @pytest.mark.parametrize(

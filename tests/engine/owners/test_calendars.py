@@ -22,7 +22,7 @@ from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.engine.owners import follow_changes
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound
+from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound, Unavailable
 from cloudsched.testing import Simulation
 
 FAR = date(2031, 1, 1)
@@ -322,6 +322,46 @@ def test_a_calendar_from_a_url_is_refreshed_by_its_task(sim: Simulation, monkeyp
         put(sim, "c", url="http://127.0.0.1/a.ics")
     with pytest.raises(InvalidInput, match="https URL"):
         put(sim, "c", url="file:///etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (ICS.replace("DATE:20270802", "DATE:20270230"), "line 7: 'Closed' has the date '20270230'"),
+        (ICS.replace("END:VEVENT", "", 1), "line 6: BEGIN:VEVENT is in VEVENT of line 2"),
+        (Unavailable("The calendar's server", "it answered 503"), "it answered 503"),
+    ],
+)
+def test_a_calendar_that_turns_bad_keeps_its_days_and_says_so(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, bad: str | Unavailable, problem: str
+) -> None:
+    """Until it is read again: as it was (304), in another version, or written anew. Its tasks are left alone."""
+    answer: Any = (ICS, '"1"')
+
+    def fetch(_: str, etag: str | None) -> Any:  # noqa: ANN401 - as the port
+        asked.append(etag)
+        if isinstance(answer, Unavailable):
+            raise answer
+        return answer
+
+    asked = list[str | None]()
+    calendars = sim.app.container.calendars
+    monkeypatch.setattr(calendars._source, "fetch", fetch)  # noqa: SLF001 - the network
+    made = put(sim, "c", url="https://example.org/a.ics")
+    for good in (None, (ICS.replace("20270714", "20270720"), '"3"')):
+        answer = (bad, '"2"') if isinstance(bad, str) else bad
+        sim.advance(timedelta(hours=26))
+        stale = calendars.get("c", SYSTEM_OWNER)
+        assert problem in (stale.problem or "")
+        assert (stale.content, stale.revision, stale.fetched_at) == (made.content, 1, made.fetched_at)
+        assert set(asked[1:]) == {'"1"'}  # it does not wait for a version after the bad one
+        answer = good
+        sim.advance(timedelta(hours=26))
+        assert calendars.get("c", SYSTEM_OWNER).problem is None
+    answer = (bad, '"4"') if isinstance(bad, str) else bad
+    sim.advance(timedelta(hours=26))
+    assert calendars.get("c", SYSTEM_OWNER).problem
+    assert put(sim, "c", FAR).problem is None
 
 
 def test_a_wrong_calendar_in_a_schedule_names_its_place(sim: Simulation) -> None:

@@ -62,6 +62,8 @@ class Calendar(Record):
     etag: str | None = None
     """The server's entity tag (ETag) of the version that was fetched last."""
     fetched_at: Instant | None = None
+    problem: str | None = None
+    """Why its days could not be read when they were last asked for. They are still those that it had before."""
     holidays: HolidaySource | None = None
 
 

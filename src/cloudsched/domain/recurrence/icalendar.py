@@ -13,16 +13,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
+from cloudsched.domain.recurrence.vtimezone import Observance, build_zone, find_equal_zone, find_windows_zone, find_zone
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
 LINE_OCTETS = 75
 """The longest line, without its end. A longer one continues on the next, after a space."""
+_PIECE = re.compile(rb"(?s)(?:\A.{1,75}|.{1,74})(?![\x80-\xbf])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BREAKS = re.compile(r"\r\n|[\r\n\u2028\u2029\x85]")
 
@@ -34,22 +38,13 @@ def join_lines(lines: Iterable[str]) -> str:
 
 def fold_line(line: str) -> str:
     """Return a line in pieces of at most 75 octets in UTF-8, none of which splits a character."""
-    octets = line.encode()
-    if len(octets) <= LINE_OCTETS:
-        return line
-    pieces, begin, length = [], 0, LINE_OCTETS
-    while begin < len(octets):
-        end = begin + length
-        while end < len(octets) and octets[end] & 0xC0 == 0x80:  # noqa: PLR2004 - within a character (RFC 3629, 3)
-            end -= 1
-        pieces.append(octets[begin:end])
-        begin, length = end, LINE_OCTETS - 1
-    return b"\r\n ".join(pieces).decode()
+    return b"\r\n ".join(_PIECE.findall(line.encode())).decode()
 
 
 def unfold(text: str) -> list[str]:
     """Return the lines of a text, with those that were folded in one piece, and without empty ones."""
-    return [line for line in re.sub(r"\r?\n[ \t]", "", text).splitlines() if line.strip()]
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return [line for line in re.sub(r"\n[ \t]", "", text).split("\n") if line.strip()]
 
 
 def escape_text(value: str) -> str:
@@ -64,43 +59,52 @@ def unescape_text(value: str) -> str:
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] in "nN" else found[1], value)
 
 
-_COMPONENTS = {"VEVENT", "VTODO", "VJOURNAL"}
+_NAMES = {"", "VEVENT", "VTODO", "VJOURNAL"}
+"""The components whose properties count, and those outside of any."""
 POLICIES = {"X-CLOUDSCHED-GAP": "gap", "X-CLOUDSCHED-FOLD": "fold", "X-CLOUDSCHED-SUB-DAILY": "sub_daily"}
-_LINE = re.compile(r"([A-Za-z0-9-]+)((?:;[^:;\"]*(?:\"[^\"]*\")?)*):(.*)\Z", re.DOTALL)
+_LINE = re.compile(r'([A-Za-z0-9-]+)((?:;(?:[^:;"]|"[^"]*")*)*):(.*)\Z', re.DOTALL)
+_PARAMETER = re.compile(r';([^=;"]+)=((?:"[^"]*"|[^";])*)')
 EXACT_PROPERTY = "X-CLOUDSCHED-SCHEDULE"
 """The property that holds a schedule's JSON form."""
-_MOST_PARTS = 3
-"""The most parts of an IANA name."""
 _TIMES = {"DTSTART", "RRULE", "RDATE", "EXDATE", *POLICIES}
 
 
 class _Property(NamedTuple):
     name: str
-    timezone: str | None
+    parameters: str
     value: str
     line: str
 
 
+class _Component(NamedTuple):
+    name: str
+    properties: list[_Property]
+    parts: list[_Component]
+
+    def find(self, *names: str) -> list[_Property]:
+        return [each for each in self.properties if each.name in names]
+
+
 def from_ical(text: str, timezone: str) -> dict[str, Any]:
     """Return the fields of the schedule that a block of properties describes. Times without TZID are in `timezone`."""
-    properties, events = _read_properties(text)
-    exact = _read_exact(properties)
-    if exact is not None:
+    components = _read_components(text)
+    event = _Component("", [each for one in components if one.name in _NAMES for each in one.properties], [])
+    if (exact := _read_exact(event)) is not None:
         return exact
-    starts = _find_starts(properties, events)
+    _check_event(components, event)
+    find_timezone = cache(partial(_find_timezone, components, timezone))
     fields: dict[str, Any] = {"rrule": [], "rdates": [], "exdates": [], "timezone": timezone}
-    for each in starts:
+    for each in event.find("DTSTART"):
         moment = parse_moment(each.value, "dtstart")
-        fields["timezone"] = "UTC" if moment.offset is not None else each.timezone or timezone
-        fields["dtstart"] = moment._replace(offset=None, is_date=False).isoformat()
-    for each in properties:
+        own = "UTC" if moment.offset is not None else find_timezone(each.parameters)
+        fields |= {"timezone": own or timezone, "dtstart": moment._replace(offset=None, is_date=False).isoformat()}
+    for each in event.properties:
         if each.name == "RRULE":
             fields["rrule"].append(each.value)
         elif each.name in {"RDATE", "EXDATE"}:
+            zone = find_timezone(each.parameters)
             field = "rdates" if each.name == "RDATE" else "exdates"
-            fields[field] += [
-                _parse_date(value, each.timezone, field, fields["timezone"]) for value in each.value.split(",")
-            ]
+            fields[field] += [_parse_date(value, zone, field, fields["timezone"]) for value in each.value.split(",")]
         elif each.name in POLICIES:
             fields[POLICIES[each.name]] = each.value.strip().lower()
         elif each.name == "EXRULE":
@@ -108,15 +112,37 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     return fields
 
 
-def _find_starts(properties: list[_Property], events: int) -> list[_Property]:
-    if events > 1:
-        raise InvalidSchedule("text", "holds more than one event", "give one")
-    if any(each.name == "STATUS" and each.value.strip().upper() == "CANCELLED" for each in properties):
-        raise InvalidSchedule("text", "is an event that was cancelled", "leave out its STATUS if it is to run")
-    starts = [each for each in properties if each.name == "DTSTART"]
-    if len(starts) > 1:
-        raise InvalidSchedule("dtstart", "is given more than once", "give one event")
-    return starts
+def _read_components(text: str) -> list[_Component]:
+    """Return a block without its components, and then each of these."""
+    found = [_Component("", [], [])]
+    within = found[:]
+    for line in map(str.strip, unfold(text)):
+        if not (result := _LINE.match(line)):
+            raise InvalidSchedule("text", f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
+        name, parameters, value = result[1].upper(), result[2], result[3]
+        if name == "BEGIN":
+            found.append(_Component(value.strip().upper(), [], []))
+            within[-1].parts.append(found[-1])
+            within.append(found[-1])
+        elif name == "END":
+            if within.pop().name != value.strip().upper() or not within:
+                raise InvalidSchedule("text", f"has the line {line[:40]!r} where something else ends", "give it whole")
+        else:
+            within[-1].properties.append(_Property(name, parameters, value, line))
+    if len(within) > 1:
+        raise InvalidSchedule("text", f"has no line END:{within[-1].name[:40]}", "give it whole")
+    return found
+
+
+def _check_event(components: list[_Component], event: _Component) -> None:
+    status = {each.value.strip().upper() for one in components for each in one.find("STATUS", "METHOD")}
+    for is_wrong, field, problem, hint in (
+        (sum(each.name in _NAMES for each in components[1:]) > 1, "text", "holds more than one event", "give one"),
+        (status & {"CANCELLED", "CANCEL"}, "text", "is an event that was cancelled", "leave that out if it is to run"),
+        (len(event.find("DTSTART")) > 1, "dtstart", "is given more than once", "give one event"),
+    ):
+        if is_wrong:
+            raise InvalidSchedule(field, problem, hint)
 
 
 def digest_lines(lines: Iterable[str]) -> str:
@@ -124,10 +150,10 @@ def digest_lines(lines: Iterable[str]) -> str:
     return sha256("\n".join(sorted(lines)).encode()).hexdigest()[:32]
 
 
-def _read_exact(properties: list[_Property]) -> dict[str, Any] | None:
+def _read_exact(event: _Component) -> dict[str, Any] | None:
     """Return the fields of the schedule that was written. None if there are none, or if an event was changed since."""
-    found = next((each for each in properties if each.name == EXACT_PROPERTY), None)
-    digest = digest_lines(each.line for each in properties if each.name in _TIMES)
+    found = next(iter(event.find(EXACT_PROPERTY)), None)
+    digest = digest_lines(each.line for each in event.find(*_TIMES))
     if found is None or f";DIGEST={digest}:" not in found.line:
         return None
     try:
@@ -137,49 +163,36 @@ def _read_exact(properties: list[_Property]) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _read_properties(text: str) -> tuple[list[_Property], int]:
-    """Return the properties of the events in a block, and how many events. The parts of VTIMEZONEs are ignored."""
-    inside: list[str] = []
-    properties: list[_Property] = []
-    events = 0
-    for line in unfold(text):
-        result = _LINE.match(line.strip())
-        if not result:
-            raise InvalidSchedule("text", f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
-        name, parameters, value = result.group(1).upper(), result.group(2), result.group(3)
-        if name == "BEGIN":
-            inside.append(value.strip().upper())
-            events += inside[-1] in _COMPONENTS
-        elif name == "END":
-            if inside:
-                inside.pop()
-        elif not inside or inside[-1] in _COMPONENTS:
-            properties.append(_Property(name, _parse_timezone(parameters), value, line.strip()))
-    return properties, events
+def _find_timezone(components: list[_Component], timezone: str, parameters: str) -> str | None:
+    """Return the IANA name of the zone that is among parameters, None if there is none."""
+    tzid = {name.upper(): value.strip('" ') for name, value in _PARAMETER.findall(parameters)}.get("TZID")
+    if not tzid:
+        return None
+    known = find_zone(tzid) or find_windows_zone(tzid)
+    for one in components:
+        if known is None and tzid in {each.value.strip() for each in one.find("TZID")}:
+            since = min(
+                parse_moment(re.split("[,/]", each.value)[0], each.name.lower()).wall
+                for component in components
+                for each in component.find("DTSTART", "RDATE", "EXDATE")
+                if each.parameters == parameters
+            )
+            with suppress(ValueError):  # a definition that is not whole is none
+                known = find_equal_zone(build_zone(tzid, list(map(_read_observance, one.parts))), since, timezone)
+    return known or time_zones.load_zone(tzid).name  # raises InvalidSchedule with a hint
 
 
-def _parse_timezone(parameters: str) -> str | None:
-    for parameter in parameters.split(";"):
-        name, _, value = parameter.partition("=")
-        if name.strip().upper() == "TZID":
-            tzid = value.strip().strip('"')
-            known = find_zone(tzid) or find_windows_zone(tzid)
-            return known or time_zones.load_zone(tzid).name  # raises InvalidSchedule with a hint
-    return None
-
-
-def find_zone(tzid: str) -> str | None:
-    """Return the IANA name in a TZID such as ``/example.org/Europe/Berlin``, or None if there is none."""
-    parts = tzid.strip("/").split("/")[-_MOST_PARTS:]
-    names = ("/".join(parts[start:]) for start in range(len(parts)))
-    return next((name for name in names if time_zones.in_use.knows(name)), None)
-
-
-def find_windows_zone(tzid: str) -> str | None:
-    """Return the IANA name for one of Windows, such as ``W. Europe Standard Time``, or None if it is none."""
-    from icalendar.timezone.windows_to_olson import WINDOWS_TO_OLSON  # noqa: PLC0415 - slow to import
-
-    return WINDOWS_TO_OLSON.get(tzid)
+def _read_observance(part: _Component) -> Observance:
+    before, after = (
+        parse_moment(f"19700101T000000{each.value.strip()}", "timezone").offset or 0
+        for each in (*part.find("TZOFFSETFROM")[:1], *part.find("TZOFFSETTO")[:1])
+    )
+    start, *dates = (
+        parse_moment(value, "timezone").wall
+        for each in (*part.find("DTSTART"), *part.find("RDATE"))
+        for value in each.value.split(",")
+    )
+    return Observance(start, before, after, dates, [each.value for each in part.find("RRULE")])
 
 
 def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:

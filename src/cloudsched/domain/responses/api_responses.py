@@ -262,6 +262,8 @@ class CalendarSummary(ApiResponse):
     holidays: dict[str, Any] | None = None
     """The country of its holidays, and the version of the package that knew them."""
     fetched_at: AwareDatetime | None = None
+    problem: str | None = None
+    """Why its days could not be read when they were last asked for. They are still those of ``fetched_at``."""
     created_at: AwareDatetime
     updated_at: AwareDatetime
 

@@ -436,5 +436,10 @@ def describe_ends(rules: Sequence[CalendarRule], until: date) -> list[str]:
     return sentences
 
 
+def describe_stale(calendar_id: str, problem: str) -> str:
+    """Return a sentence about a calendar whose days could not be read again."""
+    return f'Calendar "{calendar_id}" was not refreshed, so its days may be old: {problem}'
+
+
 def _describe_taken(taken: Taken) -> str:
     return f"{taken.name} ({taken.calendar_id})" if taken.name else taken.calendar_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
@@ -24,7 +24,7 @@ from cloudsched.engine.owners.follow_changes import Followers, count_replan
 from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.record_changes import change_record, count_recent
 from cloudsched.engine.tasks.owner_schedules import find_calendar
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
@@ -78,6 +78,7 @@ def count_fetch(records: RecordStore, clock: Clock, owner: str, host: str) -> No
 _REFRESH_EVERY: Final = timedelta(days=1)
 _REFRESH_JITTER: Final = timedelta(hours=1)
 _MAX_URL: Final = 2000
+_MAX_PROBLEM: Final = 500
 
 
 class Calendars:
@@ -155,7 +156,7 @@ class Calendars:
                 raise InvalidInput("days", "is stored, and would be removed", hint)
             if by.is_user:
                 count_replan(self._store.records, self._clock, owner)
-            unset = {"etag": None, "url": None, "holidays": None, "fetched_at": None}
+            unset = {"etag": None, "url": None, "holidays": None, "fetched_at": None, "problem": None}
             written = {"defined_by": by.author, "content": content, "updated_at": now}
             return calendar.model_copy(update={**unset, **fields, **written})
 
@@ -196,32 +197,48 @@ class Calendars:
         """Ask for a calendar's days again, and store them if they have changed. Return the finding.
 
         Holidays are those that the package knows that is installed now, and of years that have come closer. The days
-        that were there before stay if this raises InvalidInput or Unavailable.
+        that were there before stay if this raises InvalidInput or Unavailable, and the calendar says why.
         """
         stored = self._store.records.load(Calendar, key)
         if stored is None or not _is_fetched(stored.record):
             return "It is no longer fetched."
-        before, now = stored.record, self._clock.now()
+        try:
+            return self._refresh(stored.record)
+        except (InvalidInput, Misconfigured, Unavailable) as error:
+            self._note_problem(stored.record, str(error)[:_MAX_PROBLEM])
+            raise
+
+    def _refresh(self, before: Calendar) -> str:
+        key, now = before.id, self._clock.now()
         if before.holidays is not None:
             days, snapshot = self._source.list_holidays(before.holidays, now)
             fields: dict[str, Any] = {"holidays": snapshot}
         else:
             found = self._source.fetch(before.url or "", before.etag)
             if found is None:
+                self._note_problem(before, None)
                 return "It has not changed."
             days = read_ics_days(found[0], now.date())
             fields = {"etag": found[1]}
 
         def change(calendar: Calendar | None) -> Calendar:
-            if calendar is None or (calendar.url, calendar.holidays) != (before.url, before.holidays):
+            if not _has_same_source(calendar, before):
                 raise NotFound("calendar", key)
             weekdays = calendar.content.partition("\n")[0]
             chosen = weekdays.removeprefix("weekdays ").split(",") if weekdays.startswith("weekdays ") else []
-            changes = {**fields, "content": format_days(chosen, days), "fetched_at": now, "updated_at": now}
-            return calendar.model_copy(update=changes)
+            changes = {"content": format_days(chosen, days), "fetched_at": now, "updated_at": now, "problem": None}
+            return calendar.model_copy(update={**fields, **changes})
 
         is_same = self._write(key, change).revision == before.revision
         return "Its days are the same." if is_same else "Its days have changed."
+
+    def _note_problem(self, before: Calendar, problem: str | None) -> None:
+        def change(calendar: Calendar | None) -> Calendar | None:
+            if not _has_same_source(calendar, before):
+                return None
+            return calendar.model_copy(update={"problem": problem})
+
+        change_record(self._store.records, Calendar, before.id, change)
 
     def _write(self, key: str, change: Callable[[Calendar | None], Calendar]) -> Calendar:
         """Write a calendar. If it was there, first create the task that plans its tasks again."""
@@ -269,6 +286,10 @@ def _to_key(name: str, owner: str) -> str:
 
 def _is_fetched(calendar: Calendar) -> bool:
     return calendar.url is not None or calendar.holidays is not None
+
+
+def _has_same_source(calendar: Calendar | None, before: Calendar) -> TypeGuard[Calendar]:
+    return calendar is not None and (calendar.url, calendar.holidays) == (before.url, before.holidays)
 
 
 def _refresh_task_id(key: str) -> str:

@@ -14,12 +14,17 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
 from cloudsched.domain.recurrence.time_zones import explain_fixed
 from cloudsched.domain.responses import api_responses as responses
-from cloudsched.domain.schedules.calendar_recurrence import describe_ends
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.drafts.draft_tokens import Requester
 from cloudsched.drafts.request import DraftRequest
-from cloudsched.engine.tasks.owner_schedules import find_owner_locale, find_owner_zone, resolve_for_owner
+from cloudsched.engine.tasks.owner_schedules import (
+    find_calendar,
+    find_owner_locale,
+    find_owner_zone,
+    resolve_for_owner,
+)
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
@@ -132,6 +137,10 @@ def preview_schedule(call: ApiCall) -> Response:
     times = [start] if body.schedule.is_now else schedule.upcoming(start, body.count)
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
     ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
+    for rule in schedule.calendars:
+        calendar = find_calendar(records, rule.id, owner)
+        if calendar is not None and calendar.problem:
+            notes.append(describe_stale(rule.id, calendar.problem))
     preview = responses.SchedulePreview(
         description=(schedule.rebase().continue_from(times[0]) if times else schedule).describe(locale),
         schedule=schedule,

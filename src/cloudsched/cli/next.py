@@ -99,7 +99,7 @@ _MARKS = {
 )
 @click.option("--locale", help="The language of the words, such as de or en-US. They tell it if omitted.")
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
-@click.option("--after", metavar="INSTANT", help="Show only later occurrences. Default: now.")
+@click.option("--after", metavar="INSTANT", help="Show only later occurrences. In the past: as of then. Default: now.")
 @click.option(
     "--calendar",
     "calendars",
@@ -132,6 +132,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     stored = StoredCalendars(connection)
     start = parse_instant(after, timezone, "--after") if after else now
     rules = tuple(_read_rule(option, now, stored) for option in calendars)
+    now = min(now, start)  # as of then
     meant = next((rule.id for rule in rules if rule.id != WEEKENDS), None)  # by words such as "except holidays"
     read = _read(schedule, dtstart, timezone, now, meant, locale=locale)
     parsed = add_calendars(read.schedule, rules, stored)
@@ -177,7 +178,7 @@ def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:
 
 
 def _describe(schedule: Schedule, previews: list[Preview]) -> str:
-    return (schedule.continue_from(previews[0].at) if previews else schedule).describe()
+    return schedule.describe_next(previews[0].at if previews else None).text
 
 
 def _print(schedule: Schedule, previews: list[Preview]) -> None:

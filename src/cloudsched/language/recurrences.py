@@ -367,9 +367,13 @@ class Builder:
             full = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone)
             kept = dict.fromkeys(self._list_needed([*move(full), *exdates], full))
             schedule = full.model_copy(update={"exdates": [*kept]}) if kept else full
-        if schedule.next_after(self.context.now) is None and not self.plan.added:
+        following = schedule.next_after(self.context.now)
+        if following is None and not self.plan.added:
             raise Refused("past" if self.plan.ends else "never")
-        return schedule
+        is_kept = self.bounds.has_start or self.bounds.dtstart is not None
+        first = None if is_kept or following is None else schedule.first()
+        is_over = first is not None and first < self.context.now
+        return schedule.continue_from(following) if is_over and following is not None else schedule
 
     def _list_needed(self, exdates: list[str], full: Schedule) -> list[str]:
         """Return the exceptions without those days of a stretch on which nothing runs."""

@@ -67,10 +67,13 @@ class Description(NamedTuple):
         return not self.leaves_out
 
 
-def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
-    """Return a schedule in words, in the language of a locale such as ``de-AT``, or in English if it has no words."""
+def describe(schedule: ScheduleFields, locale: str = "en", *, has_begun: bool = False) -> Description:
+    """Return a schedule in words, in the language of a locale such as ``de-AT``, or in English if it has no words.
+
+    The start of one that has begun is no first time.
+    """
     words = find_words(locale)
-    told = _Teller(schedule, words)
+    told = _Teller(schedule, words, has_begun=has_begun)
     parts = told.tell()
     parts.append(told.zone)
     text = ", ".join(part for part in parts if part)
@@ -84,8 +87,8 @@ def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
 class _Teller:
     """Tells one schedule. It notes the parts that it cannot tell in ``left_out``."""
 
-    def __init__(self, schedule: ScheduleFields, words: English) -> None:
-        self._schedule, self._words = schedule, words
+    def __init__(self, schedule: ScheduleFields, words: English, *, has_begun: bool) -> None:
+        self._schedule, self._words, self._has_begun = schedule, words, has_begun
         self.zone = words.following.format(schedule.timezone) if schedule.follows_owner else schedule.timezone
         self.left_out: dict[str, None] = {}
         """The parts that are left out, each once: keys of the wording's ``left_out``."""
@@ -203,7 +206,7 @@ class _Teller:
         time = first.hour * _HOUR + first.minute * _MINUTE + first.second
         is_later = any(times.has(time) for times in named) and time != min(times.at(0) for times in named)
         said = _format_time(time) if is_fine or is_later else ""
-        is_first = not schedule.calendars
+        is_first = not (schedule.calendars or self._has_begun)
         if is_first and (schedule.exdates or schedule.rdates):
             dates = (schedule.rdates, schedule.exdates)
             is_first = (

@@ -68,6 +68,7 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence
+    from cloudsched.domain.schedules.describe import Description
 
 _SECOND: Final = timedelta(seconds=1)
 OWNER_ZONE: Final = "owner"
@@ -675,6 +676,19 @@ class Schedule(BaseModel):
         from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
 
         return describe(self.rebase(), locale).text
+
+    def describe_next(self, occurrence: datetime | None, locale: str = "en") -> Description:
+        """Return the schedule in words as it goes on from its next occurrence, None if it is over.
+
+        "First" names no occurrence that is over. Where the schedule cannot be told from the next one on, it is said
+        when it has begun.
+        """
+        from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
+
+        based = self.rebase()
+        told = based if occurrence is None else based.continue_from(occurrence)
+        has_begun = not self.is_one_time and (occurrence is None or told.first() != occurrence)
+        return describe(told, locale, has_begun=has_begun)
 
     def to_ical(self) -> str:
         """Return the schedule as iCalendar text (RFC 5545), which `parse` reads back exactly.

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
 from cloudsched.domain.responses.api_responses import ReadBack
-from cloudsched.domain.schedules.describe import describe
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit, Version
 from cloudsched.domain.transitions.planning import occurrence_after
@@ -51,8 +50,7 @@ def read_back_schedule(
     zone = load_tzinfo(schedule.timezone)
     try:
         found = [at.astimezone(zone) for at in times]
-        told = schedule.rebase()
-        description = describe(told.continue_from(found[0]) if found else told, locale)
+        description = schedule.describe_next(found[0] if found else None, locale)
     except InvalidSchedule:  # so sparse that the search was given up, or the request's allowance is spent
         return None
     return ReadBack(

@@ -133,7 +133,7 @@ def preview_schedule(call: ApiCall) -> Response:
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
     ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
     preview = responses.SchedulePreview(
-        description=(schedule.rebase().continue_from(times[0]) if times else schedule).describe(locale),
+        description=schedule.describe_next(times[0] if times else None, locale).text,
         schedule=schedule,
         occurrences=occurrences,
         assumptions=(*notes, *ends) or (None if read is None else ()),

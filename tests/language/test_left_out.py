@@ -72,7 +72,7 @@ RULES = ("every day", "every weekday", "every Monday", "every 2 weeks on Monday"
 
 def _exclude(schedule: Schedule, locals_: list[datetime], form: str) -> Schedule:
     zone = ZoneInfo(schedule.timezone)
-    forms = {
+    forms: dict[str, Callable[[datetime], str]] = {
         "local": lambda local: local.isoformat(),
         "instant": lambda local: local.replace(tzinfo=zone).astimezone(UTC).isoformat(),
         "named": lambda local: schedule.name_occurrence(local.replace(tzinfo=zone).astimezone(UTC)),
@@ -171,7 +171,11 @@ def test_elapsed_time_keeps_what_it_leaves_out(zone: str) -> None:
     rule = Schedule(rrule="FREQ=MINUTELY;INTERVAL=90", dtstart="2027-03-01T10:00:00", timezone="Europe/Berlin")
     times = rule.upcoming(NOW, 700)
     skipped = rule.model_copy(update={"exdates": [rule.name_occurrence(times[place]) for place in (3, 300, 650)]})
-    for change in (lambda each: each.change_zone(zone), lambda each: each.follow_owner().move_to(zone)):
+    changes: tuple[Change, ...] = (
+        lambda each: each.change_zone(zone),
+        lambda each: each.follow_owner().move_to(zone),
+    )
+    for change in changes:
         full, left = change(rule).upcoming(NOW, 700), set(change(skipped).upcoming(NOW, 697))
         assert [place for place, at in enumerate(full) if at not in left] == [3, 300, 650]
 

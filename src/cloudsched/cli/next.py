@@ -20,6 +20,7 @@ from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
+from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
@@ -131,6 +132,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     now = SystemClock().now()
     stored = StoredCalendars(connection)
     start = parse_instant(after, timezone, "--after") if after else now
+    now = min(now, start)  # as of then
     rules = tuple(_read_rule(option, now, stored) for option in calendars)
     now = min(now, start)  # as of then
     meant = next((rule.id for rule in rules if rule.id != WEEKENDS), None)  # by words such as "except holidays"
@@ -138,7 +140,7 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     parsed = add_calendars(read.schedule, rules, stored)
     previews = preview(parsed, start, count)
     ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
-    assumptions = [*read.assumptions, *ends]
+    assumptions = [*dict.fromkeys((*read.assumptions, *tell_missing(parsed))), *ends]
     if as_json:
         more = {"assumptions": assumptions} if assumptions else {}
         click.echo(json.dumps({**_to_json(parsed, previews), **more}, indent=2))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.cases import try_each
 from tests.cli.conftest import CommandResult
 
 from cloudsched.cli.main import ExitCode
@@ -67,6 +68,27 @@ def test_after_takes_an_instant_alone(after: str) -> None:
     said = run("FREQ=DAILY", "--after", after)
     assert said.exit_code == 2
     assert f"--after: {after!r} is not an instant; write it like 2027-01-31T09:00:00Z." in said.output
+
+
+@try_each(
+    "schedule, first",
+    [
+        ("0 9 * * *", "2020-02-01T09:00:00Z"),
+        ("@monthly", "2020-03-01T00:00:00Z"),
+        ("FREQ=DAILY;BYHOUR=9", "2020-02-01T09:00:00Z"),
+        ("FREQ=HOURLY;INTERVAL=2", "2020-02-01T07:30:00Z"),
+        ("every day at 9:00", "2020-02-01T09:00:00Z"),
+        ("every 3 days at 9:00", "2020-02-01T09:00:00Z"),
+        ("every 90 minutes", "2020-02-01T07:00:00Z"),
+        ("jeden Montag um 9:00", "2020-02-03T09:00:00Z"),
+        ("tomorrow at 9:00", "2020-02-02T09:00:00Z"),
+        ("PT5M", "2020-02-01T05:35:00Z"),
+    ],
+)
+def test_after_an_instant_in_the_past_it_starts_there(schedule: str, first: str) -> None:
+    """Every kind of schedule is read as of then."""
+    said = run(schedule, "--after", "2020-02-01T05:30:00Z", "-n", "1", "--json")
+    assert json.loads(said.output)["occurrences"][0]["utc"] == first
 
 
 def test_ambiguous_words_are_answered_with_a_question(run_command: Callable[..., CommandResult]) -> None:

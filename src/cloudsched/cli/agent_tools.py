@@ -133,9 +133,13 @@ def to_when(at: datetime, zone: ZoneInfo) -> When:
 
 def describe_task(task: TaskView, upcoming: Iterable[datetime], zone: ZoneInfo) -> dict[str, Any]:
     """Return the fields of a task's answer."""
+    upcoming = list(upcoming)
+    schedule = task.schedule
+    is_known = not schedule.calendars  # the days of which are not
+    told = schedule.describe_next(next(iter(upcoming), None)).text if is_known else schedule.describe()
     return {
         "timezone": zone.key,
-        "description": task.schedule.describe(),
+        "description": told,
         "assumptions": [] if task.read_back is None else list(task.read_back.assumed),
         "next": [to_when(at, zone) for at in upcoming],
         "task_id": task.id,

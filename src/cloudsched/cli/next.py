@@ -20,6 +20,7 @@ from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
 from cloudsched.domain.schedules.ics_days import decode_ics, read_ics_days
 from cloudsched.domain.schedules.preview import ClockChange, Preview, preview
+from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.language.schedule_text import ScheduleText, read_schedule
@@ -102,7 +103,7 @@ _MARKS = {
 )
 @click.option("--locale", help="The language of the words, such as de or en-US. They tell it if omitted.")
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
-@click.option("--after", metavar="INSTANT", help="Show only later occurrences. Default: now.")
+@click.option("--after", metavar="INSTANT", help="Show only later occurrences. In the past: as of then. Default: now.")
 @click.option(
     "--calendar",
     "calendars",
@@ -134,13 +135,15 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     now = SystemClock().now()
     stored = StoredCalendars(connection)
     start = parse_instant(after, timezone, "--after") if after else now
+    now = min(now, start)  # as of then
     rules = tuple(_read_rule(option, now, stored) for option in calendars)
+    now = min(now, start)  # as of then
     meant = next((rule.id for rule in rules if rule.id != WEEKENDS), None)  # by words such as "except holidays"
     read = _read(schedule, dtstart, timezone, now, meant, locale=locale)
     parsed = add_calendars(read.schedule, rules, stored)
     previews = preview(parsed, start, count)
     ends = describe_ends(parsed.calendars, previews[-1].local.date()) if previews else []
-    assumptions = [*read.assumptions, *ends]
+    assumptions = [*dict.fromkeys((*read.assumptions, *tell_missing(parsed))), *ends]
     if as_json:
         more = {"assumptions": assumptions} if assumptions else {}
         click.echo(json.dumps({**_to_json(parsed, previews), **more}, indent=2))
@@ -180,7 +183,7 @@ def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:
 
 
 def _describe(schedule: Schedule, previews: list[Preview]) -> str:
-    return (schedule.continue_from(previews[0].at) if previews else schedule).describe()
+    return schedule.describe_next(previews[0].at if previews else None).text
 
 
 def _print(schedule: Schedule, previews: list[Preview]) -> None:

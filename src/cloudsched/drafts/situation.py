@@ -211,7 +211,11 @@ def _is_known(word: str) -> bool:
 def ask_which(tasks: Sequence[Task]) -> DraftQuestion:
     """Return the question that asks for one of several tasks."""
     answers = tuple(
-        DraftAnswer(label=task.title, description=task.schedule.describe(), context={"taskId": task.id})
+        DraftAnswer(
+            label=task.title,
+            description=task.schedule.describe_next(task.next_execution_time).text,
+            context={"taskId": task.id},
+        )
         for task in tasks[:MAX_ANSWERS]
     )
     return DraftQuestion(field="taskId", question="Which task do you mean?", answers=answers)

@@ -170,17 +170,17 @@ def _list_next(current: Schedule, context: Context, count: int) -> list[datetime
 
 
 def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
-    """Leave out the next occurrences: by their days, or by their times where a day may have several."""
+    """Leave out the next occurrences by their times: another one of that day is not meant."""
     edit, zone = take_apart(current, context), load_tzinfo(current.timezone)
     following = _list_next(current, context, count)
     if len(following) < count:
         raise Refused("no-update", hint=f"it runs only {len(following)} times more")
-    several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
     texts = []
     for at in following:
+        day = current.find_moved_day(at)  # from which a calendar moved it
         local = at.astimezone(zone).replace(tzinfo=None)
-        day = current.find_moved_day(at) or local.date()
-        texts.append(datetime.combine(day, local.time()).isoformat() if several else day.isoformat())
+        moved = None if day is None else datetime.combine(day, local.time())
+        texts.append(edit.current.name_occurrence(at) if moved is None else moved.isoformat())
     return edit.leave_out_dates(texts, context)
 
 

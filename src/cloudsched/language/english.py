@@ -310,6 +310,7 @@ ENGLISH = Language(
         },
         "skip-omit": {
             1: "only in months that have that day|in months that have that day|only in months that have it"
+            "|only in years that have that day|only in years that have that week|only in leap years"
             "|if there is such a day"
         },
         "skip-forward": {1: "or the first day after, where there is no such day"},

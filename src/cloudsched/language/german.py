@@ -254,7 +254,10 @@ GERMAN = Language(
         "polite": {1: "bitte|danke"},
         "skip-back": {1: "oder am letzten tag davor, wo es diesen tag nicht gibt"},
         "skip-forward": {1: "oder am ersten tag danach, wo es diesen tag nicht gibt"},
-        "skip-omit": {1: "nur in monaten mit diesem tag"},
+        "skip-omit": {
+            1: "nur in monaten mit diesem tag|nur in jahren mit diesem tag|nur in jahren mit dieser woche"
+            "|nur in schaltjahren"
+        },
         "if-day": {1: "wenn es|falls es"},
         "if-day-end": {1: "ist"},
         "added": {1: "zusätzlich am|und zusätzlich am"},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.time_zones import require_zone
+from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.language.changes import find_change, find_open_time, find_order
 from cloudsched.language.grammar import Parser
 from cloudsched.language.languages import LANGUAGES, find_language, find_languages, guess_language, name_language
@@ -375,7 +376,8 @@ class _Reader:
             return ask(unclear, build, title, self._text, clauses)
         except Refused as refused:
             return _refuse(refused, self._text)
-        return Reading("schedule", schedule, title, tuple(choices.notes))
+        notes = (*choices.notes, *tell_missing(schedule))
+        return Reading("schedule", schedule, title, notes)
 
     def _make_builder(self, phrase: Phrase, titled: _Titled) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -335,8 +336,8 @@ class Builder:
     def __init__(self, plan: Plan, context: Context, drafts: list[Draft], bounds: Bounds) -> None:
         self.plan, self.context, self.drafts, self.bounds = plan, context, drafts, bounds
 
-    def build(self, exdates: list[str]) -> Schedule:
-        """Return the schedule."""
+    def build(self, exdates: list[str], move: Callable[[Schedule], list[str]] = lambda _: []) -> Schedule:
+        """Return the schedule without some days and local times, and without those that `move` finds in all of it."""
         for draft in self.drafts:
             self._fill_days(draft)
             if "skip-back" in self.plan.marks:
@@ -363,13 +364,16 @@ class Builder:
             suffix = f";UNTIL={make_local_time(self.bounds.until, *self.bounds.until_clock):%Y%m%dT%H%M%S}"
         rules = [text + suffix for text in texts]
         with refuse_impossible():
-            schedule = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone, exdates=exdates)
-            if self.context.stretched:
-                kept = self._list_needed(exdates, schedule.copy_unchecked(exdates=()))
-                schedule = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone, exdates=kept)
-        if schedule.next_after(self.context.now) is None and not self.plan.added:
+            full = Schedule(rrule=rules, dtstart=dtstart, timezone=self.context.timezone)
+            kept = dict.fromkeys(self._list_needed([*move(full), *exdates], full))
+            schedule = full.model_copy(update={"exdates": [*kept]}) if kept else full
+        following = schedule.next_after(self.context.now)
+        if following is None and not self.plan.added:
             raise Refused("past" if self.plan.ends else "never")
-        return schedule
+        is_kept = self.bounds.has_start or self.bounds.dtstart is not None
+        first = None if is_kept or following is None else schedule.first()
+        is_over = first is not None and first < self.context.now
+        return schedule.continue_from(following) if is_over and following is not None else schedule
 
     def _list_needed(self, exdates: list[str], full: Schedule) -> list[str]:
         """Return the exceptions without those days of a stretch on which nothing runs."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from cloudsched.domain.recurrence.notations import is_notation
 from cloudsched.domain.recurrence.time_zones import explain_fixed
+from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 from cloudsched.language.result import UNREAD, Alternative, Reading
@@ -64,7 +65,8 @@ def read_schedule(  # noqa: PLR0913 -- each is named
     """
     if is_notation(text):
         parsed = Schedule.parse(text, timezone=timezone, now=now)
-        return ScheduleText(parsed, assumptions=explain_fixed(parsed.timezone))
+        notes = (*explain_fixed(parsed.timezone), *tell_missing(parsed))
+        return ScheduleText(parsed, assumptions=notes)
     from cloudsched.language.reader import read  # noqa: PLC0415 - only words need the grammar
 
     at = default_time.hour, default_time.minute

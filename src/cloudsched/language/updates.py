@@ -18,6 +18,7 @@ from cloudsched.language.dates import find_first_day, make_local_time, resolve_r
 from cloudsched.language.exceptions import add_calendars, apply_exceptions
 from cloudsched.language.grammar_numbers import parse_length
 from cloudsched.language.groups import Group, Plan, build_plan
+from cloudsched.language.left_out import move_exdates
 from cloudsched.language.meaning import build_at, build_once, build_schedule, is_24_hour, list_clocks, resolve_zone
 from cloudsched.language.nodes import FOLLOWING, Clause, Days, End, Except, Length, Relative, Repeat, Unit
 from cloudsched.language.phrase_context import Context, TimeOfDay
@@ -38,6 +39,8 @@ class Edit:
     Attributes:
         current: The schedule before the change, anchored.
         until: Its end, in local time.
+        exdates: The days and times that the change leaves out. Those that were left out before move along.
+        shift: The time by which all its times of day move.
         moved: The days have changed, so intervals count from a new start.
     """
 
@@ -47,6 +50,7 @@ class Edit:
     until: datetime | None = None
     count: int | None = None
     exdates: list[str] = field(default_factory=list)
+    shift: timedelta = timedelta(0)
     moved: bool = False
 
     @property
@@ -76,7 +80,8 @@ class Edit:
             if first is not None:
                 kept = kept.replace(hour=first.hour, minute=first.minute, second=first.second)
             bounds.dtstart = kept.isoformat()
-        built = Builder(plan, context, self.drafts, bounds).build(self.exdates)
+        move = partial(move_exdates, self.current, self.shift)
+        built = Builder(plan, context, self.drafts, bounds).build(self.exdates, move)
         days = {} if any(group.days for group in plan.groups) else {"business_day": self.current.business_day}
         return _keep_policies(built, self.current, plan, context, **days)
 
@@ -90,7 +95,7 @@ class Edit:
 
     def leave_out_dates(self, dates: list[str], context: Context) -> Schedule:
         """Build the schedule without some more dates or local times."""
-        self.exdates += [date for date in dates if date not in self.exdates]
+        self.exdates += dates
         return self.build(Plan(), context)
 
 
@@ -129,7 +134,7 @@ def take_apart(current: Schedule, context: Context) -> Edit:
             raise Refused("no-update", hint="its end is given in UTC; describe the whole schedule again")
         last = datetime(1970, 1, 1) + timedelta(seconds=until.seconds)  # noqa: DTZ001 -- on the zone's clock
     drafts = _merge_drafts([_build_draft(rule, dtstart) for rule in rules])
-    return Edit(anchored, drafts, dtstart, last, count, list(anchored.exdates))
+    return Edit(anchored, drafts, dtstart, last, count)
 
 
 def _build_draft(rule: Rule, dtstart: datetime) -> Draft:
@@ -324,6 +329,7 @@ def _shift_schedule(current: Schedule, context: Context, by: Length, direction: 
     edit = take_apart(current, context)
     if not all(draft.times for draft in edit.drafts):
         raise Refused("no-update", by.span)
+    edit.shift = timedelta(seconds=direction * by.seconds)
     for draft in edit.drafts:
         draft.times = [_shift_time(time, direction * by.seconds, by) for time in draft.times]
     return edit.build(Plan(), context)
@@ -350,7 +356,7 @@ def _change_schedule(
     context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
     if current.at is not None:
         return _change_once(current, plan, read, context, adds=adds)
-    edit = take_apart(current, context)
+    edit = take_apart(current.change_zone(context.timezone), context)
     if len(plan.groups) > 1:
         raise Refused("no-update", hint="describe the whole schedule again")
     group = plan.groups[0]

@@ -18,7 +18,7 @@ cron runs it "soon after the change", at 03:00 (cron(8)).
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
 from cloudsched.errors import InvalidSchedule
@@ -194,7 +194,35 @@ def _format_part(name: str, values: object) -> str:
     return f";{name}={listed}" if listed else ""
 
 
+_NTH: Final = re.compile(r"(?:((?:SU|MO|TU|WE|TH|FR|SA)[A-Z]*?)|([0-7]))(?:#([1-5])|L)\Z")
+_NEAREST: Final = re.compile(r"0?([2-9]|1[0-9]|2[0-7])W\Z")
+_WORKING: Final = "BYDAY=MO,TU,WE,TH,FR"
+_EXTENSIONS: Final = {
+    "L": "BYMONTHDAY=-1",
+    **dict.fromkeys(("LW", "WL"), f"{_WORKING};BYSETPOS=-1"),
+    **dict.fromkeys(("1W", "01W"), f"{_WORKING};BYSETPOS=1"),
+}
+_EXTENDED: Final = re.compile(r"#|(?<![A-Z])(?:L|W|LW|WL)(?![A-Z])")
+
+
+def _suggest_rules(item: str) -> str:
+    """Return the rules that an L, W or # of other schedulers means, or some like it."""
+    joint = " or "
+    if (near := _NEAREST.match(item)) is not None:
+        day, joint = int(near[1]), " and "
+        parts = [f"BYMONTHDAY={day};{_WORKING}", f"BYMONTHDAY={day - 1};BYDAY=FR", f"BYMONTHDAY={day + 1};BYDAY=MO"]
+    elif (nth := _NTH.match(item)) is not None:
+        parts = [f"BYDAY={nth[3] or -1}{nth[1][:2] if nth[1] else _weekday_code(int(nth[2]))}"]
+    elif item in _EXTENSIONS:
+        parts = [_EXTENSIONS[item]]
+    else:
+        parts = ["BYDAY=3FR", "BYDAY=-1FR", "BYMONTHDAY=-1"]
+    return joint.join(f"FREQ=MONTHLY;{part}" for part in parts)
+
+
 def _refuse(field: _Field, item: str) -> NoReturn:
     names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
     hint = f"{field.lowest} to {field.highest}{names}, as a list, a range a-b or a step */n"
+    if _EXTENDED.search(item) or _NTH.match(item):
+        hint = f"write rrule, with BYHOUR and BYMINUTE: {_suggest_rules(item)}"
     raise InvalidSchedule("text", f"the {field.name} of a cron expression cannot be {item[:40]!r}", hint)

@@ -45,7 +45,8 @@ def recognize(text: str) -> Foreign | None:
             return Foreign(problem, hint)
     fields = text.split()
     is_cron_like = _FEWEST_FIELDS <= len(fields) <= _MOST_FIELDS and len(fields) != _CRON_FIELDS
-    if is_cron_like and all(map(_CRON_FIELD.match, fields)) and ("*" in text or "?" in text):
+    is_plain = len(fields) > _CRON_FIELDS and _CRON_TIME.match(text)  # four numbers may be words
+    if is_cron_like and all(map(_CRON_FIELD.match, fields)) and ("*" in text or "?" in text or is_plain):
         return Foreign(
             f"has {len(fields)} fields, and cron has five",
             "leave out seconds (the first of six) and the year (the last of seven), and name weekdays: 0 9 * * MON-FRI",

@@ -25,6 +25,7 @@ from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, parse_moment
 from cloudsched.domain.recurrence.recurrence_set import compile_recurrence
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
 from cloudsched.domain.recurrence.time_zones import load_shown
+from cloudsched.domain.schedules.rare_days import find_missing, name_days
 from cloudsched.domain.schedules.words import WEEKEND, WORKING_DAYS, English, find_words
 
 if TYPE_CHECKING:
@@ -40,10 +41,7 @@ _MIN_WINDOW_TIMES = 5
 _BEGINNING = EPOCH + timedelta(days=1)
 _EVERY_DAY = tuple(range(7))
 _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
-_SHORTEST_MONTH = 28
 _LAST_DAYS = (28, 29, 30, 31)
-_LEAP_DAY = 366
-"""The day of the year that only leap years have: "every year" would be false."""
 _LONGEST_MONTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 _MOST_OF_A_MONTH = 5
 _UNIT_SECONDS = {Frequency.HOURLY: _HOUR, Frequency.MINUTELY: _MINUTE, Frequency.SECONDLY: 1}
@@ -67,10 +65,13 @@ class Description(NamedTuple):
         return not self.leaves_out
 
 
-def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
-    """Return a schedule in words, in the language of a locale such as ``de-AT``, or in English if it has no words."""
+def describe(schedule: ScheduleFields, locale: str = "en", *, has_begun: bool = False) -> Description:
+    """Return a schedule in words, in the language of a locale such as ``de-AT``, or in English if it has no words.
+
+    The start of one that has begun is no first time.
+    """
     words = find_words(locale)
-    told = _Teller(schedule, words)
+    told = _Teller(schedule, words, has_begun=has_begun)
     parts = told.tell()
     parts.append(told.zone)
     text = ", ".join(part for part in parts if part)
@@ -84,8 +85,8 @@ def describe(schedule: ScheduleFields, locale: str = "en") -> Description:
 class _Teller:
     """Tells one schedule. It notes the parts that it cannot tell in ``left_out``."""
 
-    def __init__(self, schedule: ScheduleFields, words: English) -> None:
-        self._schedule, self._words = schedule, words
+    def __init__(self, schedule: ScheduleFields, words: English, *, has_begun: bool) -> None:
+        self._schedule, self._words, self._has_begun = schedule, words, has_begun
         self.zone = words.following.format(schedule.timezone) if schedule.follows_owner else schedule.timezone
         self.left_out: dict[str, None] = {}
         """The parts that are left out, each once: keys of the wording's ``left_out``."""
@@ -203,7 +204,7 @@ class _Teller:
         time = first.hour * _HOUR + first.minute * _MINUTE + first.second
         is_later = any(times.has(time) for times in named) and time != min(times.at(0) for times in named)
         said = _format_time(time) if is_fine or is_later else ""
-        is_first = not schedule.calendars
+        is_first = not (schedule.calendars or self._has_begun)
         if is_first and (schedule.exdates or schedule.rdates):
             dates = (schedule.rdates, schedule.exdates)
             is_first = (
@@ -280,7 +281,7 @@ def _keeps_phase(rule: Rule, start: datetime, first: datetime, elapsed: int) -> 
 
 def _simplify(rule: Rule, start: datetime | None) -> Rule:
     """Return an equal rule that names its days, and whose period is the shortest of those that have them."""
-    rule = _name_days(rule, start)
+    rule = name_days(rule, start)
     if rule.month_days == _LAST_DAYS and rule.positions == (-1,) and not (rule.weekdays or rule.year_days):
         rule = replace(rule, month_days=(-1,), positions=())
     if _counts_one_weekday(rule) and _DayTimes(rule, start).count == 1:
@@ -304,21 +305,6 @@ def _counts_one_weekday(rule: Rule) -> bool:
     is_counted = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and len(rule.months) < 2)  # noqa: PLR2004 -- see above
     others = rule.month_days or rule.year_days or rule.week_numbers
     return bool(rule.positions) and is_counted and len(rule.weekdays) == 1 and not (others or _has_nth(rule))
-
-
-def _name_days(rule: Rule, start: datetime | None) -> Rule:
-    if start is None or rule.weekdays or rule.month_days or rule.year_days:
-        return rule
-    match rule.frequency:
-        case Frequency.WEEKLY:
-            return replace(rule, weekdays=(NthDay(0, start.weekday()),))
-        case Frequency.YEARLY if rule.week_numbers:
-            return replace(rule, weekdays=(NthDay(0, start.weekday()),))
-        case Frequency.YEARLY | Frequency.MONTHLY if not rule.week_numbers:
-            months = rule.months or ((start.month,) if rule.frequency == Frequency.YEARLY else ())
-            return replace(rule, month_days=(start.day,), months=months)
-        case _:
-            return rule
 
 
 def _describe_window(rules: Sequence[Rule], start: datetime | None, words: English) -> str | None:
@@ -362,13 +348,17 @@ def _describe_rule(rule: Rule, start: datetime | None, words: English, left_out:
     else:
         text += f" {words.at_numbers(times.hours, times.minutes, () if times.seconds == (0,) else times.seconds)}"
     weeks = f" ({words.weeks_begin_on.format(words.weekdays[rule.week_start])})" if _has_own_weeks(rule, start) else ""
-    return text + _describe_missing_days(rule, words) + weeks
+    return text + _describe_missing_days(rule, start, words) + weeks
 
 
-def _describe_missing_days(rule: Rule, words: English) -> str:
-    days = [*rule.month_days, *(day.nth * 7 for day in rule.weekdays)]
-    is_rare = rule.frequency == Frequency.MONTHLY and any(abs(day) > _SHORTEST_MONTH for day in days)
-    return f" ({words.where_missing(rule.skip)})" if rule.skip != "OMIT" or is_rare else ""
+def _describe_missing_days(rule: Rule, start: datetime | None, words: English) -> str:
+    # The reader asks about each rule of months, also about one that only comes to months that have the day.
+    asked = replace(rule, interval=1) if rule.frequency == Frequency.MONTHLY else rule
+    missing = next(find_missing(asked, start), None)
+    said = words.only_where[missing.period] if missing is not None else None
+    if rule.skip != "OMIT":
+        said = words.where_missing(rule.skip)
+    return f" ({said})" if said is not None else ""
 
 
 def _picks_times(rule: Rule) -> bool:
@@ -405,8 +395,7 @@ def _describe_days_of_year(rule: Rule, words: English, left_out: dict[str, None]
     every = words.every(rule.frequency, rule.interval)
     days = [day.weekday for day in rule.weekdays]
     is_yearly = rule.frequency == Frequency.YEARLY and not rule.months and not rule.month_days
-    is_common = all(abs(day) < _LEAP_DAY for day in rule.year_days)
-    if is_yearly and rule.year_days and is_common and not (rule.week_numbers or days):
+    if is_yearly and rule.year_days and not (rule.week_numbers or days):
         return f"{every} {words.on_days_of_year(rule.year_days)}"
     if is_yearly and not rule.year_days and days and not _has_nth(rule) and min(rule.week_numbers) > 0:
         return f"{every} {words.on_weekdays(days)} {words.in_weeks(rule.week_numbers)}"
@@ -482,7 +471,8 @@ def _describe_fine_rule(rule: Rule, start: datetime | None, words: English, left
         text += f" {words.if_weekdays(days)}" if days else ""
     elif days:
         text += f" {words.on_weekdays(days)}"
-    return text + (f" {words.in_months(rule.months)}" if rule.months else "")
+    text += f" {words.in_months(rule.months)}" if rule.months else ""
+    return text + _describe_missing_days(rule, start, words)
 
 
 def _describe_steps(rule: Rule, start: datetime | None, words: English, left_out: dict[str, None]) -> str:

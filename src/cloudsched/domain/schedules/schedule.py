@@ -47,7 +47,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.in_words import describe_error, list_errors, list_given
-from cloudsched.domain.recurrence import time_zones
+from cloudsched.domain.recurrence import exdates, time_zones
 from cloudsched.domain.recurrence.allowance import spend_steps
 from cloudsched.domain.recurrence.iso8601 import (
     EPOCH,
@@ -68,6 +68,7 @@ from cloudsched.errors import InvalidSchedule, SearchLimitReached
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.calendar_recurrence import CalendarRecurrence
+    from cloudsched.domain.schedules.describe import Description
 
 _SECOND: Final = timedelta(seconds=1)
 OWNER_ZONE: Final = "owner"
@@ -353,7 +354,8 @@ class Schedule(BaseModel):
         if self.delay is not None:
             hint = "leave it out, or give a time of day"
             raise InvalidSchedule("timezone", "is the owner's, and a delay is the same everywhere", hint)
-        for field in ("rdates", "exdates"):
+        # Elapsed time keeps its instants wherever the owner goes, and so do exceptions to it.
+        for field in ("rdates",) if self.has_elapsed_rules else ("rdates", "exdates"):
             for number, text in enumerate(getattr(self, field)):
                 if parse_moment(text, f"{field}.{number}").offset is not None:
                     hint = "give a local time, without an offset"
@@ -460,9 +462,14 @@ class Schedule(BaseModel):
     def change_zone(self, zone: str) -> Self:
         """Return the schedule with its local times in another zone. One instant, or a delay, is the same everywhere.
 
-        A schedule that follows its owner is one of the zone from then on.
+        What was left out moves along. A schedule that follows its owner is one of the zone from then on.
         """
-        values = {**dict(self.rebase()), "timezone": zone, "follows_owner": False}
+        based = self.rebase()
+        values = {**dict(based), "timezone": zone, "follows_owner": False}
+        if self.exdates and self.dtstart is not None:
+            there = based.copy_unchecked(timezone=zone, exdates=())
+            start = parse_moment(based.dtstart or "", "dtstart").wall
+            values["exdates"] = exdates.change_zone(based.exdates, based._base, there._base, start)  # noqa: SLF001 - its own class
         if self.is_one_time and self.dtstart is not None:
             values.update(local=self.dtstart, dtstart=None)
         if values["local"] is not None:
@@ -495,7 +502,9 @@ class Schedule(BaseModel):
 
     def rebase(self) -> Self:
         """Return the schedule with its start as the clock of its zone shows it."""
-        first = None if self.start_zone is None else self.first()
+        if self.start_zone is None:
+            return self
+        first = self.copy_unchecked(exdates=(), calendars=(), business_day=None).first()  # COUNT counts from there
         if first is None:
             return self
         local = first.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None)
@@ -516,8 +525,11 @@ class Schedule(BaseModel):
 
     def move_to(self, zone: str) -> Self:
         """Return a schedule that follows its owner to another zone: its rules of elapsed time keep their instants."""
-        start_zone = (self.start_zone or self.timezone) if self.has_elapsed_rules else None
-        return self.copy_unchecked(timezone=zone, start_zone=None if start_zone == zone else start_zone)
+        if not self.has_elapsed_rules:
+            return self.copy_unchecked(timezone=zone, start_zone=None)
+        begun = self.start_zone or self.timezone
+        kept = exdates.keep_instants(self.exdates, self._base.clock)
+        return self.copy_unchecked(timezone=zone, start_zone=None if begun == zone else begun, exdates=kept)
 
     @property
     def is_anchored(self) -> bool:
@@ -665,6 +677,19 @@ class Schedule(BaseModel):
 
         return describe(self.rebase(), locale).text
 
+    def describe_next(self, occurrence: datetime | None, locale: str = "en") -> Description:
+        """Return the schedule in words as it goes on from its next occurrence, None if it is over.
+
+        "First" names no occurrence that is over. Where the schedule cannot be told from the next one on, it is said
+        when it has begun.
+        """
+        from cloudsched.domain.schedules.describe import describe  # noqa: PLC0415 -- imported only when used
+
+        based = self.rebase()
+        told = based if occurrence is None else based.continue_from(occurrence)
+        has_begun = not self.is_one_time and (occurrence is None or told.first() != occurrence)
+        return describe(told, locale, has_begun=has_begun)
+
     def to_ical(self) -> str:
         """Return the schedule as iCalendar text (RFC 5545), which `parse` reads back exactly.
 
@@ -715,6 +740,10 @@ class Schedule(BaseModel):
         if self.at is None:
             return self._base.read(utc_seconds(occurrence))
         return None if self.local is None else (parse_moment(self.local, "local").wall, False)
+
+    def name_occurrence(self, occurrence: datetime) -> str:
+        """Return the EXDATE of one occurrence: its local time, or its instant where that means another one, too."""
+        return exdates.name_occurrence(self._base, utc_seconds(occurrence))
 
     def find_clock(self, wall: int, offset: int, near: datetime) -> datetime:
         """Return the instant of a wall-clock time in the data in use, also where a gap leaves it out.

@@ -61,6 +61,11 @@ class English:
     at, _at_numbers = "at {}", ("at minute {}", "in hour {}", "at second {}")
     from_to, weeks_begin_on = "from {} to {}", "weeks begin on {}"
     _first_on, _starting, until, _time = "first on {}", "starting {}", "until {}", " at {}"
+    only_where: Mapping[str, str] = {
+        "month": "only in months that have that day",
+        "year": "only in years that have that day",
+        "week": "only in years that have that week",
+    }
     following, once = "wherever its owner is ({})", "once, on {}"
     added, excepted, summary = "extra on {}", "except {}", "a summary, which leaves out {}"
     _effects: Mapping[str, str] = {
@@ -143,9 +148,7 @@ class English:
         return " ".join(said.format(self.join(self.list_numbers(numbers))) for said, numbers in parts if numbers)
 
     def where_missing(self, skip: Skip) -> str:
-        """Return the rule for months that do not have such a day."""
-        if skip == "OMIT":
-            return "only in months that have that day"
+        """Return what runs instead of a day that a month does not have."""
         neighbour = "last day before" if skip == "BACKWARD" else "first day after"
         return f"or the {neighbour}, where there is no such day"
 
@@ -264,6 +267,11 @@ class German(English):
     at, _at_numbers = "um {}", ("zur Minute {}", "in Stunde {}", "zur Sekunde {}")
     from_to, weeks_begin_on = "von {} bis {}", "Wochen beginnen am {}"
     _first_on, _starting, until, _time = "erstmals am {}", "ab {}", "bis {}", " um {}"
+    only_where: Mapping[str, str] = {
+        "month": "nur in Monaten mit diesem Tag",
+        "year": "nur in Jahren mit diesem Tag",
+        "week": "nur in Jahren mit dieser Woche",
+    }
     following, once = "egal wo sein Besitzer ist ({})", "einmal, am {}"
     added, excepted, summary = "zusätzlich am {}", "außer am {}", "eine Zusammenfassung ohne {}"
     _effects: Mapping[str, str] = {
@@ -305,8 +313,6 @@ class German(English):
 
     @override
     def where_missing(self, skip: Skip) -> str:
-        if skip == "OMIT":
-            return "nur in Monaten mit diesem Tag"
         neighbour = "am letzten Tag davor" if skip == "BACKWARD" else "am ersten Tag danach"
         return f"oder {neighbour}, wo es diesen Tag nicht gibt"
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.recurrence.time_zones import explain_fixed, load_tzinfo
 from cloudsched.domain.responses.api_responses import ReadBack
-from cloudsched.domain.schedules.describe import describe
+from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit, Version
 from cloudsched.domain.transitions.planning import occurrence_after
@@ -51,8 +51,7 @@ def read_back_schedule(
     zone = load_tzinfo(schedule.timezone)
     try:
         found = [at.astimezone(zone) for at in times]
-        told = schedule.rebase()
-        description = describe(told.continue_from(found[0]) if found else told, locale)
+        description = schedule.describe_next(found[0] if found else None, locale)
     except InvalidSchedule:  # so sparse that the search was given up, or the request's allowance is spent
         return None
     return ReadBack(
@@ -102,7 +101,8 @@ def list_assumed(content: dict[str, Any], task: Task, noted: Sequence[str] = ())
         assumed.append("No time zone was given, so it is UTC.")
     elif not names_zone and not isinstance(given, str) and zone != "UTC":
         assumed.append(f"The time zone stays {zone}.")
-    assumed += (meaning for meaning in explain_fixed(zone) if meaning not in assumed)
+    meanings = (*explain_fixed(zone), *tell_missing(schedule))
+    assumed += (meaning for meaning in meanings if meaning not in assumed)
     if isinstance(given, dict) and given.get("rrule") and not given.get("dtstart") and schedule.dtstart is not None:
         assumed.append(f"No start was given, so it counts from {schedule.dtstart}.")
     return assumed

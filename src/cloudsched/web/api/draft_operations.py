@@ -15,6 +15,7 @@ from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spe
 from cloudsched.domain.recurrence.time_zones import explain_fixed
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
+from cloudsched.domain.schedules.rare_days import tell_missing
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.drafts.draft_tokens import Requester
@@ -127,7 +128,8 @@ def preview_schedule(call: ApiCall) -> Response:
     start = body.start or now
     schedule = anchor_schedule(body.schedule, start)
     notes = [] if read is None else [*read.assumptions]
-    notes += (meaning for meaning in explain_fixed(schedule.timezone) if meaning not in notes)
+    meanings = (*explain_fixed(schedule.timezone), *tell_missing(schedule))
+    notes += (meaning for meaning in meanings if meaning not in notes)
     if schedule.follows_owner:
         notes.append(_say_whose(owner, find_zone()))
     if schedule.follows_owner and find_zone() is None:
@@ -142,7 +144,7 @@ def preview_schedule(call: ApiCall) -> Response:
         if calendar is not None and calendar.problem:
             notes.append(describe_stale(rule.id, calendar.problem))
     preview = responses.SchedulePreview(
-        description=(schedule.rebase().continue_from(times[0]) if times else schedule).describe(locale),
+        description=schedule.describe_next(times[0] if times else None, locale).text,
         schedule=schedule,
         occurrences=occurrences,
         assumptions=(*notes, *ends) or (None if read is None else ()),

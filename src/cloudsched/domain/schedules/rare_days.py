@@ -1,0 +1,156 @@
+"""The days of a rule that some of its months or years do not have: 29 February, day 31, a fifth Monday, week 53.
+
+Such a rule leaves those months and years out, whoever wrote it and however. So the answer to its author says so, with
+what runs in each of them instead, and so does its description.
+"""
+
+from __future__ import annotations
+
+from calendar import isleap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from math import gcd
+from typing import Final, Literal, NamedTuple, Protocol
+
+from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
+from cloudsched.domain.schedules.words import English
+
+Period = Literal["month", "year", "week"]
+_LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FEBRUARY, _LEAP_DAY = 2, 29
+_MOST_BUSINESS_DAYS: Final = 20
+"""The days from Monday to Friday that every month has."""
+_SHORTEST_MONTH, _WEEKS_OF_A_MONTH, _WEEKS, _DAYS = 28, 4, 52, 365
+_WORDS: Final = English()
+
+
+class Missing(NamedTuple):
+    """A day that some periods do not have.
+
+    Attributes:
+        period: What has no such day, or, for a week, what some years do not have.
+        name: The day, such as ``a 5th Monday``.
+        instead: What to say or to write for a day that all have.
+        ends: It follows the days before it to the end of the period, as in "the 2nd to the 31st".
+    """
+
+    period: Period
+    name: str
+    instead: str
+    ends: bool = False
+
+
+def name_days(rule: Rule, start: datetime | None) -> Rule:
+    """Return an equal rule that names the days which it takes from its start."""
+    if start is None or rule.weekdays or rule.month_days or rule.year_days:
+        return rule
+    match rule.frequency:
+        case Frequency.WEEKLY:
+            return replace(rule, weekdays=(NthDay(0, start.weekday()),))
+        case Frequency.YEARLY if rule.week_numbers:
+            return replace(rule, weekdays=(NthDay(0, start.weekday()),))
+        case Frequency.YEARLY | Frequency.MONTHLY if not rule.week_numbers:
+            months = rule.months or ((start.month,) if rule.frequency == Frequency.YEARLY else ())
+            return replace(rule, month_days=(start.day,), months=months)
+        case _:
+            return rule
+
+
+def find_missing(rule: Rule, start: datetime | None) -> Iterator[Missing]:
+    """Yield the days of a rule that some of its months or years do not have."""
+    rule = name_days(rule, start)
+    months, is_leap = _list_months(rule, start), _is_in_leap_years(rule, start)
+    lengths = [_LENGTHS[month - 1] + (is_leap and month == _FEBRUARY) for month in months]
+    of_year = rule.frequency == Frequency.YEARLY and not rule.months
+    where = "the year" if of_year else _WORDS.months[months[0] - 1] if len(months) == 1 else "each month"
+    period: Period = "month" if where == "each month" else "year"
+    weeks = _WEEKS if of_year else _WEEKS_OF_A_MONTH
+    if rule.positions:
+        yield from _find_missing_positions(rule, period, weeks, min(lengths))
+        return
+    for day in rule.month_days if rule.skip == "OMIT" else ():
+        if min(lengths) < abs(day) and (len(months) > 1 or abs(day) <= _LEAP_DAY):
+            name = f"a {_WORDS.ordinal(day)} day" if period == "month" or day < 0 else f"a {day} February"
+            instead = f"the {'last' if day > 0 else 'first'} day of {where}"
+            yield Missing(period, name, f'say "{instead}"', _ends(day, _SHORTEST_MONTH, rule.month_days))
+    for nth, weekday in rule.weekdays:
+        if abs(nth) > weeks:
+            name, among = _WORDS.weekdays[weekday], [day.nth for day in rule.weekdays if day.weekday == weekday]
+            instead = f"the {'last' if nth > 0 else 'first'} {name} of {where}"
+            yield Missing(period, f"a {_WORDS.ordinal(nth)} {name}", f'say "{instead}"', _ends(nth, weeks, among))
+    for week in rule.week_numbers:
+        if abs(week) > _WEEKS:
+            yield Missing("week", f"a week {week}", "write BYWEEKNO=-1", _ends(week, _WEEKS, rule.week_numbers))
+    for day in rule.year_days:
+        if abs(day) > _DAYS and not is_leap:
+            yield Missing("year", f"a day {day}", 'say "the last day of the year"', _ends(day, _DAYS, rule.year_days))
+
+
+def _find_missing_positions(rule: Rule, period: Period, weeks: int, shortest: int) -> Iterator[Missing]:
+    """Yield the places of BYSETPOS that are beyond what each month or year has."""
+    if (
+        rule.frequency > Frequency.MONTHLY
+        or rule.year_days
+        or rule.week_numbers
+        or any(day.nth for day in rule.weekdays)
+    ):
+        return
+    days = sum(abs(day) <= shortest for day in rule.month_days) if rule.month_days else weeks * len(rule.weekdays)
+    spans = max(len(rule.months), 1) if rule.frequency == Frequency.YEARLY else 1
+    times = max(len(rule.hours), 1) * max(len(rule.minutes), 1) * max(len(rule.seconds), 1)
+    name = _WORDS.weekdays[rule.weekdays[0].weekday] if len(rule.weekdays) == 1 and times == 1 else "such day"
+    for place in rule.positions:
+        if abs(place) > days * spans * times:
+            yield Missing(period, f"a {_WORDS.ordinal(abs(place))} {name}", "write BYSETPOS=-1")
+
+
+def tell_missing(schedule: RuledSchedule) -> tuple[str, ...]:
+    """Return one sentence about the first of the days that some months or years do not have, if there is one.
+
+    A day that follows those before it to the end of the month surprises nobody: "the 2nd to the 31st".
+    """
+    start = None if schedule.dtstart is None else datetime.fromisoformat(schedule.dtstart)
+    found = [each for rule in schedule.rules for each in find_missing(parse_rule(rule), start) if not each.ends]
+    if abs(number := schedule.business_day or 0) > _MOST_BUSINESS_DAYS:
+        found.append(Missing("month", f"a {_WORDS.ordinal(number)} free day", "write businessDay -1"))
+    return tuple(
+        f"It runs only in {'months' if each.period == 'month' else 'years'} that have {each.name}. "
+        f"To run in each, {each.instead}."
+        for each in found[:1]
+    )
+
+
+class RuledSchedule(Protocol):
+    """The fields of a schedule that say on which days it runs. `Schedule` documents them."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The RRULE values."""
+
+    @property
+    def dtstart(self) -> str | None:
+        """The local time from which the rules count."""
+
+    @property
+    def business_day(self) -> int | None:
+        """The free day of the month to which occurrences move."""
+
+
+def _list_months(rule: Rule, start: datetime | None) -> list[int]:
+    """Return the months that a rule has days in."""
+    step = gcd(rule.interval, 12) if rule.frequency == Frequency.MONTHLY and start is not None else 1
+    months = [month for month in rule.months or range(1, 13) if start is None or (month - start.month) % step == 0]
+    return months or list(rule.months)
+
+
+def _is_in_leap_years(rule: Rule, start: datetime | None) -> bool:
+    """Return whether all years of a rule are leap years, until 2100."""
+    years = {Frequency.YEARLY: rule.interval, Frequency.MONTHLY: rule.interval / 12}.get(rule.frequency, 1)
+    return start is not None and years % 4 == 0 and isleap(start.year)
+
+
+def _ends(value: int, most: int, among: Sequence[int]) -> bool:
+    """Return whether the values just before one, from some that every period has on, are among the values, too."""
+    sign = 1 if value > 0 else -1
+    return all(sign * each in among for each in range(most - 2, abs(value)))

@@ -8,7 +8,9 @@ nearest to the other. What has no image is gone, and so is an exception that lef
 
 from __future__ import annotations
 
-from datetime import MAXYEAR, datetime, timedelta
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from dateutil.relativedelta import relativedelta
@@ -26,14 +28,16 @@ _PERIODS: Final = {
     Frequency.MONTHLY: (relativedelta(day=1), relativedelta(months=1)),
     Frequency.WEEKLY: (relativedelta(), relativedelta(weeks=1)),
 }
-"""The way from a day to the beginning of its period, and the length of the period. Other rules count in days."""
+"""The way from a day to the beginning of its period, and the length of the period."""
+_DAY: Final = (relativedelta(), relativedelta(days=1))
+"""The period of all other rules."""
 _WEEK: Final = 7
 
 
 def move_exdates(current: Schedule, shift: timedelta, full: Schedule) -> list[str]:
     """Return the exceptions of a schedule in the changed one, whose times of day are those of before and a shift."""
     texts: list[str] = []
-    was, now = _on_the_clock(current), _on_the_clock(full)
+    find_image = (lambda local: local + shift) if shift else _Images(current, full).find
     clock = wall_clock(current.timezone, current.gap, current.fold)
     for text in current.exdates:
         moment = parse_moment(text, "exdates")
@@ -47,7 +51,7 @@ def move_exdates(current: Schedule, shift: timedelta, full: Schedule) -> list[st
                 texts += [text] if full.occurs(at) else []
                 continue
             local = UTC_EPOCH + timedelta(seconds=read[0])
-            image = local + shift if shift else _find_image(local, was, now)
+            image = find_image(local)
             if image == local:
                 texts.append(text)
             elif image is not None:
@@ -55,26 +59,43 @@ def move_exdates(current: Schedule, shift: timedelta, full: Schedule) -> list[st
     return texts
 
 
-def _on_the_clock(schedule: Schedule) -> Schedule:
-    """Return a schedule whose occurrences are in UTC what the other's are on its own clock, without exceptions."""
-    return schedule.copy_unchecked(timezone="UTC", exdates=(), calendars=(), business_day=None)
+class _Images:
+    """The occurrences of a schedule in the changed one, by their local times as if they were in UTC."""
+
+    def __init__(self, current: Schedule, full: Schedule) -> None:
+        self._was, self._now = (
+            each.copy_unchecked(timezone="UTC", exdates=(), calendars=(), business_day=None) for each in (current, full)
+        )
+        rules = [parse_rule(rule) for rule in (*current.rules, *full.rules)]
+        self._week_start = rules[-1].week_start
+        self._begin, self._length = _PERIODS.get(min(rule.frequency for rule in rules), _DAY)
+        self._periods: dict[datetime, dict[datetime, datetime]] = {}
+
+    def find(self, local: datetime) -> datetime | None:
+        """Return the image of an occurrence, None if it has none or is no occurrence."""
+        if not self._was.occurs(local):
+            return None
+        if self._now.occurs(local):
+            return local
+        first = local.replace(hour=0, minute=0, second=0) + self._begin
+        if self._length.days == _WEEK:
+            first -= timedelta(days=(first.weekday() - self._week_start) % _WEEK)
+        if first not in self._periods:
+            bounds = first, first + self._length
+            self._periods[first] = _pair(self._was.between(*bounds), self._now.between(*bounds))
+        return self._periods[first].get(local)
 
 
-def _find_image(local: datetime, was: Schedule, now: Schedule) -> datetime | None:
-    if local.year == MAXYEAR:  # its period ends beyond the calendar
-        return local
-    rules = [parse_rule(rule) for rule in (*was.rules, *now.rules)]
-    begin, length = _PERIODS.get(min(rule.frequency for rule in rules), (relativedelta(), relativedelta(days=1)))
-    first = local.replace(hour=0, minute=0, second=0) + begin
-    if length.days == _WEEK:
-        first -= timedelta(days=(first.weekday() - rules[-1].week_start) % 7)
-    old, new = (schedule.between(first, first + length) for schedule in (was, now))
-    if local not in old or local in new:
-        return local if local in old else None
-    gone, added = ([each for each in one if each not in other] for one, other in ((old, new), (new, old)))
+def _pair(old: Sequence[datetime], new: Sequence[datetime]) -> dict[datetime, datetime]:
+    """Return the images of the occurrences of one period that are in the old schedule alone."""
+    before, after = set(old), set(new)
+    gone, added = [each for each in old if each not in after], [each for each in new if each not in before]
     if len(gone) == len(added):
-        return added[gone.index(local)]
-    if not added:
-        return None
-    nearest = min(added, key=lambda each: abs(each - local))
-    return nearest if min(gone, key=lambda each: abs(each - nearest)) == local else None
+        return dict(zip(gone, added, strict=True))
+    near = {each: _find_nearest(gone, each) for each in added if gone}
+    return {one: each for each, one in near.items() if _find_nearest(added, one) == each}
+
+
+def _find_nearest(times: Sequence[datetime], at: datetime) -> datetime:
+    place = bisect_left(times, at)
+    return min(times[max(place - 1, 0) : place + 1], key=lambda each: abs(each - at))

@@ -24,9 +24,8 @@ from cloudsched.domain.recurrence.vtimezone import Observance, build_zone, find_
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
-LINE_OCTETS = 75
-"""The longest line, without its end. A longer one continues on the next, after a space."""
 _PIECE = re.compile(rb"(?s)(?:\A.{1,75}|.{1,74})(?![\x80-\xbf])")
+"""A line has 75 octets at most, without its end. A longer one continues on the next, after a space."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BREAKS = re.compile(r"\r\n|[\r\n\u2028\u2029\x85]")
 

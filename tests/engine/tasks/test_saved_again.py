@@ -123,6 +123,18 @@ def test_dates_that_words_count_from_now_are_others_once_they_are_over(words: st
         assert len(sim.executions("t")) == 2 * ran
 
 
+@pytest.mark.parametrize("again", ["Every 50 minutes", " every  50\nMINUTES "])
+def test_words_are_the_same_however_they_are_typed(again: str) -> None:
+    """Capitals and spaces mean nothing."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        app.create(id="t", handler="h", schedule="every 50 minutes")
+        sim.advance(timedelta(minutes=17))
+        before = say(app.get("t"))
+        app.update("t", schedule=again)
+        assert say(app.get("t")) == before
+
+
 def test_dates_that_words_count_from_now_are_others_the_next_day() -> None:
     """Dates that they name are the same, also once some are over."""
     app = make_app()

@@ -135,6 +135,16 @@ def test_words_are_the_same_however_they_are_typed(again: str) -> None:
         assert say(app.get("t")) == before
 
 
+def test_an_answer_does_not_name_dates_that_are_not_the_tasks() -> None:
+    """The task's own week goes on, so the answer says nothing of the week that the words would name now."""
+    app, words = make_app(), "every day next week at 9:00"
+    with Simulation(app, start=START) as sim:
+        created = app.create(id="t", handler="h", schedule=words)
+        assert "It is from 2027-01-11 to 2027-01-17." in created.assumed
+        sim.advance(timedelta(days=8))
+        assert not any("It is from" in each for each in app.update("t", schedule=words).assumed)
+
+
 def test_dates_that_words_count_from_now_are_others_the_next_day() -> None:
     """Dates that they name are the same, also once some are over."""
     app = make_app()

@@ -550,7 +550,12 @@ class App:
         if mark is not None and mark.is_repeat_on(task):
             return task
         fields, text = self._with_schedule(patch, now, task)
-        return self._scheduler.update(task_id, fields, self._authority, mark, now, text)
+        changed = self._scheduler.update(task_id, fields, self._authority, mark, now, text)
+        if fields["schedule"].get("rrule") != changed.schedule.model_dump(mode="json")["rrule"]:  # the words are kept
+            from cloudsched.language.task_fields import forget_assumptions  # noqa: PLC0415 - dispatches need none
+
+            forget_assumptions()
+        return changed
 
     def _ask_person(self, owner: object, field: str) -> str | None:
         from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - few schedules ask for one

@@ -199,7 +199,7 @@ def with_schedule(
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name not in {"timezone", "locale"}}
     title = {"title": read.title} if read.title and current is None and not fields.get("title") else {}
-    key = None if text is None else " ".join((*text.split(), *filter(None, [fields.get("locale")])))
+    key = None if text is None else " ".join((*text.casefold().split(), *filter(None, [fields.get("locale")])))
     return {**rest, **title, "schedule": {**cleared, **schedule}}, key
 
 

@@ -109,6 +109,54 @@ def test_other_words_are_another_schedule() -> None:
         assert app.get("once").next_execution_time == START + timedelta(hours=3)
 
 
+@pytest.mark.parametrize("words", ["tomorrow at 9:00 and 17:00", "every day next week at 9:00"])
+def test_dates_that_words_count_from_now_are_others_once_they_are_over(words: str) -> None:
+    """The task had ended, and the same words mean other days: it runs on them."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        app.create(id="t", handler="h", schedule=words)
+        sim.advance(timedelta(days=21))
+        ran = len(sim.executions("t"))
+        assert app.get("t").has_ended
+        assert app.update("t", schedule=words).next_execution_time is not None
+        sim.advance(timedelta(days=21))
+        assert len(sim.executions("t")) == 2 * ran
+
+
+@pytest.mark.parametrize("again", ["Every 50 minutes", " every  50\nMINUTES "])
+def test_words_are_the_same_however_they_are_typed(again: str) -> None:
+    """Capitals and spaces mean nothing."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        app.create(id="t", handler="h", schedule="every 50 minutes")
+        sim.advance(timedelta(minutes=17))
+        before = say(app.get("t"))
+        app.update("t", schedule=again)
+        assert say(app.get("t")) == before
+
+
+def test_an_answer_does_not_name_dates_that_are_not_the_tasks() -> None:
+    """The task's own week goes on, so the answer says nothing of the week that the words would name now."""
+    app, words = make_app(), "every day next week at 9:00"
+    with Simulation(app, start=START) as sim:
+        created = app.create(id="t", handler="h", schedule=words)
+        assert "It is from 2027-01-11 to 2027-01-17." in created.assumed
+        sim.advance(timedelta(days=8))
+        assert not any("It is from" in each for each in app.update("t", schedule=words).assumed)
+
+
+def test_dates_that_words_count_from_now_are_others_the_next_day() -> None:
+    """Dates that they name are the same, also once some are over."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        app.create(id="counted", handler="h", schedule="tomorrow at 9:00 and 17:00")
+        named = app.create(id="named", handler="h", schedule="on 5 January and 9 January 2027 at 9:00").schedule
+        sim.advance(timedelta(days=2))
+        moved = app.update("counted", schedule="tomorrow at 9:00 and 17:00")
+        assert moved.next_execution_time == utc("2027-01-07T09:00:00")
+        assert app.update("named", schedule="on 5 January and 9 January 2027 at 9:00").schedule == named
+
+
 def test_the_same_words_in_another_zone_are_another_schedule() -> None:
     """A zone beside them counts, and so does one that the task has got since."""
     app = make_app()
@@ -149,3 +197,14 @@ def test_another_schedule_runs_what_has_come_due_and_is_in_it(schedule: object, 
         open_runs = [app.get("t").next_execution_time, *(each.scheduled_for for each in app.get("t").runs)]
         noon = utc("2027-01-04T12:00:00")
         assert (names == [], noon in open_runs) == (has_noon, has_noon)
+
+
+@pytest.mark.parametrize("words", ["every day at 9:00", "every 50 minutes"])
+@pytest.mark.parametrize("zones", [("Europe/Berlin", "owner"), ("owner", "Europe/Berlin")])
+def test_the_same_words_begin_or_cease_to_follow_the_owner(words: str, zones: tuple[str, str]) -> None:
+    """The owner is in the very zone that the task is in, so only what happens when they travel differs."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        sim.add_person("ada", timezone="Europe/Berlin")
+        app.create(id="t", owner="ada", handler="h", schedule=words, timezone=zones[0])
+        assert app.update("t", schedule=words, timezone=zones[1]).schedule.follows_owner == (zones[1] == "owner")

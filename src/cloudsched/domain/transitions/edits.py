@@ -251,7 +251,7 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
     if draft.schedule is None:
         return task.schedule
     is_same_text = draft.schedule_text is not None and draft.schedule_text == task.schedule_text
-    if is_same_text and not task.is_one_time and draft.schedule.timezone == task.schedule.timezone:
+    if is_same_text and not task.is_one_time and _means_the_same(draft.schedule, task):
         return task.schedule
     if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None):
         return task.schedule
@@ -279,6 +279,20 @@ def _list_next(schedule: Schedule, now: datetime) -> list[datetime | None]:
     while len(found) < _COMPARED:
         found.append(None if found[-1] is None else schedule.next_after(found[-1]))
     return found
+
+
+def _means_the_same(read: Schedule, task: Task) -> bool:
+    """Return whether a text that is read again means the schedule that it gave to a task.
+
+    "tomorrow at 9 and 17" means other dates, and so does "every day next week" once that week's task has ended.
+    """
+    kept = task.schedule
+    if (read.timezone, read.follows_owner) != (kept.timezone, kept.follows_owner):
+        return False
+    if kept.rules:
+        return read.rules == kept.rules or not task.has_ended
+    first = read.first()
+    return first is not None and kept.occurs(first)
 
 
 def _first_occurrence_after_edit(

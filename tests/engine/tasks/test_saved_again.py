@@ -178,6 +178,7 @@ def test_the_same_words_in_another_zone_are_another_schedule() -> None:
         ({"rrule": "FREQ=HOURLY;BYMINUTE=0,20;BYSECOND=0"}, True),
         ("every day at 12:00 and 18:00", True),
         ("30 * * * *", False),
+        ("DTSTART:20270104T130000\nRRULE:FREQ=HOURLY;BYMINUTE=0,20;BYSECOND=0", False),
         ("every 20 minutes", False),
         ("FREQ=HOURLY", False),
         ({"rrule": "FREQ=HOURLY;BYMINUTE=0,20;BYSECOND=0", "dtstart": "2027-01-04T13:00:00"}, False),

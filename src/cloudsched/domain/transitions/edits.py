@@ -257,7 +257,7 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
         return task.schedule
     schedule = anchor_schedule(draft.schedule, now, lead)
     text = draft.schedule_text
-    has_no_start = not draft.schedule.is_anchored or (text is not None and is_notation(text) and "DTSTART" not in text)
+    has_no_start = not draft.schedule.is_anchored or (text is not None and is_notation(text) and "dtstart" not in text)
     return _begin_at_due(task, schedule, now) if has_no_start else schedule
 
 

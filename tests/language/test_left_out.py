@@ -201,3 +201,22 @@ def test_one_of_two_times_that_the_clock_shows_twice_is_left_out_alone() -> None
     assert len(both) == 2
     skipped = rule.model_copy(update={"exdates": [rule.name_occurrence(both[1])]})
     assert (skipped.occurs(both[0]), skipped.occurs(both[1])) == (True, False)
+
+
+@try_each(
+    "rule, on, business_day",
+    [
+        ("FREQ=DAILY;BYHOUR=8", "after", None),
+        ("FREQ=WEEKLY;BYDAY=SA,SU;BYHOUR=8", "after", None),
+        ("FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=8", "skip", 3),
+    ],
+)
+def test_the_next_one_is_skipped_whatever_a_calendar_moved_to_it(rule: str, on: str, business_day: int | None) -> None:
+    """Saturday, Sunday and Monday all run on Monday. Whoever skips that leaves out all three."""
+    app = App()
+    app.handler("h")(lambda: None)
+    calendars = [{"id": "weekends", "on": on}]
+    schedule = {"rrule": rule, "timezone": "UTC", "calendars": calendars, "businessDay": business_day}
+    with Simulation(app, start=NOW + timedelta(days=1)) as sim:  # a Saturday
+        times = app.create(id="d", owner="ada", handler="h", schedule=schedule).schedule.upcoming(sim.now, 4)
+        assert app.update("d", schedule="skip the next two").schedule.upcoming(sim.now, 2) == times[2:]

@@ -137,7 +137,6 @@ def next_command(  # noqa: PLR0913 - one argument for each option
     start = parse_instant(after, timezone, "--after") if after else now
     now = min(now, start)  # as of then
     rules = tuple(_read_rule(option, now, stored) for option in calendars)
-    now = min(now, start)  # as of then
     meant = next((rule.id for rule in rules if rule.id != WEEKENDS), None)  # by words such as "except holidays"
     read = _read(schedule, dtstart, timezone, now, meant, locale=locale)
     parsed = add_calendars(read.schedule, rules, stored)

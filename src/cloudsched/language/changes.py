@@ -175,12 +175,16 @@ def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
     following = _list_next(current, context, count)
     if len(following) < count:
         raise Refused("no-update", hint=f"it runs only {len(following)} times more")
-    texts = []
+    texts: list[str] = []
+    left = edit.build(Plan(), context)
     for at in following:
-        day = current.find_moved_day(at)  # from which a calendar moved it
-        local = at.astimezone(zone).replace(tzinfo=None)
-        moved = None if day is None else datetime.combine(day, local.time())
-        texts.append(edit.current.name_occurrence(at) if moved is None else moved.isoformat())
+        while left.occurs(at):  # a calendar may have moved several to it
+            day, local = left.find_moved_day(at), at.astimezone(zone).replace(tzinfo=None)
+            text = left.name_occurrence(at) if day is None else datetime.combine(day, local.time()).isoformat()
+            if text in left.exdates:
+                break
+            texts.append(text)
+            left = left.copy_unchecked(exdates=(*left.exdates, text))
     return edit.leave_out_dates(texts, context)
 
 

@@ -400,6 +400,15 @@ def test_the_latest_version_counts(events: list[list[str]], days: list[str]) -> 
     assert read(*(["UID:a", *each] for each in events)) == days
 
 
+def test_versions_of_an_occurrence_may_name_it_on_different_clocks() -> None:
+    """One program writes the local time, another one UTC. Only the newer change counts."""
+    event = ["UID:a", "DTSTART;TZID=Europe/Berlin:20270104T090000", "RRULE:FREQ=DAILY;COUNT=2"]
+    local = ["RECURRENCE-ID;TZID=Europe/Berlin:20270105T090000", "DTSTART:20270120T080000Z"]
+    utc = ["RECURRENCE-ID:20270105T080000Z", "DTSTART:20270121T080000Z"]
+    assert read(event, ["UID:a", OLD, *local], ["UID:a", NEW, *utc]) == ["2027-01-04", "2027-01-21"]
+    assert read(event, ["UID:a", NEW, *local], ["UID:a", OLD, *utc]) == ["2027-01-04", "2027-01-20"]
+
+
 def test_a_message_that_cancels_an_event_takes_its_days_away() -> None:
     """A file may have several messages about one event: METHOD:CANCEL cancels, whatever STATUS says."""
     request = "BEGIN:VCALENDAR\nMETHOD:REQUEST\nBEGIN:VEVENT\nUID:a\n{}\nDTSTART:20270101\nEND:VEVENT\nEND:VCALENDAR\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -17,9 +18,11 @@ from cloudsched.language.schedule_text import read_schedule
 from cloudsched.testing import Simulation
 
 NOW = datetime(2027, 1, 1, 12, tzinfo=UTC)
+IS_TOLD = re.compile(r"^It runs.* only in (?:months|years) that have ")
 LEAP_DAY = 'It runs only in years that have a 29 February. To run in each, say "the last day of February".'
 FIFTH = 'It runs only in months that have a 5th Monday. To run in each, say "the last Monday of each month".'
 LAST = 'It runs only in months that have a {} day. To run in each, say "the last day of each month".'
+OTHERS = 'It runs on a {} day only in months that have one. For one that each has, say "the last day of each month".'
 WEEK = "It runs only in years that have a week 53. To run in each, write BYWEEKNO=-1."
 
 RARE = {
@@ -33,7 +36,9 @@ RARE = {
     "DTSTART:20280229T090000\nRRULE:FREQ=YEARLY": LEAP_DAY,
     "0 9 31 * *": LAST.format("31st"),
     "0 9 30 * *": LAST.format("30th"),
-    "0 9 1,29 * *": LAST.format("29th"),
+    "0 9 1,29 * *": OTHERS.format("29th"),
+    "0 9 */2 * *": OTHERS.format("29th"),
+    "0 9 31 * 1": OTHERS.format("31st"),
     "30 * 31 * *": LAST.format("31st"),
     "FREQ=MONTHLY;BYMONTHDAY=31;BYHOUR=9": LAST.format("31st"),
     "FREQ=MONTHLY;INTERVAL=2;BYMONTHDAY=31;BYHOUR=9": LAST.format("31st"),
@@ -44,18 +49,21 @@ RARE = {
     "jeden fünften Montag im Monat um 9:00": FIFTH,
     "0 9 * * 1#5": FIFTH,
     "FREQ=MONTHLY;BYDAY=5MO;BYHOUR=9": FIFTH,
-    "FREQ=MONTHLY;BYDAY=1MO,5MO;BYHOUR=9": FIFTH,
+    "FREQ=MONTHLY;BYDAY=1MO,5MO;BYHOUR=9": "It runs on a 5th Monday only in months that have one.",
     "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=5;BYHOUR=9": "It runs only in months that have a 5th Monday.",
     "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=23;BYHOUR=9": "It runs only in months that have a 23rd such day.",
     "FREQ=YEARLY;BYMONTH=5;BYDAY=5MO;BYHOUR=9": FIFTH.replace("months", "years").replace("each month", "May"),
     "FREQ=YEARLY;BYDAY=53MO;BYHOUR=9": "It runs only in years that have a 53rd Monday.",
     "FREQ=YEARLY;BYYEARDAY=366;BYHOUR=9": "It runs only in years that have a day 366.",
+    "FREQ=YEARLY;BYYEARDAY=-366;BYHOUR=9": 'It runs only in years that have a day -366. To run in each, say "the first',
     "FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO;BYHOUR=9": WEEK,
+    "FREQ=YEARLY;BYWEEKNO=1,53;BYDAY=MO;BYHOUR=9": "It runs in a week 53 only in years that have one.",
     "every year on Monday in week 53 at 9:00": WEEK,
 }
 COMMON = (
     *("every day at 9:00", "0 9 28 * *", "0 9 L * *", "0 9 31 1,3 *", "0 9 * * 1#4", "0 9 * * 1L", "0 9 26-31 * *"),
     *("on the last day of February at 9:00 every year", "every day except the 1st of the month at 9:00"),
+    *("FREQ=MONTHLY;BYMONTHDAY=31,-1;BYHOUR=9", "FREQ=MONTHLY;BYDAY=5MO,-1MO;BYHOUR=9"),
     *("FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD;BYHOUR=9", "FREQ=MONTHLY;BYMONTHDAY=28,29,30,31;BYSETPOS=-1;BYHOUR=9"),
     *("DTSTART:20280229T090000\nRRULE:FREQ=YEARLY;INTERVAL=4", "FREQ=YEARLY;BYWEEKNO=-1;BYDAY=MO;BYHOUR=9"),
     *("DTSTART:20270131T090000\nRRULE:FREQ=MONTHLY;INTERVAL=12", "on the 13th of each month at 9:00 if it is a Friday"),
@@ -66,7 +74,7 @@ COMMON = (
 def test_a_rule_that_runs_rarely_says_so(text: str, sentence: str) -> None:
     """Once, with what runs in each month or year. Its description says so in English and in German."""
     found = read_schedule(text, now=NOW, timezone="UTC")
-    told = [each for each in found.assumptions if each.startswith("It runs only in")]
+    told = [each for each in found.assumptions if IS_TOLD.search(each)]
     assert len(told) == 1
     assert told[0].startswith(sentence)
     for locale, said in (("en", "(only in "), ("de", "(nur in ")):
@@ -79,7 +87,7 @@ def test_a_rule_that_runs_rarely_says_so(text: str, sentence: str) -> None:
 
 @try_each("text", COMMON)
 def test_a_rule_that_runs_in_each_month_or_year_says_nothing(text: str) -> None:
-    assert not [each for each in read_schedule(text, now=NOW).assumptions if "It runs only in" in each]
+    assert not [each for each in read_schedule(text, now=NOW).assumptions if IS_TOLD.search(each)]
 
 
 @try_each(
@@ -92,7 +100,7 @@ def test_a_rule_that_runs_in_each_month_or_year_says_nothing(text: str) -> None:
 def test_what_is_offered_instead_is_understood(words: str) -> None:
     """It runs in each month or year, and assumes nothing more."""
     found = read_schedule(f"{'' if 'each' in words else 'every year '}on {words} at 9:00", now=NOW)
-    assert not [each for each in found.assumptions if "It runs only in" in each]
+    assert not [each for each in found.assumptions if IS_TOLD.search(each)]
     assert len(found.schedule.upcoming(NOW, 10)) == 10
 
 

@@ -249,7 +249,12 @@ def _choose_versions(versions: list[Event]) -> Series:
     newest = [
         each for each in whole if whole[-1].version == each.version and whole[-1].is_cancelled <= each.is_cancelled
     ]
-    changes = list({each.recurrence_id: each for each in ordered if each.recurrence_id is not None}.values())
+    by_instant: dict[int, Event] = {}
+    for each in ordered:
+        if each.recurrence_id is not None:  # on any clock
+            recurring = next((one for one in reversed(whole) if one.has("DTSTART")), each)
+            by_instant[recurring.align(each.recurrence_id).instant_on(recurring.clock)] = each
+    changes = list(by_instant.values())
     for event in newest:
         if any(each.version < event.version for each in changes):  # some may be of what it no longer has
             has = () if event.is_cancelled else _Occurrences(event, ())

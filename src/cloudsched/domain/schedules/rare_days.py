@@ -32,7 +32,7 @@ class Missing(NamedTuple):
         period: What has no such day, or, for a week, what some years do not have.
         name: The day, such as ``a 5th Monday``.
         instead: What to say or to write for a day that all have.
-        ends: It follows the days before it to the end of the period, as in "the 2nd to the 31st".
+        ends: It is at the end of the period beside the days before it or the last one, as in "the 2nd to the 31st".
     """
 
     period: Period
@@ -81,10 +81,12 @@ def find_missing(rule: Rule, start: datetime | None) -> Iterator[Missing]:
             yield Missing(period, f"a {_WORDS.ordinal(nth)} {name}", f'say "{instead}"', _ends(nth, weeks, among))
     for week in rule.week_numbers:
         if abs(week) > _WEEKS:
-            yield Missing("week", f"a week {week}", "write BYWEEKNO=-1", _ends(week, _WEEKS, rule.week_numbers))
+            instead = f"write BYWEEKNO={-1 if week > 0 else 1}"
+            yield Missing("week", f"a week {week}", instead, _ends(week, _WEEKS, rule.week_numbers))
     for day in rule.year_days:
         if abs(day) > _DAYS and not is_leap:
-            yield Missing("year", f"a day {day}", 'say "the last day of the year"', _ends(day, _DAYS, rule.year_days))
+            instead = f'say "the {"last" if day > 0 else "first"} day of the year"'
+            yield Missing("year", f"a day {day}", instead, _ends(day, _DAYS, rule.year_days))
 
 
 def _find_missing_positions(rule: Rule, period: Period, weeks: int, shortest: int) -> Iterator[Missing]:
@@ -114,11 +116,19 @@ def tell_missing(schedule: RuledSchedule) -> tuple[str, ...]:
     found = [each for rule in schedule.rules for each in find_missing(parse_rule(rule), start) if not each.ends]
     if abs(number := schedule.business_day or 0) > _MOST_BUSINESS_DAYS:
         found.append(Missing("month", f"a {_WORDS.ordinal(number)} free day", "write businessDay -1"))
-    return tuple(
-        f"It runs only in {'months' if each.period == 'month' else 'years'} that have {each.name}. "
-        f"To run in each, {each.instead}."
-        for each in found[:1]
-    )
+    if not found:
+        return ()
+    missing, periods = found[0], "months" if found[0].period == "month" else "years"
+    if schedule.business_day or _has_one_day(schedule):
+        return (f"It runs only in {periods} that have {missing.name}. To run in each, {missing.instead}.",)
+    on = "in" if missing.period == "week" else "on"
+    return (f"It runs {on} {missing.name} only in {periods} that have one. For one that each has, {missing.instead}.",)
+
+
+def _has_one_day(schedule: RuledSchedule) -> bool:
+    rule = parse_rule(schedule.rules[0])
+    days = rule.positions or rule.month_days or rule.year_days or rule.week_numbers or rule.weekdays
+    return len(schedule.rules) == 1 and len(days) <= 1
 
 
 class RuledSchedule(Protocol):
@@ -151,6 +161,6 @@ def _is_in_leap_years(rule: Rule, start: datetime | None) -> bool:
 
 
 def _ends(value: int, most: int, among: Sequence[int]) -> bool:
-    """Return whether the values just before one, from some that every period has on, are among the values, too."""
+    """Return whether the last value is among the values, or those just before one, from some that each period has."""
     sign = 1 if value > 0 else -1
-    return all(sign * each in among for each in range(most - 2, abs(value)))
+    return -sign in among or all(sign * each in among for each in range(most - 2, abs(value)))

@@ -462,7 +462,7 @@ class Schedule(BaseModel):
     def change_zone(self, zone: str) -> Self:
         """Return the schedule with its local times in another zone. One instant, or a delay, is the same everywhere.
 
-        What was left out moves along. A schedule that follows its owner is one of the zone from then on.
+        Its exceptions move along. A schedule that follows its owner is one of the zone from then on.
         """
         based = self.rebase()
         values = {**dict(based), "timezone": zone, "follows_owner": False}

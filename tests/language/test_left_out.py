@@ -220,3 +220,12 @@ def test_the_next_one_is_skipped_whatever_a_calendar_moved_to_it(rule: str, on: 
     with Simulation(app, start=NOW + timedelta(days=1)) as sim:  # a Saturday
         times = app.create(id="d", owner="ada", handler="h", schedule=schedule).schedule.upcoming(sim.now, 4)
         assert app.update("d", schedule="skip the next two").schedule.upcoming(sim.now, 2) == times[2:]
+
+
+@try_each("words", ["skip the next 51", "überspringe die nächsten 1000"])
+def test_more_than_can_be_skipped_is_refused(words: str) -> None:
+    """With a reason, as every other phrase that cannot be done."""
+    schedule = read("every day at 8:00", now=NOW, timezone="UTC").schedule
+    reading = read(words, now=NOW, timezone="UTC", current=schedule)
+    assert reading.schedule is None
+    assert "at most 50 can be skipped at once" in reading.explain()

@@ -139,8 +139,6 @@ def _parse_skip_next(c: Cursor) -> Change | None:
     elif c.sees("unit", "weekday", "weekdays", "month"):
         return None
     c.take("times", "one")
-    if count > _MOST_SKIPPED:
-        raise Refused("too-many", c.span(0))
     return lambda current, context: _skip_next(current, context, count)
 
 
@@ -171,6 +169,8 @@ def _list_next(current: Schedule, context: Context, count: int) -> list[datetime
 
 def _skip_next(current: Schedule, context: Context, count: int) -> Schedule:
     """Leave out the next occurrences by their times: another one of that day is not meant."""
+    if count > _MOST_SKIPPED:
+        raise Refused("no-update", hint=f"at most {_MOST_SKIPPED} can be skipped at once")
     edit, zone = take_apart(current, context), load_tzinfo(current.timezone)
     following = _list_next(current, context, count)
     if len(following) < count:

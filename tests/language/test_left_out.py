@@ -222,7 +222,7 @@ def test_the_next_one_is_skipped_whatever_a_calendar_moved_to_it(rule: str, on: 
         assert app.update("d", schedule="skip the next two").schedule.upcoming(sim.now, 2) == times[2:]
 
 
-@try_each("words", ["skip the next 51", "überspringe die nächsten 1000"])
+@try_each("words", ["skip the next 51", "skip the next 1000"])
 def test_more_than_can_be_skipped_is_refused(words: str) -> None:
     """With a reason, as every other phrase that cannot be done."""
     schedule = read("every day at 8:00", now=NOW, timezone="UTC").schedule

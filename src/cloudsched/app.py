@@ -567,9 +567,9 @@ class App:
         self, content: dict[str, Any], now: datetime, task: Task | None = None
     ) -> tuple[dict[str, Any], str | None]:
         ask = partial(self._ask_person, content.get("owner") if task is None else task.owner)
-        current = None if task is None else task.schedule
+        current = {} if task is None else {"current": task.schedule, "current_text": task.schedule_text}
         zone, locale = partial(ask, "zone"), partial(ask, "locale")
-        return self._read_schedule(content, now, current=current, find_owner_zone=zone, find_owner_locale=locale)
+        return self._read_schedule(content, now, **current, find_owner_zone=zone, find_owner_locale=locale)
 
     def _read_schedule(self, content: dict[str, Any], now: datetime, **more: Any) -> tuple[dict[str, Any], str | None]:
         """Return fields whose schedule in words has been read, and these words, if they are a whole schedule.

@@ -161,26 +161,36 @@ def require_locale(locale: object) -> str | None:
     raise InvalidInput("locale", "is no language in which schedules are read", hint)
 
 
-def with_schedule(
+def with_schedule(  # noqa: PLR0913 -- each is named
     fields: dict[str, Any],
     *,
     now: datetime,
     default_time: time,
     default_calendar: str | None = None,
     current: Schedule | None = None,
+    current_text: str | None = None,
     find_owner_zone: Callable[[], str | None] = lambda: None,
     find_owner_locale: Callable[[], str | None] = lambda: None,
 ) -> tuple[dict[str, Any], str | None]:
     """Return a new task's fields, or a merge patch of one, with the schedule as JSON. See `read_schedule_field`.
 
     A title in the words is used if the task has none. A `current` schedule is replaced as a whole, and its task keeps
-    its title. The text is returned as well if it means a whole schedule, whatever the current one is.
+    its title. The text is returned as well if it means a whole schedule, whatever the current one is. `current_text` is
+    what an earlier reading has returned: the same text is no change of the current schedule.
     """
     if not has_schedule_text(fields):
         return fields, None
+    text, locale = _find_text(fields)[0], fields.get("locale")
+    key = None if text is None else "\n".join((" ".join(text.casefold().split()), *([locale] if locale else [])))
+    if current_text is not None and current_text.partition("\n")[0] == key:  # in the language that was named then
+        key, locale = current_text, current_text.partition("\n")[2] or None
+    is_known = current is not None and key is not None and key == current_text
+    kept = {"timezone": OWNER_ZONE if current.follows_owner else current.timezone} if is_known and current else {}
+    if locale is not None:
+        kept["locale"] = locale
     read_with = partial(
         read_schedule_field,
-        fields,
+        {**kept, **fields},
         now=now,
         default_time=default_time,
         default_calendar=default_calendar,
@@ -188,10 +198,9 @@ def with_schedule(
         find_owner_locale=find_owner_locale,
         allows_title=not fields.get("title"),
     )
-    read = read_with(current=current)
-    text = _find_text(fields)[0]
-    if current is not None and text is not None and not _is_whole(text, read, read_with):
-        text = None
+    read = read_with(current=None if is_known else current)
+    if current is not None and text is not None and not is_known and not _is_whole(text, read, read_with):
+        key = None
     noted = _noted.get()
     if noted is not None:
         noted += read.assumptions
@@ -199,7 +208,6 @@ def with_schedule(
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name not in {"timezone", "locale"}}
     title = {"title": read.title} if read.title and current is None and not fields.get("title") else {}
-    key = None if text is None else " ".join((*text.casefold().split(), *filter(None, [fields.get("locale")])))
     return {**rest, **title, "schedule": {**cleared, **schedule}}, key
 
 

@@ -25,6 +25,7 @@ SPELLINGS: Mapping[str, Any] = {
     "words with a start": "every 3 days at 9:00 starting tomorrow",
     "words with an end": "every 40 minutes until next month",
     "German words": "alle 40 Minuten",
+    "dates at different times": "on 1 April 2027 at 9:00 and on 3 April 2027 at 10:00",
     "cron": "0 * * * *",
     "cron as an object": {"cron": "30 * * * *"},
     "RRULE text": "FREQ=HOURLY",
@@ -209,3 +210,25 @@ def test_the_same_words_begin_or_cease_to_follow_the_owner(words: str, zones: tu
         sim.add_person("ada", timezone="Europe/Berlin")
         app.create(id="t", owner="ada", handler="h", schedule=words, timezone=zones[0])
         assert app.update("t", schedule=words, timezone=zones[1]).schedule.follows_owner == (zones[1] == "owner")
+
+
+def test_the_language_that_was_named_once_is_kept() -> None:
+    """The same words without it are the same words."""
+    app = make_app()
+    with Simulation(app, start=START) as sim:
+        app.create(id="t", handler="h", schedule="every 50 minutes", locale="en-GB")
+        sim.advance(timedelta(minutes=20))
+        before = say(app.get("t"))
+        app.update("t", schedule="every 50 minutes")
+        assert say(app.get("t")) == before
+
+
+@pytest.mark.parametrize("words", ["every 50 minutes", "every day at 9:00"])
+def test_what_was_skipped_stays_skipped_when_the_same_words_are_saved(words: str) -> None:
+    """They say nothing of it."""
+    app = make_app()
+    with Simulation(app, start=START):
+        app.create(id="t", handler="h", schedule=words)
+        skipped = app.update("t", schedule="skip the next one").next_execution_time
+        assert app.update("t", schedule=words).next_execution_time == skipped
+        assert app.create(id="t", handler="h", schedule=words).next_execution_time == skipped

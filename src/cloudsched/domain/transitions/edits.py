@@ -168,6 +168,7 @@ def edit_or_restart(
     spec = _spec_fields(draft)
     asked_at = _find_request_time(draft, now)
     schedule = _choose_schedule(task, draft, asked_at, lead)
+    has_same_rules = schedule.copy_unchecked(exdates=()) == task.schedule.copy_unchecked(exdates=())
     replanned = schedule != task.schedule or any(spec[name] != getattr(task, name) for name in ("until", "max_runs"))
     if not replanned and all(value == getattr(task, name) for name, value in spec.items()):
         return Commit(task)
@@ -178,7 +179,7 @@ def edit_or_restart(
             "is_one_time": schedule.is_one_time,
             "timezone": schedule.timezone,
             "zone_plan": task.zone_plan if schedule == task.schedule else None,
-            "schedule_text": task.schedule_text if schedule == task.schedule else draft.schedule_text,
+            "schedule_text": task.schedule_text if has_same_rules else draft.schedule_text,
             "revision": task.revision + 1,
             "defined_by": defined_by,
             "message": "Edited." if task.message in _SAID_OF_SPEC else task.message,

@@ -184,7 +184,7 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     key = None if text is None else "\n".join((" ".join(text.casefold().split()), *([locale] if locale else [])))
     if current_text is not None and current_text.partition("\n")[0] == key:  # in the language that was named then
         key, locale = current_text, current_text.partition("\n")[2] or None
-    is_known = current is not None and key is not None and key == current_text
+    is_known = current is not None and not current.is_one_time and key is not None and key == current_text
     kept = {"timezone": OWNER_ZONE if current.follows_owner else current.timezone} if is_known and current else {}
     if locale is not None:
         kept["locale"] = locale
@@ -212,11 +212,11 @@ def with_schedule(  # noqa: PLR0913 -- each is named
 
 
 def _is_whole(text: str, found: ScheduleText, read_with: Callable[..., ScheduleText]) -> bool:
-    """Return whether a text means what it means without a current schedule: "every hour", and not "an hour later"."""
+    """Return whether a text repeats, and means the same without a current schedule: "every hour", not "one later"."""
     if is_notation(text):
         return True
     try:
         alone = read_with(current=None).schedule
     except InvalidSchedule:
         return False
-    return alone.rules == found.schedule.rules and alone.is_one_time == found.schedule.is_one_time
+    return alone.rules == found.schedule.rules and not found.schedule.is_one_time and not alone.is_one_time

@@ -167,10 +167,11 @@ class RunInvariants:
         """A task's count covers runs of its schedule that started or wait for a worker; the plan never moves back."""
         counted = self._counted.setdefault((after.id, after.created_at), set())
         if before and not is_same_plan(before.schedule, after.schedule):
-            unbegun = {run.execution_id for run in after.runs if run.lease is None and run.started_at is None}
-            if left := counted & unbegun:
+            unbegun = [run for run in after.runs if run.lease is None and run.started_at is None]
+            waiting = {run.execution_id: after.schedule.occurs(run.scheduled_for) for run in unbegun}
+            if left := {name for name in counted if not waiting.get(name, True)}:
                 fail(f"1: {after.id} has another schedule, and {left} of the old one still wait")
-            counted.clear()
+            counted.intersection_update(waiting)
         for run in after.runs:
             key = (after.id, after.created_at, run.execution_id)
             is_new = key not in self._begun and key not in self._records
@@ -222,6 +223,8 @@ class RunInvariants:
                 fail(f"{run.execution_id} was claimed before it was due, at {due_at}")
             if process.wanted is None:
                 since = max(due_at, before.updated_at, self._world.pulls.lock_free_since(before.lock_key))
+                if before.next_execution_time is not None and not old:  # one that comes later may start earlier
+                    since = max(since, jittered_start(before, before.next_execution_time))
                 self._check_start_time(before, run, since, now)
 
     def _note_renewal(self, key: tuple[str, datetime, str], left: timedelta) -> None:

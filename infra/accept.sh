@@ -39,7 +39,8 @@ source "$here/lib/functions.sh"
 # shellcheck source=lib/acceptance.sh
 source "$here/lib/acceptance.sh"
 
-CONFIG=""
+# shellcheck disable=SC2034 # `take_lock` reads it
+CONFIG="" LOCK=none # the scripts that this one runs take the lock, each its own
 parse_options "$@"
 [[ "$MODE" != check ]] || die "accept.sh has no --check."
 project="" region="" name="" report="$INFRA/../build/acceptance.md"

@@ -5,10 +5,11 @@
 # Location ------------------------------------------------------------------------------------------------------------
 # The project's ID. Required.
 PROJECT=""
-# The region of the functions, the queues and the job that calls the sweep.
+# The region of the functions, the queues, the job that calls the sweep, and the database.
 REGION="us-central1"
-# Where the database is created. You cannot change it later. `nam5` and `eur3` are multi-regions.
-FIRESTORE_LOCATION="us-central1"
+# Where the database is created, if not in `REGION`, such as the multi-regions `nam5` and `eur3`. You cannot change it
+# later.
+FIRESTORE_LOCATION=""
 # The ID of the Firestore database. Empty means one of its own, called as `NAME` says, or the one that is deployed
 # already. Name only a database that is empty or restored from a backup, never one that an app uses.
 DATABASE=""
@@ -104,8 +105,8 @@ SWEEP_TIMEOUT=540
 # Further environment variables of the functions: `("CLOUDSCHED_RETENTION_DAYS=30")`. Variables that the scripts derive
 # from this file are refused.
 SETTINGS=()
-# Variables whose values are secrets that you create, each with its version: `("CLOUDSCHED_SMTP_URL=mail-server:1")`.
-# You can name `CLOUDSCHED_SMTP_URL`, `CLOUDSCHED_APPRISE_URLS` and `CLOUDSCHED_SWEEP_PING`. See docs/run/operate.md.
+# Variables whose values are secrets that you create, each with its version: `("STRIPE_KEY=stripe:1")`. All functions but
+# `links` get them, unless you name some: `("STRIPE_KEY@execute=stripe:1")`. See docs/run/operate.md.
 SECRETS=()
 # The folder with `main.py` and your handlers. Empty means this repository's `functions/`.
 FUNCTIONS_DIR=""
@@ -113,6 +114,21 @@ FUNCTIONS_DIR=""
 FUNCTIONS_FILES=()
 # A bucket that you create, for results of durable handlers that are too large for a document. See docs/run/deploy.md.
 BUCKET=""
+
+# Your organisation's rules --------------------------------------------------------------------------------------------
+# From where the API and `links` can be reached: `all`, `internal`, or `internal-and-cloud-load-balancing`. See
+# docs/run/deploy.md.
+API_INGRESS="all"
+# Further flags of `gcloud run deploy`, for all functions or some: `("--network=shared" "execute --vpc-egress=all-traffic")`.
+RUN_FLAGS=()
+# Labels of the functions, the signing secret and the images' repository, for your bills: `("team=payments")`.
+LABELS=()
+# The regions that keep the signing secret, separated by spaces. Empty lets Google choose.
+SECRET_LOCATIONS=""
+# What somebody else has made under names of this deployment, and the scripts may use and change all the same:
+# `("queue/cloudsched-high" "account/*")`. The kinds are `account`, `queue`, `function`, `job`, `repository`, `exclusion`
+# and `metric`.
+ADOPT=()
 
 # Monitoring ----------------------------------------------------------------------------------------------------------
 # `off` creates no metrics, alerts and dashboard. Those that exist stay.

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Deploy cloudsched to a Google Cloud project, or bring an existing deployment in line with the configuration.
 #
-# Usage: infra/deploy.sh [--dry-run | --check] [--config=FILE] [--step=NAME]
+# Usage: infra/deploy.sh [--dry-run | --check] [--config=FILE] [--step=NAME] [--take-over]
 #
 #   --dry-run      print every command that an empty project needs, and run none
 #   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
-#   --step=NAME    run one step: services quota secret accounts database indexes rules queues roles logs functions
-#                  sweep monitoring smoke apply, or shards, which no other run does: raise the number of shards to SHARDS
+#   --take-over    go on although another run has not ended: it was killed, on another machine
+#   --step=NAME    run one step: policies services quota secret accounts database indexes rules queues roles logs
+#                  functions sweep monitoring smoke apply, or shards, which no other run does: raise the number of
+#                  shards to SHARDS
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -eo pipefail
@@ -37,6 +39,8 @@ source "$here/lib/logs.sh"
 source "$here/lib/monitoring.sh"
 # shellcheck source=lib/smoke.sh
 source "$here/lib/smoke.sh"
+# shellcheck source=lib/policies.sh
+source "$here/lib/policies.sh"
 # shellcheck source=lib/quota.sh
 source "$here/lib/quota.sh"
 # shellcheck source=lib/functions.sh
@@ -65,7 +69,7 @@ deploy_and_expose_functions() {
   grant_invoker_roles
 }
 steps=( # in their order, each with its function
-  services=enable_services quota=require_quota secret=create_secret accounts=create_accounts database=create_database
+  policies=require_policies services=enable_services quota=require_quota secret=create_secret accounts=create_accounts database=create_database
   indexes=create_indexes rules=release_rules queues=create_queues roles=grant_roles logs=exclude_feeds_from_logs
   functions=deploy_and_expose_functions sweep=create_sweep_job monitoring=create_monitoring smoke=run_smoke_test
   apply=apply_schedules
@@ -77,6 +81,8 @@ done
 
 [[ -z "$selected_step" || -n "$selected_function" ]] ||
   die "There is no step named $selected_step. The steps are: ${steps[*]%=*}."
+log "Project $PROJECT, deployment $NAME: functions, queues and sweep in $REGION, database ${DATABASE:-of its own}\
+${FIRESTORE_LOCATION:+ in $FIRESTORE_LOCATION}."
 find_project_number
 find_api_keys_version
 if [[ -n "$selected_step" ]]; then

@@ -129,16 +129,9 @@ for account in "${STORE_ACCOUNTS[@]}"; do
   [[ -z "$BUCKET" || "$account" == links ]] || revoke_role roles/storage.objectUser "$account" -- gcloud storage buckets -- "gs://$BUCKET"
 done
 revoke_role roles/run.builder builder --condition=None -- gcloud projects -- "$PROJECT"
-[[ -z "$API_KEYS_SECRET" ]] ||
-  revoke_role roles/secretmanager.secretAccessor api -- gcloud secrets -- "$API_KEYS_SECRET"
-# shellcheck disable=SC2153 # the configuration sets it
-for entry in "${SECRETS[@]}"; do
-  kept="${entry#*=}"
-  for account in "${STORE_ACCOUNTS[@]}"; do
-    [[ "$account" != links ]] || continue
-    revoke_role roles/secretmanager.secretAccessor "$account" -- gcloud secrets -- "${kept%:*}"
-  done
-done
+while read -r kept account; do
+  revoke_role roles/secretmanager.secretAccessor "$account" -- gcloud secrets -- "$kept"
+done < <(list_secret_readers)
 for account in "${STORE_ACCOUNTS[@]}" invoker builder smoke; do
   remove "service account $(require ACCOUNT_EMAILS "$account")" "account.$account" \
     gcloud iam service-accounts describe "$(require ACCOUNT_EMAILS "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
@@ -169,6 +162,10 @@ if [[ -n "$with_data" || "$MODE" == dry-run || ${#databases[@]} == 0 ]]; then
   remove "secret $SECRET" secret \
     gcloud secrets describe "$SECRET" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud secrets delete "$SECRET" --project="$PROJECT" --quiet
+  is_managed secret || [[ "$MODE" == dry-run ]] || change "clear the ledger in secret $SECRET, which is yours" \
+    gcloud secrets update "$SECRET" --clear-annotations --project="$PROJECT" --quiet
+  # shellcheck disable=SC2034 # `release_lock` reads it
+  LOCK=none # it is gone with the ledger
 else
   log "Database ${databases[*]} is kept, and so is secret $SECRET, which records that deploy.sh created it." \
     "--with-data removes both."

@@ -154,17 +154,21 @@ for function in api links; do
 done
 test_links candidate || roll_back
 grant_smoke_access
-request_when_allowed GET "$(require SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
-# The roles on another database were granted a moment ago.
-for ((waited = 0; waited < IAM_PROPAGATION_SECONDS; waited += 15)); do
-  [[ -n "$is_moving" && "$MODE" == apply && "$RESPONSE_STATUS" == 5?? ]] || break
-  sleep 15
-  request GET "$(require SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
-done
-[[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
-  log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
-  roll_back
-}
+if is_reached_directly; then
+  request_when_allowed GET "$(require SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
+  # The roles on another database were granted a moment ago.
+  for ((waited = 0; waited < IAM_PROPAGATION_SECONDS; waited += 15)); do
+    [[ -n "$is_moving" && "$MODE" == apply && "$RESPONSE_STATUS" == 5?? ]] || break
+    sleep 15
+    request GET "$(require SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
+  done
+  [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
+    log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
+    roll_back
+  }
+else
+  log "Through the load balancer only the serving revisions are reached: the new API is first tried with 10 % of the requests."
+fi
 
 if [[ -z "$is_moving" ]] && ! is_smoke_account_accepted; then
   log "The serving API does not accept $SMOKE_ACCOUNT, so requests cannot be moved step by step: all move at once."

@@ -57,12 +57,16 @@ run_step() {
   guard_step
   "accept_$STEP"
   close_access
-  trap - EXIT
+  AT_EXIT=()
   write_line passed
 }
 
 # `die` ends the shell, and so does a signal: write the step's line, and take back what the smoke test's account may.
-guard_step() { trap 'write_line FAILED; revoke_smoke_access' EXIT; }
+guard_step() {
+  AT_EXIT=(write_failure)
+  at_exit revoke_smoke_access
+}
+write_failure() { write_line FAILED; }
 
 # write_line RESULT
 write_line() {

@@ -6,7 +6,7 @@
 compare_stored_work() {
   log_step "Check"
   local api status=0
-  api="$(require SERVICE_URLS api)"
+  api="$(get_api_address)"
   local command=("${PYTHON:-python3}" -m cloudsched check --url "$api" --handlers "$FUNCTIONS_DIR/handlers.py")
   if [[ -n "$1" ]]; then
     log "The tasks of database $DATABASE are not compared with the code: the serving API shows those of the old one."

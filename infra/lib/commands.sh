@@ -17,6 +17,24 @@ die() {
   exit 1
 }
 
+AT_EXIT=() # the functions that end a run, however it ends, in their order
+
+# at_exit FUNCTION
+at_exit() {
+  [[ " ${AT_EXIT[*]} " == *" $1 "* ]] || AT_EXIT+=("$1")
+  trap run_at_exit EXIT
+}
+
+# Run them all, also if one fails.
+run_at_exit() {
+  local status=$? each
+  trap - ERR EXIT
+  for each in "${AT_EXIT[@]}"; do
+    "$each" || status=1
+  done
+  exit "$status"
+}
+
 # Print a command as you would type it.
 quote_command() {
   local word line=""
@@ -91,6 +109,7 @@ change() {
     dry-run) quote_command "$@" ;;
     check) printf 'differs: %s\n' "$what" ;;
     *)
+      take_lock
       log "$what"
       run_when_ready "$@"
       ;;
@@ -187,16 +206,30 @@ is_not_found() {
   [[ "$(lower "$1")" =~ $pattern ]]
 }
 
-# Create a resource unless it exists: ensure WHAT LEDGER-KEY DESCRIBE-COMMAND -- CREATE-COMMAND
+# require_ours KIND/NAME LEDGER-KEY [DIFFERENCE]: end the script if a resource that exists under a name of this deployment
+# was made by somebody else, unless the configuration adopts it.
+require_ours() {
+  local entry
+  ! is_managed "$2" || return 0
+  for entry in "${ADOPT[@]}"; do
+    # shellcheck disable=SC2053 # an entry is a pattern
+    [[ "$1" != $entry ]] || return 0
+  done
+  die "The ${1%%/*} ${1#*/} exists, but these scripts did not make it, and have not changed it.${3:+ $3} Choose another \
+NAME, or let them use and change it: ADOPT=(\"$1\")."
+}
+
+# Create a resource unless it exists: ensure WHAT KIND/NAME LEDGER-KEY DESCRIBE-COMMAND -- CREATE-COMMAND
 ensure() {
-  local what="$1" key="$2" describe=()
-  shift 2
+  local what="$1" resource="$2" key="$3" describe=()
+  shift 3
   while [[ "$1" != -- ]]; do
     describe+=("$1")
     shift
   done
   shift
   if query "${describe[@]}" >/dev/null; then
+    require_ours "$resource" "$key"
     return
   fi
   mark_managed "$key"
@@ -229,6 +262,7 @@ parse_options() {
       --config=*) CONFIG="${1#*=}" ;;
       --dry-run) MODE="dry-run" ;;
       --check) MODE="check" ;;
+      --take-over) TAKE_OVER=yes ;;
       --help | -h)
         sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
         exit 0

@@ -23,6 +23,10 @@ load_configuration() {
   require_match PROJECT '[a-z][a-z0-9-]{4,28}[a-z0-9]' "set it to your project's ID in $file"
   require_match NAME '[a-z][a-z0-9-]{0,18}[a-z0-9]' "it must be 2 to 20 lowercase letters, digits and hyphens"
   require_match BACKUP_RETENTION '([1-9]|[1-8][0-9]|9[0-8])d|' "it must be 1d to 98d, or empty"
+  require_match REGION '[a-z]+-[a-z]+[0-9]+' "it must be a region, such as europe-west1"
+  # A database that the configuration names is where it is. One of its own is made where the functions are, unless the
+  # configuration says another place.
+  [[ -n "$DATABASE" ]] || FIRESTORE_LOCATION="${FIRESTORE_LOCATION:-$REGION}"
   require_match RUNTIME 'python3(1[1-9]|[2-9][0-9])' "it must be one of Cloud Run's Python runtimes, python311 or newer"
   require_match MONITORING 'on|off' "it must be on or off"
   require_match NOTIFICATION_CHANNELS '(projects/[a-z0-9:.-]+/notificationChannels/[0-9]+( |$))*' \
@@ -39,6 +43,8 @@ load_configuration() {
   validate_access
   validate_settings
   validate_secrets
+  require_known_names "$file"
+  validate_platform
   validate_queues
   require_match SHARDS '[1-9][0-9]{0,2}|1000' "it must be a whole number from 1 to 1000"
   if [[ "$PUBLIC_LINKS" == yes ]]; then
@@ -48,6 +54,22 @@ load_configuration() {
   fi
   FUNCTIONS_DIR="${FUNCTIONS_DIR:-$INFRA/../functions}"
   SECRET="$NAME-dispatch"
+}
+
+# Reject names that nothing reads, and secrets among SETTINGS. What a file sets is seen in a shell that has nothing else.
+require_known_names() {
+  local wrong
+  # shellcheck disable=SC2016 # that shell expands it
+  wrong="$({
+    env -i PATH="$PATH" HOME="${HOME-}" "$BASH" --norc -c '
+      before=" $(compgen -v | tr "\n" " ") "
+      source "$1" >/dev/null
+      for name in $(compgen -v); do
+        [[ "$before" == *" $name "* ]] || printf "%s\n" "$name"
+      done' bash "$1"
+    printf '\n'
+    ((${#SETTINGS[@]} == 0)) || printf '%s\n' "${SETTINGS[@]}"
+  } | python3 "$INFRA/lib/configuration.py" "$INFRA/config.example.sh" "$PROJECT" 2>&1)" || die "$wrong"
 }
 
 # require_match VARIABLE PATTERN REQUIREMENT: reject a value that the whole pattern does not match.
@@ -105,35 +127,108 @@ admin, user, reader, delegate, worker or worker@QUEUE+QUEUE."
   esac
 }
 
-# Reject variables that are secret or that the scripts derive from other values.
+# The variables that the scripts set themselves, from other values of the configuration.
+DERIVED="CLOUDSCHED_(SECRET|PREVIOUS_SECRET|FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER)"
+DERIVED+="|CLOUDSCHED_(CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY|SHARDS|LOCATION|QUEUE|DATABASE|EXECUTOR_URL|INVOKER|MAX_[A-Z_]*)"
+DERIVED+="|CLOUDSCHED_TIME_LIMIT_SECONDS|GOOGLE_CLOUD_PROJECT|FIREBASE_AUTH_EMULATOR_HOST|FUNCTION_TARGET|THREADS|PORT|K_[A-Z]*"
+
+# require_own_variable LIST NAME: reject a variable that the scripts derive.
+require_own_variable() {
+  [[ ! "$2" =~ ^($DERIVED)$ ]] || die "$1 contains $2, which is derived from other values of the configuration; see \
+docs/reference/settings.md."
+}
+
 validate_settings() {
-  local setting derived
-  derived="CLOUDSCHED_(FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER|CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY|SHARDS)"
-  derived="^($derived|CLOUDSCHED_MAX_[A-Z_]*|FIREBASE_AUTH_EMULATOR_HOST|K_SERVICE)="
+  local setting
   for setting in "${SETTINGS[@]}"; do
     [[ "$setting" =~ ^[A-Z][A-Z0-9_]*=[^~]*$ ]] ||
       die "SETTINGS contains '$setting'; each entry must be NAME=value, without a ~."
-    [[ ! "$setting" =~ $derived ]] ||
-      die "SETTINGS contains ${BASH_REMATCH[1]}, which is derived from other values of the configuration; see \
-docs/guides/access.md."
-    [[ ! "$setting" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|SWEEP_PING)= ]] ||
-      die "SETTINGS contains ${setting%%=*}, which is secret. Name a secret that has it in SECRETS."
-    [[ "$setting" != CLOUDSCHED_*SECRET=* ]] ||
-      die "SETTINGS contains a secret. Secrets belong in Secret Manager; see infra/rotate-secret.sh."
+    require_own_variable SETTINGS "${setting%%=*}"
   done
 }
 
-# Reject variables that the scripts mount themselves, secrets without a version, and a mail server without a sender, with
+# Reject secrets without a version, variables that have two values in a function, and a mail server without a sender, with
 # which no function would start.
 validate_secrets() {
+  local entry variable function seen=" " places="(@$FUNCTION(\+$FUNCTION)*)?"
+  for entry in "${SECRETS[@]}"; do
+    [[ "$entry" =~ ^([A-Z][A-Z0-9_]*)$places=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
+      die "SECRETS contains '$entry'; each entry must be VARIABLE=SECRET:VERSION, with the number of a version, or \
+VARIABLE@FUNCTION+FUNCTION=SECRET:VERSION for some of execute, sweep, api and links."
+    variable="${BASH_REMATCH[1]}"
+    require_own_variable SECRETS "$variable"
+    [[ " ${SETTINGS[*]-} " != *" $variable="* ]] || die "$variable is in SETTINGS and in SECRETS. Write it once."
+    for function in $(list_places "$entry"); do
+      [[ "$seen" != *" $variable@$function "* ]] || die "SECRETS gives $variable two values in $function."
+      seen+="$variable@$function "
+    done
+  done
+  [[ " ${SECRETS[*]}" != *" CLOUDSCHED_SMTP_URL"[@=]* || " ${SETTINGS[*]}" == *" CLOUDSCHED_MAIL_FROM="* ]] ||
+    die "SECRETS names a mail server, and SETTINGS no sender: add CLOUDSCHED_MAIL_FROM=ada@example.com."
+}
+
+FUNCTION="(execute|sweep|api|links)"
+
+# list_places ENTRY: print the functions of an entry of SECRETS. Without any it is for all but `links`, which signs no
+# dispatch and sends no mail; the address of a dead-man's switch is for the sweep.
+list_places() {
+  local variable="${1%%=*}"
+  case "$variable" in
+    *@*) printf '%s' "${variable#*@}" | tr + ' ' ;;
+    CLOUDSCHED_SWEEP_PING) printf sweep ;;
+    *) printf 'execute sweep api' ;;
+  esac
+}
+
+# Print the entries of SECRETS that a function mounts, as VARIABLE=SECRET:VERSION, each on a line.
+list_secrets() {
   local entry
   for entry in "${SECRETS[@]}"; do
-    [[ "$entry" =~ ^CLOUDSCHED_(SMTP_URL|APPRISE_URLS|SWEEP_PING)=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
-      die "SECRETS contains '$entry'; each entry must be CLOUDSCHED_SMTP_URL=NAME:VERSION or \
-the same for CLOUDSCHED_APPRISE_URLS or CLOUDSCHED_SWEEP_PING, with the name of a secret and one of its versions."
+    [[ " $(list_places "$entry") " != *" $1 "* ]] || printf '%s\n' "${entry%%[@=]*}=${entry#*=}"
   done
-  [[ " ${SECRETS[*]}" != *" CLOUDSCHED_SMTP_URL="* || " ${SETTINGS[*]}" == *" CLOUDSCHED_MAIL_FROM="* ]] ||
-    die "SECRETS names a mail server, and SETTINGS no sender: add CLOUDSCHED_MAIL_FROM=ada@example.com."
+}
+
+# list_labels [LABEL]: print the labels of what these scripts make, and one more.
+list_labels() {
+  local IFS=,
+  printf '%s' "managed-by=cloudsched,deployment=$NAME${LABELS[*]:+,${LABELS[*]}}${1:+,$1}"
+}
+
+# Reject what Google would refuse of the places, labels and flags that an organisation demands, and flags of `gcloud run
+# deploy` that have a setting, on which more depends than that flag.
+validate_platform() {
+  local entry label='[a-z][a-z0-9_-]{0,62}=[a-z0-9_-]{0,63}' flag
+  require_match API_INGRESS 'all|internal|internal-and-cloud-load-balancing' \
+    "it must be all, internal or internal-and-cloud-load-balancing"
+  require_match SECRET_LOCATIONS '([a-z]+-[a-z]+[0-9]+( |$))*' "it must be regions separated by spaces"
+  for entry in "${LABELS[@]}"; do
+    [[ "$entry" =~ ^$label$ && ! "$entry" =~ ^(managed-by|deployment|commit)= ]] || die "LABELS contains '$entry'; each \
+entry must be key=value in lowercase letters, digits, - and _. managed-by, deployment and commit are the scripts' own."
+  done
+  for entry in "${RUN_FLAGS[@]}"; do
+    [[ "$entry" =~ ^($FUNCTION(\+$FUNCTION)*\ )?--([a-z][a-z0-9-]*)(=.*)?$ ]] ||
+      die "RUN_FLAGS contains '$entry'; each entry must be --flag or --flag=value, after the functions that it is for, if \
+it is not for all: 'execute+sweep --vpc-egress=all-traffic'."
+    flag="${entry#*--}" flag="${flag%%=*}"
+    case "$flag" in
+      *env-vars*) die "RUN_FLAGS contains --$flag. Write it in SETTINGS." ;;
+      *secrets) die "RUN_FLAGS contains --$flag. Write it in SECRETS." ;;
+      *labels) die "RUN_FLAGS contains --$flag. Write it in LABELS." ;;
+      ingress) die "RUN_FLAGS contains --$flag. Write it in API_INGRESS." ;;
+      memory | concurrency | timeout | min-instances | max-instances | base-image | project | region)
+        die "RUN_FLAGS contains --$flag, which has a setting of its own; see docs/reference/settings.md."
+        ;;
+      allow-unauthenticated | no-allow-unauthenticated | service-account | *invoker-iam-check | traffic | no-traffic | tag | \
+        source | image | build-service-account | function | command | args | port | async | quiet | format)
+        die "RUN_FLAGS contains --$flag, on which the scripts rely."
+        ;;
+    esac
+  done
+  for entry in "${ADOPT[@]}"; do
+    [[ "$entry" =~ ^(account|queue|function|job|repository|exclusion|metric)/[^/[:space:]]+$ ]] ||
+      die "ADOPT contains '$entry'; each entry must be KIND/NAME, such as queue/cloudsched-high or 'queue/*', with one of \
+the kinds account, queue, function, job, repository, exclusion and metric."
+  done
 }
 
 # Reject limits that Cloud Tasks refuses, or that the executor could not keep up with.

@@ -18,26 +18,38 @@ create_database() {
   require_own_database # until a moment ago, Firestore may have been off
   describe_database
   if [[ -z "$DATABASE_TYPE" ]]; then
+    require_location
     own_database
-    change "create Firestore database $DATABASE in $FIRESTORE_LOCATION" gcloud firestore databases create \
-      --database="$DATABASE" --location="$FIRESTORE_LOCATION" --type=firestore-native --delete-protection \
+    change "create Firestore database $DATABASE in ${FIRESTORE_LOCATION:-$REGION}" gcloud firestore databases create \
+      --database="$DATABASE" --location="${FIRESTORE_LOCATION:-$REGION}" --type=firestore-native --delete-protection \
       --enable-pitr --project="$PROJECT" --quiet
   fi
   protect_database
 }
 
+# Firestore is not in each region that has functions. A place beside it is for you to choose: it is for good.
+require_location() {
+  local location="${FIRESTORE_LOCATION:-$REGION}" found
+  found="$(query gcloud firestore locations list --format="value(locationId)" --project="$PROJECT" --quiet)" || return 0
+  has_line "$location" "$found" || die "Firestore is not in $location. Write another place in FIRESTORE_LOCATION: \
+$(paste -sd' ' - <<<"$found")"
+}
+
 # Set DATABASE_TYPE, which is empty if there is no database, and whether it is PROTECTED and has RECOVERY. Refuse one that
 # cloudsched cannot use.
 describe_database() {
-  local found edition
+  local found edition location
   DATABASE_TYPE="" PROTECTED="" RECOVERY=""
   found="$(query gcloud firestore databases describe --database="$DATABASE" --project="$PROJECT" --quiet \
-    --format="value(type,deleteProtectionState,pointInTimeRecoveryEnablement,databaseEdition)")" || return 0
-  IFS=$'\t' read -r DATABASE_TYPE PROTECTED RECOVERY edition <<<"$found"
+    --format="value(type,deleteProtectionState,pointInTimeRecoveryEnablement,databaseEdition,locationId)")" || return 0
+  IFS=$'\t' read -r DATABASE_TYPE PROTECTED RECOVERY edition location <<<"$found"
   [[ "$DATABASE_TYPE" == FIRESTORE_NATIVE ]] ||
     die "Database $DATABASE is $DATABASE_TYPE. cloudsched needs Firestore in native mode: set DATABASE to another ID."
   [[ "$edition" != ENTERPRISE ]] || die "Database $DATABASE has Firestore's Enterprise edition, whose indexes work \
 otherwise: what they lack is searched for, slowly and at a price. cloudsched needs the Standard edition: set DATABASE to another ID."
+  [[ -z "$FIRESTORE_LOCATION" || "$location" == "$FIRESTORE_LOCATION" ]] || die "Database $DATABASE is in $location, and the \
+configuration wants it in $FIRESTORE_LOCATION. A database cannot be moved. If it may stay there, set \
+FIRESTORE_LOCATION=\"$location\"; if not, set NAME or DATABASE to another one."
 }
 
 # Refuse a database that another program uses, before anything is changed. Indexes and TTL policies hold for all collections

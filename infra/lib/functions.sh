@@ -3,42 +3,45 @@
 
 SOURCE_DIR="$INFRA/../build/functions-source"
 
-# Print the entries of SECRETS that a function mounts, each on a line.
-list_secrets() {
-  local entry
-  [[ "$1" != links ]] || return 0 # it signs no dispatch and sends no mail: the key of its links is in the database
-  for entry in "${SECRETS[@]}"; do
-    [[ "$1" != sweep && "$entry" == CLOUDSCHED_SWEEP_PING=* ]] || printf '%s\n' "$entry"
-  done
-}
-
 # Print the secret versions that a function mounts. During a rotation the executor accepts two.
 get_secret_mounts() {
-  local current other own
-  [[ "$1" != links ]] || return 0
-  current="$(get LEDGER secret.current)"
-  printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
-  [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
-  own="$(list_secrets "$1" | paste -sd, -)"
-  [[ -z "$own" ]] || printf ',%s' "$own"
-  [[ "$1" == execute ]] || return 0
-  other="$(get LEDGER secret.next)"
-  other="${other:-$(get LEDGER secret.previous)}"
-  [[ -z "$other" ]] || printf ',CLOUDSCHED_PREVIOUS_SECRET=%s:%s' "$SECRET" "$other"
+  local current other
+  {
+    if [[ "$1" != links ]]; then # it signs nothing: the key of its links is in the database
+      current="$(get LEDGER secret.current)"
+      printf 'CLOUDSCHED_SECRET=%s:%s\n' "$SECRET" "${current:-1}"
+    fi
+    [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf 'CLOUDSCHED_API_KEYS=%s:%s\n' "$API_KEYS_SECRET" "$KEYS_VERSION"
+    list_secrets "$1"
+    if [[ "$1" == execute ]]; then
+      other="$(get LEDGER secret.next)"
+      other="${other:-$(get LEDGER secret.previous)}"
+      [[ -z "$other" ]] || printf 'CLOUDSCHED_PREVIOUS_SECRET=%s:%s\n' "$SECRET" "$other"
+    fi
+  } | paste -sd, -
+}
+
+# list_run_flags FUNCTION: print the entries of RUN_FLAGS for a function, each on a line, without those for builds.
+list_run_flags() {
+  local entry
+  for entry in "${RUN_FLAGS[@]}"; do
+    [[ "$entry" != *--build-* ]] || continue
+    [[ "$entry" != --* && "+${entry%% --*}+" != *"+$1+"* ]] || printf '%s\n' "--${entry#*--}"
+  done
 }
 
 # Set DEPLOY_FLAGS to the flags of `gcloud run deploy` for a function, except its source or image.
 set_deploy_flags() {
-  local function="$1" account concurrency minimum maximum timeout ingress settings secrets
+  local function="$1" account concurrency minimum maximum timeout ingress settings secrets flag
   set_access_settings "$function"
   set_public_settings
   case "$function" in
     api)
       account=api concurrency="$API_CONCURRENCY" minimum="$API_MIN_INSTANCES" maximum="$API_MAX_INSTANCES"
-      timeout=60 ingress=all
+      timeout=60 ingress="$API_INGRESS"
       ;;
     links)
-      account=links concurrency="$API_CONCURRENCY" minimum=0 maximum="$LINKS_MAX_INSTANCES" timeout=60 ingress=all
+      account=links concurrency="$API_CONCURRENCY" minimum=0 maximum="$LINKS_MAX_INSTANCES" timeout=60 ingress="$API_INGRESS"
       ;;
     execute)
       account=executor concurrency="$EXECUTE_CONCURRENCY" minimum="$EXECUTE_MIN_INSTANCES"
@@ -78,6 +81,9 @@ set_deploy_flags() {
   else
     DEPLOY_FLAGS+=(--clear-secrets)
   fi
+  while IFS= read -r flag; do
+    DEPLOY_FLAGS+=("$flag")
+  done < <(list_run_flags "$function")
 }
 
 # Test whether the functions run scripts of users. These demand a filter of system calls, for which the environment has to be a
@@ -102,7 +108,7 @@ set_digest() {
   set_deploy_flags "$1"
   DIGEST="$({
     printf '%s\n' "$SOURCE_HASHES"
-    printf '%s\n' "$RUNTIME"
+    printf '%s\n' "$RUNTIME" "${LABELS[@]}"
     for flag in "${DEPLOY_FLAGS[@]}"; do
       [[ "$flag" == --set-secrets=* ]] || printf '%s\n' "$flag"
     done
@@ -146,7 +152,7 @@ BASE_IMAGE="" # what Google puts below it, and keeps up to date
 # Make the repository of the images. A policy removes old ones: the last twenty stay, and what is younger than a month.
 create_repository() {
   [[ -z "$REPOSITORY" ]] || return 0
-  ensure "repository $NAME for the functions' images" repository \
+  ensure "repository $NAME for the functions' images" "repository/$NAME" repository \
     gcloud artifacts repositories describe "$NAME" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud artifacts repositories create "$NAME" --repository-format=docker --location="$REGION" \
     --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
@@ -161,7 +167,7 @@ create_repository() {
 # deploy_function FUNCTION: create a revision, labelled with the commit that it was built from. The first function of a run is
 # built from the source, and the others run its image.
 deploy_function() {
-  local source=()
+  local source=() entry
   set_deploy_flags "$1"
   [[ -n "$COMMIT" ]] || COMMIT="$(get_commit)"
   if [[ -z "$IMAGE" ]]; then
@@ -170,11 +176,14 @@ deploy_function() {
       --source="$SOURCE_DIR" --image="$REPOSITORY" --function="$1" --base-image="$RUNTIME" --automatic-updates
       --build-service-account="projects/$PROJECT/serviceAccounts/$(require ACCOUNT_EMAILS builder)"
     )
+    for entry in "${RUN_FLAGS[@]}"; do
+      [[ "$entry" != *--build-* ]] || source+=("--${entry#*--}")
+    done
   else
     source=(--image="$IMAGE" --base-image="$BASE_IMAGE")
   fi
   change "deploy function $NAME-$1${source[5]+ (some minutes: it is built)}" gcloud run deploy "$NAME-$1" \
-    "${DEPLOY_FLAGS[@]}" "${source[@]}" --update-labels="managed-by=cloudsched,deployment=$NAME,commit=$COMMIT" \
+    "${DEPLOY_FLAGS[@]}" "${source[@]}" --update-labels="$(list_labels "commit=$COMMIT")" \
     --project="$PROJECT" --quiet
   [[ -n "$IMAGE" || "$MODE" == check ]] || find_built_image "$(get_latest_revision "$1")"
 }
@@ -237,9 +246,7 @@ deploy_functions() {
       [[ "$(get LEDGER "digest.$function")" == "$DIGEST" ]] || OUTDATED+=("$function")
       continue
     fi
-    if [[ -n "$exists" ]] && ! is_managed "function.$function"; then
-      die "Function $NAME-$function exists, but these scripts did not create it. Choose another NAME."
-    fi
+    [[ -z "$exists" ]] || require_ours "function/$NAME-$function" "function.$function"
     if [[ -z "$is_built" ]]; then
       build_source
       is_built=yes
@@ -293,7 +300,10 @@ create_sweep_job() {
     --format="value(schedule,httpTarget.uri,httpTarget.oidcToken.serviceAccountEmail,attemptDeadline)")"; then
     mark_managed job
     change "create the job $NAME-sweep" gcloud scheduler jobs create http "$NAME-sweep" "${flags[@]}"
-  elif [[ "$found" != "$expected" ]]; then
+    return
+  fi
+  require_ours "job/$NAME-sweep" job "It has: ${found//$'\t'/, }."
+  if [[ "$found" != "$expected" ]]; then
     change "update the job $NAME-sweep" gcloud scheduler jobs update http "$NAME-sweep" "${flags[@]}"
   fi
 }

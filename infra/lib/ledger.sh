@@ -9,17 +9,63 @@
 read_ledger() {
   local found key value
   clear_map LEDGER
-  found="$(query gcloud secrets describe "$SECRET" --format="json(annotations)" --project="$PROJECT" --quiet)" || {
+  ETAG=""
+  found="$(query gcloud secrets describe "$SECRET" --format="json(annotations,etag)" --project="$PROJECT" --quiet)" || {
     choose_database
     return 1
   }
   while IFS='=' read -r key value; do
-    [[ -z "$key" || "$value" == none ]] || put LEDGER "$key" "$value"
+    case "$key=$value" in
+      = | *=none) ;;
+      etag=*) ETAG="$value" ;;
+      *) put LEDGER "$key" "$value" ;;
+    esac
   done < <(python3 -c '
 import json, sys
-for pair in (json.load(sys.stdin) or {}).get("annotations", {}).items():
+found = json.load(sys.stdin) or {}
+for pair in [("etag", found.get("etag", "")), *found.get("annotations", {}).items()]:
     print("=".join(pair))' <<<"$found")
   choose_database
+}
+
+# The lock: an entry that a script has while it changes something, so that two operators do not change a deployment at
+# once. A script takes it before its first change, and only if the ledger is still what it has read: Secret Manager refuses
+# an update with an etag that is not the newest. A script that is killed leaves it. The next one on that machine sees that
+# its process is gone; on others it counts for as long as a run can take.
+LOCK_SECONDS=10800
+LOCK=""      # "held" once this script has it; "none" in a script that takes none
+TAKE_OVER="" # "yes" lets it take that of another one
+ETAG=""      # of the ledger that was read; empty while there is none
+
+describe_lock() { printf '%s/%s/%s/%s' "$(date +%s)" "$HOSTNAME" "$$" "${0##*/}"; }
+
+# Take the lock before the first change of a run, or end the script.
+take_lock() {
+  [[ -z "$LOCK" && "$MODE" == apply && -n "$ETAG" ]] || return 0
+  local since host process script errors
+  IFS=/ read -r since host process script <<<"$(get LEDGER lock)"
+  if [[ -n "$since" && -z "$TAKE_OVER" ]] && (($(date +%s) - since < LOCK_SECONDS)) &&
+    { [[ "$host" != "$HOSTNAME" ]] || kill -0 "$process" 2>/dev/null; }; then
+    die "infra/$script is at work on this deployment, on $host as process $process, since $((($(date +%s) - since) / 60)) \
+minutes. Wait until it has ended. If it has been killed, add --take-over."
+  fi
+  errors="$(gcloud secrets update "$SECRET" --update-annotations="lock=$(describe_lock)" --etag="$ETAG" --project="$PROJECT" \
+    --quiet 2>&1 >/dev/null)" || die "This script could not begin: another one has changed the deployment since it looked, \
+or you may not change secret $SECRET. Run it again. gcloud says: $errors"
+  hold_lock
+}
+
+hold_lock() {
+  [[ "$MODE" == apply ]] || return 0
+  LOCK=held
+  at_exit release_lock
+}
+
+release_lock() {
+  [[ "$LOCK" == held ]] || return 0
+  LOCK=""
+  gcloud secrets update "$SECRET" --remove-annotations=lock --project="$PROJECT" --quiet >/dev/null 2>&1 ||
+    log "The lock of this deployment is left in secret $SECRET; on another machine the next script needs --take-over."
 }
 
 # Set DATABASE if the configuration names none: to the one that is deployed, or to one of this deployment's own. Its ID is

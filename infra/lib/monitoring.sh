@@ -66,6 +66,7 @@ change_monitored() {
     printf 'differs: %s\n' "$what"
     return
   fi
+  take_lock
   log "$what"
   for attempt in {1..60}; do
     request "$@"

@@ -33,14 +33,17 @@ enable_services() {
 # The secret comes first, because its annotations are the ledger.
 create_secret() {
   log_step "Secret"
+  local version lock="" replication=(--replication-policy=automatic)
+  [[ -z "$SECRET_LOCATIONS" ]] ||
+    replication=(--replication-policy=user-managed --locations="$(tr -s ' ' , <<<"${SECRET_LOCATIONS% }")")
+  # A secret that somebody else has made is used as it is: in the places, and with the keys, that they chose.
   if ! read_ledger; then
-    change "create secret $SECRET" gcloud secrets create "$SECRET" --replication-policy=automatic \
-      --labels="managed-by=cloudsched,deployment=$NAME" --set-annotations="created.secret=yes" \
-      --project="$PROJECT" --quiet
+    [[ "$MODE" != apply ]] || lock=",lock=$(describe_lock)"
+    change "create secret $SECRET" gcloud secrets create "$SECRET" "${replication[@]}" --labels="$(list_labels)" \
+      --set-annotations="created.secret=yes$lock" --project="$PROJECT" --quiet
     put LEDGER created.secret "yes"
+    hold_lock
   fi
-  is_managed secret || die "Secret $SECRET exists, but these scripts did not create it. Choose another NAME."
-  local version
   version="$(query gcloud secrets versions list "$SECRET" --filter="state=ENABLED" --sort-by="~createTime" --limit=1 \
     --format="value(name.basename())" --project="$PROJECT" --quiet)" || version=""
   if [[ -z "$version" ]]; then
@@ -58,6 +61,7 @@ add_secret_version() {
     dry-run) printf 'openssl rand -base64 48 | %s\n' "$(quote_command "${adding[@]}")" ;;
     check) printf 'differs: add a version to secret %s\n' "$SECRET" ;;
     *)
+      take_lock
       log "add a version to secret $SECRET"
       NEW_VERSION="$(openssl rand -base64 48 | tr -d '\n' | "${adding[@]}")"
       ;;
@@ -70,7 +74,7 @@ create_accounts() {
   local account email
   for account in "${ACCOUNTS[@]}"; do
     email="$(require ACCOUNT_EMAILS "$account")"
-    ensure "service account $email" "account.$account" \
+    ensure "service account $email" "account/$NAME-$account" "account.$account" \
       gcloud iam service-accounts describe "$email" --format="value(email)" --project="$PROJECT" --quiet -- \
       gcloud iam service-accounts create "$NAME-$account" --display-name="cloudsched $account" \
       --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
@@ -132,17 +136,27 @@ grant_project_roles() {
 
 # Let the functions read the secrets that the configuration names: Cloud Run refuses a revision that cannot.
 grant_secret_roles() {
-  local api executor member entry kept
-  api="serviceAccount:$(require ACCOUNT_EMAILS api)" executor="serviceAccount:$(require ACCOUNT_EMAILS executor)"
-  [[ -z "$API_KEYS_SECRET" ]] ||
-    grant_role "secret $API_KEYS_SECRET" "$api" roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
-  for entry in "${SECRETS[@]}"; do
-    kept="${entry#*=}"
-    for member in "$api" "$executor"; do
-      [[ "$member" == "$executor" || "$entry" != CLOUDSCHED_SWEEP_PING=* ]] || continue
-      grant_role "secret ${kept%:*}" "$member" roles/secretmanager.secretAccessor -- gcloud secrets -- "${kept%:*}"
+  local account secret
+  while read -r secret account; do
+    grant_role "secret $secret" "serviceAccount:$(require ACCOUNT_EMAILS "$account")" roles/secretmanager.secretAccessor -- \
+      gcloud secrets -- "$secret"
+  done < <(list_secret_readers)
+}
+
+# Print each secret of yours that a function mounts, and the account of that function, on a line.
+list_secret_readers() {
+  local function entry account
+  {
+    [[ -z "$API_KEYS_SECRET" ]] || printf '%s api\n' "$API_KEYS_SECRET"
+    for function in "${FUNCTIONS[@]}"; do
+      account="$function"
+      [[ "$function" != execute && "$function" != sweep ]] || account=executor
+      while IFS= read -r entry; do
+        entry="${entry#*=}"
+        printf '%s %s\n' "${entry%:*}" "$account"
+      done < <(list_secrets "$function")
     done
-  done
+  } | sort -u
 }
 
 grant_resource_roles() {
@@ -203,12 +217,25 @@ create_queues() {
       is_further_queue "$priority" || mark_managed "queue.$queue"
       change "create queue $queue" create_queue "$queue" --location="$REGION" "${flags[@]}" --project="$PROJECT" --quiet
       created+=("$queue")
-    elif [[ "${found/.0/}" != "${expected%$'\t'}" ]]; then # gcloud prints the rate as a float: 500.0
+      continue
+    fi
+    found="${found/.0/}" expected="${expected%$'\t'}" # gcloud prints the rate as a float: 500.0
+    is_further_queue "$priority" || require_ours "queue/$queue" "queue.$queue" "It has $(describe_limits "$found"), and this deployment wants \
+$(describe_limits "$expected")."
+    if [[ "$found" != "$expected" ]]; then
       change "update queue $queue" gcloud tasks queues update "$queue" --location="$REGION" "${flags[@]}" \
         --project="$PROJECT" --quiet
     fi
   done
   [[ "$MODE" != apply || ${#created[@]} == 0 ]] || require_queues "${created[@]}"
+}
+
+# Print the limits of a queue, as create_queues lists them, for people.
+describe_limits() {
+  local rate concurrent least most doublings attempts duration
+  IFS=$'\t' read -r rate concurrent least most doublings attempts duration <<<"$1"
+  printf '%s calls a second, %s at the same time, %s attempts in %s, %s to %s apart (%s doublings)' "$rate" "$concurrent" \
+    "$attempts" "$duration" "$least" "$most" "$doublings"
 }
 
 QUEUE_TAKEN="Cloud Tasks does not give the name of a deleted queue again for three days (formerly seven). Deploy under \

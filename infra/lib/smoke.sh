@@ -21,7 +21,7 @@ grant_smoke_access() {
   [[ "$SMOKE_ACCOUNT" == "$(require ACCOUNT_EMAILS smoke)" && -z "$SMOKE_ACCESS" ]] || return 0
   find_operator
   SMOKE_ACCESS=granted IMPERSONATORS=("$OPERATOR")
-  trap revoke_smoke_access EXIT
+  at_exit revoke_smoke_access
   if [[ "$(get_smoke_account_state)" == disabled ]]; then
     change "enable account $NAME-smoke" gcloud iam service-accounts enable "$SMOKE_ACCOUNT" --project="$PROJECT" --quiet
   fi
@@ -31,12 +31,12 @@ grant_smoke_access() {
     gcloud run services -- "$NAME-api" --region="$REGION"
 }
 
-# Revoke the smoke test's access, if this script has granted it. It is also the EXIT trap, so it does not give up when a
+# Revoke the smoke test's access, if this script has granted it. It also ends each run, so it does not give up when a
 # command fails, and does not let itself be interrupted.
 revoke_smoke_access() {
   [[ -n "$SMOKE_ACCESS" ]] || return 0
   SMOKE_ACCESS=""
-  trap - ERR EXIT
+  trap - ERR
   trap '' INT TERM HUP
   local member is_revoked=yes
   revoke "disable account $NAME-smoke" gcloud iam service-accounts disable "$SMOKE_ACCOUNT" --project="$PROJECT" --quiet
@@ -49,7 +49,10 @@ revoke_smoke_access() {
     gcloud run services remove-iam-policy-binding "$NAME-api" --region="$REGION" \
     --member="serviceAccount:$SMOKE_ACCOUNT" --role=roles/run.invoker --format=none --project="$PROJECT" --quiet
   trap - INT TERM HUP
-  [[ -n "$is_revoked" ]] || die "The smoke test still has access to the API. Run infra/deploy.sh to revoke it."
+  [[ -n "$is_revoked" ]] || {
+    log "error: The smoke test still has access to the API. Run infra/deploy.sh to revoke it."
+    return 1
+  }
 }
 
 # revoke WHAT COMMAND: like `change`, but a failure does not end the script. It clears `is_revoked`, unless the binding
@@ -125,22 +128,36 @@ request_when_allowed() {
   local waited
   for ((waited = 0; ; waited += 5)); do
     request "$@"
-    [[ "$RESPONSE_STATUS" == 403 ]] && ((waited < IAM_PROPAGATION_SECONDS)) || return 0
+    [[ "$RESPONSE_STATUS" == 403 ]] || break
+    ((waited < IAM_PROPAGATION_SECONDS)) || break
     sleep 5
   done
+  # Cloud Run answers a caller from outside as if there were no such service (cloud.google.com/run/docs/securing/ingress).
+  [[ "$API_INGRESS" == all || "$RESPONSE_STATUS" != 404 || "$RESPONSE_BODY" == *'"status"'* ]] || die "API_INGRESS is \
+$API_INGRESS, and this machine is outside of that: ${2%%/v1/*} answers 404. Run this script inside the network, or put the \
+load balancer's address first in API_ADDRESSES."
+}
+
+# Test whether this machine reaches a function by Cloud Run's own address, and so a revision by its tag.
+is_reached_directly() { [[ "$API_INGRESS" == all || -z "$API_ADDRESSES" ]]; }
+
+# Print the address by which this machine reaches the API.
+get_api_address() {
+  local first="${API_ADDRESSES%% *}"
+  if is_reached_directly; then require SERVICE_URLS api; else printf %s "${first%/}"; fi
 }
 
 # Test whether the serving API accepts the smoke test's account, which the configuration may have changed.
 is_smoke_account_accepted() {
   grant_smoke_access
-  request_when_allowed GET "$(require SERVICE_URLS api)/v1/tasks?pageSize=1"
+  request_when_allowed GET "$(get_api_address)/v1/tasks?pageSize=1"
   [[ "$RESPONSE_STATUS" != 401 && "$RESPONSE_STATUS" != 503 ]]
 }
 
 # test_links [TAG]: test whether the function for links answers everybody, if there is one: an address of a feed that
 # nobody has is 404, and says so as the code does, not as Cloud Run.
 test_links() {
-  [[ "$PUBLIC_LINKS" == yes ]] || return 0
+  [[ "$PUBLIC_LINKS" == yes && "$API_INGRESS" == all ]] || return 0
   local url
   url="$(require SERVICE_URLS "${1:+$1.}links")/v1/feeds/smoke-test.ics"
   request_anonymously GET "$url"
@@ -159,7 +176,7 @@ test_links() {
 run_smoke_test() {
   log_step "Smoke test"
   local api id executions="" state="" attempt
-  api="$(require SERVICE_URLS api)"
+  api="$(get_api_address)"
   [[ "$MODE" != check ]] || return 0
   grant_smoke_access
   id="smoke-$(date -u +%Y%m%d%H%M%S)-$RANDOM"

@@ -117,6 +117,7 @@ infra/firestore.rules into them and set RULES=keep, or replace them with RULES=r
     return
   fi
   mark_managed rules
+  take_lock
   CHANGES=$((CHANGES + 1))
   log "release firestore.rules"
   body="$(python3 -c '

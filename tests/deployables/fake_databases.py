@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 DATABASE = "cloudsched"
 """The one that a deployment has if its configuration names none."""
+LOCATIONS = ("us-central1", "us-east1", "europe-west1", "europe-west3", "nam5", "eur3")
+"""Some of the places where Firestore is."""
 ON, OFF = "ENABLED", "DISABLED"
 FUNCTIONS = ("execute", "sweep", "api", "links")
 
@@ -25,9 +27,7 @@ def run_firestore(cloud: FakeCloud, call: Call) -> None:
     database = call.flags["database"]
     key = f"database/{database}"
     if call.words[1:3] == ["databases", "create"]:
-        if key in cloud.state:
-            fail("ALREADY_EXISTS")
-        cloud.change(lambda: make_database(cloud.state, database, call.flags))
+        _create_database(cloud, call, key)
     elif key not in cloud.state:
         fail("NOT_FOUND: The database does not exist.")
     elif call.words[1] == "databases":
@@ -47,6 +47,15 @@ def run_firestore(cloud: FakeCloud, call: Call) -> None:
         _poll(cloud, indexes, fields)
     else:
         _index(cloud, call, database)
+
+
+def _create_database(cloud: FakeCloud, call: Call, key: str) -> None:
+    if key in cloud.state:
+        fail("ALREADY_EXISTS")
+    if call.flags["location"] not in LOCATIONS:
+        fail("INVALID_ARGUMENT: Invalid location.")
+    cloud.require_allowed("gcp.resourceLocations", call.flags["location"])
+    cloud.change(lambda: make_database(cloud.state, call.flags["database"], call.flags))
 
 
 def key_of(what: str, database: str) -> str:
@@ -78,6 +87,7 @@ def make_database(state: State, database: str, flags: dict[str, str] | None = No
         "name": f"projects/{PROJECT}/databases/{database}",
         "type": "FIRESTORE_NATIVE",
         "databaseEdition": "STANDARD",
+        "locationId": flags.get("location", "us-central1"),
         "deleteProtectionState": f"DELETE_PROTECTION_{ON if 'delete-protection' in flags else OFF}",
         "pointInTimeRecoveryEnablement": f"POINT_IN_TIME_RECOVERY_{ON if 'enable-pitr' in flags else OFF}",
         "schedules": [],

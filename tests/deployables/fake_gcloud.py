@@ -18,7 +18,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 from tests.deployables.fake_acceptance import ACCEPTANCE, run_acceptance
-from tests.deployables.fake_databases import list_collections, run_firestore
+from tests.deployables.fake_databases import LOCATIONS, list_collections, run_firestore
 from tests.deployables.fake_delays import QUEUE_NEW, QUEUE_TAKEN, TAKEN_FOR, Delays
 from tests.deployables.fake_functions import answer_api, answer_links, refuse
 from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
@@ -66,6 +66,10 @@ class FakeCloud(ThreadingTCPServer):
         self.quota = {**QUOTA}
         self.policies: set[str] = set()
         """The organisation's constraints that are enforced (cloud.google.com/run/docs/securing/managing-access)."""
+        self.allowed: dict[str, list[str]] = {}
+        """By constraint, the only values that the organisation allows."""
+        self.is_outside = False
+        """Whether the caller is outside of the network, so that Cloud Run has its ingress refuse them."""
         self.is_quota_hidden = False
         """Whether the caller may not read the quota."""
         self.calls: list[list[str]] = []
@@ -175,6 +179,8 @@ class FakeCloud(ThreadingTCPServer):
         return {
             **{words: partial(run_acceptance, self) for words in ACCEPTANCE},
             "services": self._services,
+            "resource-manager org-policies": self._organisation,
+            "firestore locations list": lambda _: self.say("\n".join(LOCATIONS)),
             "firestore": partial(run_firestore, self),
             "secrets versions": self._versions,
             "tasks queues list": lambda call: self.say(list_queues(self.state, call)),
@@ -182,6 +188,20 @@ class FakeCloud(ThreadingTCPServer):
             "artifacts repositories set-cleanup-policies": self._clean,
             "run revisions": lambda call: self.say(describe_revision(self.state, call)),
         }
+
+    def _organisation(self, call: Call) -> None:
+        """Print the policy that holds for the project: without one, everything is allowed."""
+        constraint = call.words[3]
+        values = self.allowed.get(constraint, ["C0example"] if constraint in self.policies else None)
+        rules = {"allValues": "ALLOW"} if values is None else {"allowedValues": values}
+        self.say(json.dumps({"constraint": f"constraints/{constraint}", "listPolicy": rules}))
+
+    def require_allowed(self, constraint: str, value: str) -> None:
+        """Refuse what the organisation does not allow. A group of locations is understood as Google describes it."""
+        values = self.allowed.get(constraint)
+        groups = {f"in:{value.partition('-')[0]}-locations", f"in:{value}-locations"}
+        if values is not None and not {value, *groups} & {*values}:
+            fail(f"FAILED_PRECONDITION: Constraint constraints/{constraint} violated for {value}.")
 
     def _resource(self, call: Call, verb: str, key: str) -> None:
         found = self.state.get(key)
@@ -207,7 +227,9 @@ class FakeCloud(ThreadingTCPServer):
         ):
             fail("FAILED_PRECONDITION: Constraint constraints/run.managed.requireInvokerIam violated.")
         elif verb in {"update", "update-traffic"}:
-            self.change(lambda: update_resource(found, call, key, verb))
+            is_lock = {"etag", "remove-annotations"} & {*call.flags}  # which changes nothing of a deployment
+            apply = (lambda change: change()) if is_lock else self.change
+            apply(lambda: update_resource(found, call, key, verb))
         else:
             raise NotImplementedError(call.words)
 
@@ -223,6 +245,9 @@ class FakeCloud(ThreadingTCPServer):
     def _create(self, call: Call, key: str) -> None:
         if key in self.state:
             fail(f"ALREADY_EXISTS: {key} already exists")
+        if key.startswith("secret/"):
+            for each in call.flags.get("locations", "global").split(","):
+                self.require_allowed("gcp.resourceLocations", each)
         if self.delays.has_passed(f"deleted {key}", TAKEN_FOR):
             self.delays.mark(key)
             self.change(lambda: create_resource(self.state, call, key))
@@ -233,6 +258,8 @@ class FakeCloud(ThreadingTCPServer):
 
     def _deploy(self, call: Call) -> None:
         name = call.words[2]
+        self.require_allowed("run.allowedIngress", call.flags["ingress"])
+        self.require_allowed("gcp.resourceLocations", call.flags["region"])
         require_quota(self.quota, call)
         if "source" in call.flags:
             self._require_builder(call)
@@ -343,7 +370,9 @@ class FakeCloud(ThreadingTCPServer):
         headers = dict(line.split('"')[1].split(": Bearer ") for line in header.splitlines())
         body = json.loads(options.get("--data-binary", "null"))
         answer: tuple[int, Any] = (401, {})
-        if "-links-" in url:
+        if self.is_outside and "googleapis" not in url:
+            answer = (404, "<html>")
+        elif "-links-" in url:
             answer = answer_links(self, url)
         elif "googleapis" not in url:
             refused = refuse(self, url, headers)

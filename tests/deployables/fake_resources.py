@@ -52,8 +52,8 @@ def format_resource(resource: Any, form: str) -> str:  # noqa: ANN401 - any JSON
     if form == "json":
         return json.dumps(resource)
     if form.startswith("json("):
-        key = form[5:-1].split(".", maxsplit=1)[0]
-        return json.dumps({key: resource[key]} if key in resource else None)
+        keys = [each.split(".", maxsplit=1)[0] for each in form[5:-1].split(",")]
+        return json.dumps({key: resource[key] for key in keys if key in resource} or None)
 
     def value(path: str) -> str:
         found = resource
@@ -70,6 +70,8 @@ def describe_resource(key: str, resource: State, call: Call) -> list[str]:
         key.startswith("job/") and resource.get("state") == "ENABLED"
     ):  # it runs each minute, unless a test says otherwise
         resource = {"lastAttemptTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"} | resource
+    if key.startswith("secret/"):
+        resource = resource | {"etag": get_etag(resource)}
     if "flatten" in call.flags:
         return [format_resource({"status": {"traffic": part}}, form) for part in resource["status"]["traffic"]]
     return [format_resource(to_knative(resource) if key.startswith("service/") and form == "json" else resource, form)]
@@ -98,12 +100,28 @@ def create_resource(state: State, call: Call, key: str) -> None:
         state[key] = {"name": name, "state": "RUNNING" if kind == "queue" else "ENABLED"}
         update_resource(state[key], call, key, "update")
     elif kind == "secret":
-        pairs = (pair.split("=") for pair in call.flags["set-annotations"].split(","))
-        state[key] = {"name": name, "annotations": dict(pairs), "versions": {}}
+        places = (call.flags["replication-policy"], "locations" in call.flags)
+        if places not in {("automatic", False), ("user-managed", True)}:
+            fail("INVALID_ARGUMENT: --locations is required with --replication-policy=user-managed, and only then.")
+        annotations = dict(pair.split("=", 1) for pair in call.flags["set-annotations"].split(","))
+        labels = dict(pair.split("=", 1) for pair in call.flags["labels"].split(","))
+        locations = call.flags.get("locations", "").split(",")
+        state[key] = {
+            "name": name,
+            "annotations": annotations,
+            "versions": {},
+            "labels": labels,
+            "locations": locations,
+        }
     elif kind == "account":
         state[key] = {"email": name}
     elif kind in {"bucket", "repository"}:
         state[key] = {"name": name}
+
+
+def get_etag(resource: State) -> str:
+    """Return what changes with each change of a resource."""
+    return f'"{sha256(json.dumps(resource, sort_keys=True).encode()).hexdigest()[:12]}"'
 
 
 def deploy_service(state: State, call: Call, name: str) -> None:
@@ -209,6 +227,14 @@ def update_resource(resource: State, call: Call, key: str, verb: str) -> None:
         resource["httpTarget"] = {"uri": flags["uri"], "oidcToken": token}
         resource |= {"schedule": flags["schedule"], "attemptDeadline": flags["attempt-deadline"]}
     elif kind == "secret":
+        if flags.get("etag", get_etag(resource)) != get_etag(resource):
+            fail("FAILED_PRECONDITION: The etag provided does not match the current etag of the secret.")
+        if "clear-annotations" in flags or "remove-annotations" in flags:
+            gone = flags.get("remove-annotations", ",".join(resource["annotations"])).split(",")
+            resource["annotations"] = {
+                name: value for name, value in resource["annotations"].items() if name not in gone
+            }
+            return
         told = resource["annotations"] | dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
         if sum(len(key) + len(value) for key, value in told.items()) > MAX_ANNOTATIONS:
             fail("INVALID_ARGUMENT: The total size of annotations must be at most 16384 bytes.")

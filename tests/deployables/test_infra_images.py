@@ -61,7 +61,7 @@ def test_a_repository_of_somebody_else_is_used_and_kept(cloud: Cloud) -> None:
     cloud.state["repository/cloudsched"] = {"name": "cloudsched"}
     for entry in ("created.repository", "images"):
         cloud.ledger.pop(entry)
-    cloud.configure(MEMORY="1Gi")
+    cloud.configure(MEMORY="1Gi", ADOPT="(repository/cloudsched)")
     cloud.ok("upgrade.sh")
     assert "policies" not in cloud.state["repository/cloudsched"]
     cloud.ok("teardown.sh", "--yes", "--with-data")

@@ -12,7 +12,7 @@ BUILDER = f"serviceAccount:cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
 
 def test_teardown_removes_only_what_was_created(tmp_path: Path) -> None:
     """Resources that existed before the deployment still exist after its teardown."""
-    cloud = Cloud(tmp_path, MONITORING="on")
+    cloud = Cloud(tmp_path, MONITORING="on", ADOPT="(account/cloudsched-builder)")
     account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
     cloud.state.update({"queue/other": {"name": "other"}, account: {"email": account.partition("/")[2]}})
     make_database(cloud.state, "(default)")

@@ -8,7 +8,7 @@ import pytest
 from tests.deployables.fake_project import PROJECT, ROOT, TABLE, Cloud
 from tests.doc_blocks import read_section
 
-PAGE = read_section(ROOT / "docs/reference/resources.md", "As a table")
+PAGE = read_section(ROOT / "docs/run/terraform.md", "Every resource")
 ROWS = {
     row[0]: row[1:] for row in ([cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.split("\n")) if row
 }

@@ -90,6 +90,9 @@ def test_dockerfiles_start_commands_that_exist(block: Block) -> None:
             program, *words = json.loads(each["value"])
             if program == "tini":  # which starts what `CMD` names
                 continue
+            if program == "functions-framework":  # which takes what it needs from the environment
+                assert not words
+                continue
             assert program == "cloudsched"
             assert find_fault(words) is None
 

@@ -24,10 +24,10 @@ KEY_NAME = re.compile(r"(?:^|_)KEY$")
 """May also name a column: its value tells."""
 KEY_VALUE = re.compile(r"(?=.*[0-9])[A-Za-z0-9_/+=.-]{16,}")
 SECRET_VALUE = re.compile(
-    r"-----BEGIN |://[^/@\s]*:[^/@\s]+@|^(?:sk|rk|pk|ghp|gho|glpat|xox[abp])[-_][A-Za-z0-9_-]{8}|^AIza[0-9A-Za-z_-]{30}"
-    r"|^eyJ[A-Za-z0-9_-]{10,}\.|^SG\.[A-Za-z0-9_-]{16}"
+    r"-----BEGIN |://hooks\.|://[^/@\s]*:[^/@\s]+@|^(?:sk|rk|pk|ghp|gho|glpat|xox[abp])[-_][A-Za-z0-9_-]{8}"
+    r"|^AIza[0-9A-Za-z_-]{30}|^eyJ[A-Za-z0-9_-]{10,}\.|^SG\.[A-Za-z0-9_-]{16}"
 )
-"""Private keys, passwords in addresses, and the forms of well-known tokens."""
+"""Private keys, addresses that are passwords or contain one, and the forms of well-known tokens."""
 
 
 def is_secret(name: str, value: str) -> bool:

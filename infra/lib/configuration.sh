@@ -19,7 +19,7 @@ load_configuration() {
   # shellcheck source=config.example.sh
   source "$INFRA/config.example.sh"
   # shellcheck source=config.example.sh
-  source "$file"
+  source "$file" || die "The last command of $file failed."
   require_match PROJECT '[a-z][a-z0-9-]{4,28}[a-z0-9]' "set it to your project's ID in $file"
   require_match NAME '[a-z][a-z0-9-]{0,18}[a-z0-9]' "it must be 2 to 20 lowercase letters, digits and hyphens"
   require_match BACKUP_RETENTION '([1-9]|[1-8][0-9]|9[0-8])d|' "it must be 1d to 98d, or empty"

@@ -67,6 +67,7 @@ def test_a_configuration_may_have_variables_of_its_own_and_read_other_files(tmp_
         "DB_PASSWORD=hunter2",
         "DATABASE_URL=postgres://shop:hunter2@10.0.0.3/shop",
         "GITHUB_TOKEN=x",
+        "CHAT=https://hooks.chat.example/services/T0/B0/x",
         "SIGNER='-----BEGIN PRIVATE KEY-----'",
     ],
 )

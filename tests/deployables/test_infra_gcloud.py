@@ -17,6 +17,7 @@ from tests.deployables.fake_resources import OPERATOR
 from tests.deployables.fake_schedules import Schedules
 from tests.deployables.real_gcloud import Gcloud, find_gcloud
 from tests.deployables.test_doctor import HARMS
+from tests.deployables.test_infra_company import COMPANY
 
 WORDS = r"(?:[a-z][a-z-]+ )"
 
@@ -76,6 +77,35 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     version = ["gcloud", "version", "--format=value('Google Cloud SDK')", "--quiet"]
     unique = {tuple(call[1:]) for call in [*calls, advice, *accepting, version] if call[0] == "gcloud"}
     return [list(call) for call in sorted(unique)]
+
+
+COMPANIES: dict[str, dict[str, str]] = {
+    "Europe, closed to the Internet": COMPANY,
+    "two in one project": {"NAME": "shop", "REGION": "europe-west3"},
+    "the other one": {"NAME": "shop-staging", "REGION": "europe-west3", "SECRETS": "(STRIPE_KEY@execute=stripe:1)"},
+}
+
+
+def dry_run(folder: Path, company: dict[str, str]) -> list[list[str]]:
+    """Return the gcloud commands that a company would see before its first deployment, and its upgrade."""
+    cloud = Cloud(folder, None, MONITORING="on", **company)
+    printed = "".join(cloud.ok(script, "--dry-run").out for script in ("deploy.sh", "upgrade.sh", "teardown.sh"))
+    assert not cloud.calls
+    return [shlex.split(line)[1:] for line in printed.splitlines() if line.startswith("gcloud ")]
+
+
+@pytest.mark.timeout(600)
+def test_gcloud_understands_what_companies_are_shown(gcloud: Gcloud, tmp_path: Path) -> None:
+    """Each command of the dry run is one that gcloud takes, and none is about the project's default database."""
+    found = {}
+    for number, (name, company) in enumerate(COMPANIES.items()):
+        (tmp_path / f"{number}").mkdir()
+        found[name] = dry_run(tmp_path / f"{number}", company)
+    commands = [command for each in found.values() for command in each]
+    complaints = gcloud.parse(commands, tmp_path / "gcloud")
+    assert [(command, said) for command, said in zip(commands, complaints, strict=True) if said is not None] == []
+    words = [{word for call in found[name] for word in call} for name in ("two in one project", "the other one")]
+    assert not [word for word in words[0] & words[1] if "shop" in word], "what both would make or change"
 
 
 def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:

@@ -136,8 +136,11 @@ MONITORING="on"
 # The channels that alerts notify, such as `projects/P/notificationChannels/1`, separated by spaces. See
 # docs/run/dashboard.md.
 NOTIFICATION_CHANNELS=""
-# An alert comes when the runs of five minutes, at that rate, would cost more dollars than this in a day.
+# An alert comes when the runs of ten minutes, at that rate, would cost more dollars than this in a day.
 ALERT_DOLLARS_A_DAY=20
+# Your own Cloud Run services in which you mount cloudsched, separated by spaces. Metrics, alerts and the exclusion of feeds
+# from the log cover them, too.
+MOUNTED_SERVICES=""
 
 # Smoke test ----------------------------------------------------------------------------------------------------------
 # The handler of the task that tests a deployment.

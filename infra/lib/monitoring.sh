@@ -36,7 +36,7 @@ create_metrics() {
     elif [[ "$found" != *"[$digest]" ]]; then
       change "update metric $NAME-$key" gcloud logging metrics update "$NAME-$key" "${flags[@]}"
     fi
-  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME")
+  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME" "$ALERT_DOLLARS_A_DAY" "$MOUNTED_SERVICES")
 }
 
 # List this deployment's policies or dashboards, one line each, in MONITORED: list_monitored KIND
@@ -100,7 +100,8 @@ apply_monitored() {
       change_monitored "update $kind $key" PATCH "$(get_collection "$kind")/${resource##*/}" "$json"
     fi
     put resources "$key" ""
-  done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "$ALERT_DOLLARS_A_DAY" "${channels[@]}")
+  done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "$ALERT_DOLLARS_A_DAY" \
+    "$MOUNTED_SERVICES" "${channels[@]}")
   while IFS=$'\t' read -r key _ resource _; do
     [[ -z "$key" || -z "$(get resources "$key")" ]] ||
       change_monitored "remove $kind $key" DELETE "$(get_collection "$kind")/${resource##*/}"
@@ -121,5 +122,5 @@ remove_monitoring() {
     query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet >/dev/null ||
       [[ "$MODE" == dry-run ]] || continue
     change "remove metric $NAME-$key" gcloud logging metrics delete "$NAME-$key" --project="$PROJECT" --quiet
-  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME")
+  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME" "$ALERT_DOLLARS_A_DAY" "$MOUNTED_SERVICES")
 }

@@ -1,4 +1,4 @@
-"""Cloud Monitoring and log-based metrics in the fake project, as strict about names, labels and etags as Google."""
+"""Cloud Monitoring and log-based metrics in the fake project, as strict about names and fields as Google."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.deployables.alerting import check_policy
 from tests.deployables.fake_resources import NUMBER, Call, State, fail, format_resource
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ def _refuse(cloud: FakeCloud, told: State, group: str) -> tuple[int, Any] | None
     for label, value in told["userLabels" if group == "alertPolicies" else "labels"].items():
         if not (_LABEL.fullmatch(label) and _LABEL_VALUE.fullmatch(value)):
             return 400, {"error": f"INVALID_ARGUMENT: label {label}={value}"}
+    if group == "alertPolicies":
+        try:
+            check_policy(told)
+        except ValueError as refused:
+            return 400, {"error": f"INVALID_ARGUMENT: {refused}"}
     for metric in _OWN_METRIC.findall(json.dumps(told)) if group == "alertPolicies" else ():
         if f"metric/{metric}" not in cloud.state or cloud.unknown_metrics:
             cloud.unknown_metrics -= bool(cloud.unknown_metrics)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.deployables.fake_project import IN_USE, ROOT, Cloud
 from tests.deployables.fake_resources import NUMBER
 
@@ -84,10 +85,46 @@ def test_the_limit_of_spending_is_a_number_of_runs(tmp_path: Path) -> None:
     assert cloud.changes == 1
     (spending,) = [each for each in find(cloud, "alertPolicies") if each["userLabels"]["key"] == "spending"]
     condition = spending["conditions"][0]["conditionThreshold"]
-    assert condition["thresholdValue"] == 34_722  # 80 dollars pay ten million runs, a 288th of them in five minutes
+    assert condition["thresholdValue"] == 69_444  # 80 dollars pay ten million runs, a 144th of them in ten minutes
     assert "80 dollars" in spending["displayName"]
     cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="0")
     assert "ALERT_DOLLARS_A_DAY" in cloud.run("deploy.sh", "--step=monitoring").err
+
+
+def test_a_mounted_service_is_watched_and_nobody_elses(tmp_path: Path) -> None:
+    """Each filter names the deployment's own services and the mounted one, and no service whose name begins alike."""
+    cloud = new_cloud(tmp_path)
+    apply(cloud)
+    cloud.configure(MONITORING="on", MOUNTED_SERVICES='"shop till"')
+    apply(cloud)
+    assert cloud.changes == len(METRICS) + 1  # and the policy on the API's errors
+    (errors,) = [each for each in find(cloud, "alertPolicies") if each["userLabels"]["key"] == "api-errors"]
+    texts = [each["filter"] for each in find(cloud, "metric/")] + [json.dumps(errors).replace("\\", "")]
+    for text in texts:
+        for pattern in re.findall(r'service_name=~"([^"]*)"', text):
+            for name in ("shop", "till"):
+                assert re.fullmatch(pattern, name), pattern
+            for name in ("cloudsched-web", "cloudsched-api-2", "my-cloudsched-api", "shop-two", "workshop"):
+                assert not re.fullmatch(pattern, name), pattern
+    cloud.configure(MONITORING="on", MOUNTED_SERVICES='"https://shop.example"')
+    assert "MOUNTED_SERVICES" in cloud.fails("deploy.sh", "--step=monitoring").err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"duration": "60s"', '"duration": "0s"'),
+        ('"autoClose": "1800s"', '"autoClose": "600s"'),
+        ('"autoClose": "1800s"', '"autoClose": "864000s"'),
+        ("COMPARISON_GT", "COMPARISON_GE"),
+    ],
+)
+def test_a_policy_that_google_refuses_is_refused_by_the_fake(tmp_path: Path, old: str, new: str) -> None:
+    """So the policies in the repository are none of these, which the reference of the API excludes."""
+    cloud = new_cloud(tmp_path)
+    file = cloud.checkout / "infra/monitoring/alerts/late.json"
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    assert "Cloud Monitoring did not create policy late: 400" in cloud.fails("deploy.sh", "--step=monitoring").err
 
 
 def test_policies_wait_until_their_metrics_are_known(tmp_path: Path) -> None:

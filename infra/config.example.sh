@@ -141,6 +141,9 @@ ALERT_DOLLARS_A_DAY=20
 # Your own Cloud Run services in which you mount cloudsched, separated by spaces. Metrics, alerts and the exclusion of feeds
 # from the log cover them, too.
 MOUNTED_SERVICES=""
+# The billing account's administrators and users get a mail at 50, 90 and 100 percent of this budget for the project, in
+# the account's currency. It caps nothing. Empty makes no budget, and leaves one that exists.
+BUDGET_A_MONTH=""
 
 # Smoke test ----------------------------------------------------------------------------------------------------------
 # The handler of the task that tests a deployment.

@@ -1,4 +1,4 @@
-"""Cloud Monitoring and log-based metrics in the fake project, as strict about names and fields as Google."""
+"""Cloud Monitoring, log-based metrics and budgets in the fake project, as strict about names and fields as Google."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.deployables.fake_resources import NUMBER, Call, State, fail, format_r
 if TYPE_CHECKING:
     from tests.deployables.fake_gcloud import FakeCloud
 
+BILLING_ACCOUNT = "01AB-02CD"
 _OWN_METRIC = re.compile(r"logging\.googleapis\.com/user/([\w-]+)")
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
@@ -34,6 +35,37 @@ def run_metrics(cloud: FakeCloud, call: Call) -> None:
         if told["name"] != name or described != set(told.get("labelExtractors", {})):
             fail(f"INVALID_ARGUMENT: {told}")
         cloud.change(lambda: cloud.state.update({key: told}))
+
+
+def run_budgets(cloud: FakeCloud, call: Call) -> None:
+    """List, create, update or delete budgets of a billing account, whose names Google chooses."""
+    verb = call.words[2]
+    if verb == "list":
+        title = call.flags["filter"].removeprefix('displayName="').removesuffix('"')
+        for key, value in cloud.state.items():
+            if key.startswith(f"billingAccounts/{call.flags['billing-account']}/") and value["displayName"] == title:
+                cloud.say(format_resource(value, call.flags["format"]))
+        return
+    if verb == "create":
+        account = f"billingAccounts/{call.flags['billing-account']}"
+        if account != f"billingAccounts/{BILLING_ACCOUNT}":
+            fail("PERMISSION_DENIED: The caller does not have permission")
+        name = f"{account}/budgets/{sum(key.startswith(account) for key in cloud.state)}-f00"
+        told: State = {
+            "name": name,
+            "displayName": call.flags["display-name"],
+            "projects": call.flags["filter-projects"],
+        }
+    else:
+        name = call.words[3]
+        if name not in cloud.state:
+            fail(f"NOT_FOUND: {name}")
+        told = cloud.state[name]
+    if verb == "delete":
+        cloud.change(lambda: cloud.state.pop(name))
+        return
+    amount = {"amount": {"specifiedAmount": {"units": call.flags["budget-amount"]}}}
+    cloud.change(lambda: cloud.state.update({name: told | amount}))
 
 
 def answer_monitoring(cloud: FakeCloud, method: str, url: str, told: State) -> tuple[int, Any]:

@@ -110,6 +110,52 @@ def test_a_mounted_service_is_watched_and_nobody_elses(tmp_path: Path) -> None:
     assert "MOUNTED_SERVICES" in cloud.fails("deploy.sh", "--step=monitoring").err
 
 
+def test_a_budget_is_made_once_follows_its_setting_and_is_removed(tmp_path: Path) -> None:
+    """It is of this project, and a second run changes nothing. Somebody else's is neither changed nor removed."""
+    cloud = new_cloud(tmp_path)
+
+    def find_budgets() -> dict[str, str]:
+        return {value["name"]: value["amount"]["specifiedAmount"]["units"] for value in find(cloud, "/budgets/")}
+
+    cloud.configure(BUDGET_A_MONTH="100")
+    assert "differs: create the budget" in cloud.run("deploy.sh", "--check", "--step=monitoring").out
+    assert "--step=services" in cloud.fails("deploy.sh", "--step=monitoring").err
+    cloud.ok("deploy.sh", "--step=services")
+    cloud.fake.delays.time += 600
+    apply(cloud)
+    (name,) = find_budgets()
+    assert cloud.state[name]["projects"] == "projects/demo-project"
+    other = name.replace("-f00", "-theirs")
+    cloud.state[other] = cloud.state[name] | {"name": other, "displayName": "all of the company"}
+    apply(cloud)
+    assert cloud.changes == 0
+    cloud.configure(BUDGET_A_MONTH="250")
+    assert apply(cloud, "--dry-run").count("gcloud billing budgets") == 2  # it looks, and would make one
+    assert "differs: update the budget" in cloud.run("deploy.sh", "--check", "--step=monitoring").out
+    apply(cloud)
+    assert find_budgets() == {name: "250", other: "100"}
+    cloud.configure()
+    apply(cloud)
+    assert find_budgets() == {name: "250", other: "100"}
+    cloud.ok("teardown.sh", "--yes")
+    assert find_budgets() == {other: "100"}
+
+
+def test_a_budget_of_the_same_name_that_we_did_not_make_is_refused(tmp_path: Path) -> None:
+    """So nothing of it is changed. A setting that is no amount is refused, too."""
+    cloud = new_cloud(tmp_path)
+    cloud.configure(BUDGET_A_MONTH="100")
+    cloud.ok("deploy.sh", "--step=services")
+    cloud.fake.delays.time += 600
+    name = "billingAccounts/01AB-02CD/budgets/7"
+    theirs = {"name": name, "displayName": "cloudsched in demo-project"}
+    cloud.state[name] = theirs | {"amount": {"specifiedAmount": {"units": "7"}}}
+    assert "did not create" in cloud.fails("deploy.sh", "--step=monitoring").err
+    cloud.configure(BUDGET_A_MONTH="20USD")
+    assert "BUDGET_A_MONTH" in cloud.fails("deploy.sh", "--step=monitoring").err
+    assert cloud.state[name] == theirs | {"amount": {"specifiedAmount": {"units": "7"}}}
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

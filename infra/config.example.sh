@@ -136,8 +136,14 @@ MONITORING="on"
 # The channels that alerts notify, such as `projects/P/notificationChannels/1`, separated by spaces. See
 # docs/run/dashboard.md.
 NOTIFICATION_CHANNELS=""
-# An alert comes when the runs of five minutes, at that rate, would cost more dollars than this in a day.
+# An alert comes when the runs of ten minutes, at that rate, would cost more dollars than this in a day.
 ALERT_DOLLARS_A_DAY=20
+# Your own Cloud Run services in which you mount cloudsched, separated by spaces. Metrics, alerts and the exclusion of feeds
+# from the log cover them, too.
+MOUNTED_SERVICES=""
+# The billing account's administrators and users get a mail at 50, 90 and 100 percent of this budget for the project, in
+# the account's currency. It caps nothing. Empty makes no budget, and leaves one that exists.
+BUDGET_A_MONTH=""
 
 # Smoke test ----------------------------------------------------------------------------------------------------------
 # The handler of the task that tests a deployment.

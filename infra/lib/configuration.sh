@@ -32,6 +32,9 @@ load_configuration() {
   require_match NOTIFICATION_CHANNELS '(projects/[a-z0-9:.-]+/notificationChannels/[0-9]+( |$))*' \
     "it must be names such as projects/P/notificationChannels/1, separated by spaces"
   require_match ALERT_DOLLARS_A_DAY '[1-9][0-9]{0,5}' "it must be a whole number of dollars"
+  require_match MOUNTED_SERVICES '([a-z]([a-z0-9-]{0,61}[a-z0-9])?( |$))*' \
+    "it must be names of Cloud Run services, separated by spaces"
+  require_match BUDGET_A_MONTH '([1-9][0-9]{0,8})?' "it must be a whole number in the billing account's currency, or empty"
   require_match RULES 'deploy|keep|replace' "it must be deploy, keep or replace"
   ((EXECUTE_TIMEOUT >= 15 && EXECUTE_TIMEOUT <= 1800)) ||
     die "EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT; Cloud Tasks accepts 15 to 1800 seconds."

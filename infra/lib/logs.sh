@@ -3,10 +3,13 @@
 
 LOG_SINK="_Default" # the sink through which Cloud Run's request log is stored in every project
 
-# Print the filter of the requests that are not logged: all below /v1/feeds/, however a calendar program writes the
-# address. Revoking a feed stays logged; its path has the feed's ID, which opens nothing.
+# Print the filter of the requests that are not logged: all below /v1/feeds/ of the services that callers reach, however a
+# calendar program writes the address. Revoking a feed stays logged; its path has the feed's ID, which opens nothing.
 get_feed_filter() {
-  printf '%s' "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^$NAME-\"" \
+  local services
+  read -ra services <<<"$NAME-(api|links) $MOUNTED_SERVICES"
+  local IFS='|'
+  printf '%s' "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^(${services[*]})\$\"" \
     ' AND httpRequest.requestMethod!="DELETE" AND httpRequest.requestUrl=~"/v1/feeds/."'
 }
 

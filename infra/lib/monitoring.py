@@ -1,11 +1,12 @@
 # ruff: noqa: INP001 - a script among shell scripts, not a package
 """Print what monitoring.sh applies: the files in infra/monitoring/ with their placeholders filled in.
 
-Usage: monitoring.py render metric NAME                  one line each: key, digest, file; a LogMetric is in the file
-       monitoring.py render policy|dashboard NAME DOLLARS [CHANNEL…]   one line each: key, digest, JSON
+Usage: monitoring.py render metric NAME DOLLARS MOUNTED   one line each: key, digest, file; a LogMetric is in the file
+       monitoring.py render policy|dashboard NAME DOLLARS MOUNTED [CHANNEL…]   one line each: key, digest, JSON
        monitoring.py find policy|dashboard NAME < a page of the API's list   one line each: key, digest, name, etag
 
-There are tabs between the columns. An alert comes when what runs costs more than DOLLARS a day.
+There are tabs between the columns. An alert comes when what runs costs more than DOLLARS a day. MOUNTED are the Cloud
+Run services in which cloudsched is mounted, separated by spaces.
 
 A policy and a dashboard carry their key and the digest of their file as labels; a metric, which has no labels, carries
 the digest at the end of its description.
@@ -22,8 +23,8 @@ from typing import Any
 FOLDER = Path(__file__).parents[1] / "monitoring"
 BUILT = Path(__file__).parents[2] / "build/monitoring"
 """Where the metrics' files are written: gcloud reads them, because its options know no labels."""
-RUNS_WINDOWS_A_DAY = 24 * 12
-"""How many of the alert's windows, which are five minutes, a day has."""
+RUNS_WINDOWS_A_DAY = 24 * 6
+"""How many of the alert's windows, which are ten minutes, a day has."""
 LABELS = {"policy": "userLabels", "dashboard": "labels"}
 LISTS = {"policy": "alertPolicies", "dashboard": "dashboards"}
 
@@ -37,11 +38,18 @@ def read_files(kind: str) -> dict[str, Any]:
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
-def fill(text: str, name: str, dollars: float) -> str:
-    """Put the deployment's values in place of a file's placeholders."""
+def fill(text: str, name: str, dollars: float, mounted: str) -> str:
+    """Put the deployment's values in place of a file's placeholders.
+
+    ``${ALL}``, ``${EXECUTOR}`` and ``${API}`` are regular expressions for names of Cloud Run services: all of the
+    deployment, those that run handlers, and those that callers reach. A mounted one does all of that.
+    """
     table = json.loads((FOLDER.parent / "resources.json").read_text(encoding="utf-8"))
     runs = max(1, round(dollars * 1e6 / table["dollarsPerMillionRuns"] / RUNS_WINDOWS_A_DAY))
-    for placeholder, value in (('"${RUNS}"', str(runs)), ("${DOLLARS}", f"{dollars:g}"), ("${NAME}", name)):
+    values = {'"${RUNS}"': str(runs), "${DOLLARS}": f"{dollars:g}", "${NAME}": name}
+    own = {"ALL": "(api|execute|sweep|links)", "EXECUTOR": "execute", "API": "(api|links)"}
+    values |= {f"${{{key}}}": "|".join([f"{name}-{functions}", *mounted.split()]) for key, functions in own.items()}
+    for placeholder, value in values.items():
         text = text.replace(placeholder, value)
     return text
 
@@ -63,11 +71,11 @@ def to_log_metric(name: str, key: str, metric: dict[str, Any]) -> dict[str, Any]
     return made
 
 
-def render_metrics(name: str) -> None:
+def render_metrics(name: str, mounted: str) -> None:
     """Write and print each metric of the deployment `name`."""
     BUILT.mkdir(parents=True, exist_ok=True)
     for key, metric in read_files("metric").items():
-        filled = json.loads(fill(json.dumps(metric), name, 1))
+        filled = json.loads(fill(json.dumps(metric), name, 1, mounted))
         made = to_log_metric(name, key, filled)
         shown = digest(made | filled)
         made["description"] = f"{filled['description']} [{shown}]"
@@ -76,10 +84,10 @@ def render_metrics(name: str) -> None:
         sys.stdout.write("\t".join((key, shown, str(file))) + "\n")
 
 
-def render(kind: str, name: str, dollars: float, channels: list[str]) -> None:
+def render(kind: str, name: str, dollars: float, mounted: str, channels: list[str]) -> None:
     """Print each policy, or the dashboard, of the deployment `name`."""
     for key, definition in read_files(kind).items():
-        filled = json.loads(fill(json.dumps(definition), name, dollars))
+        filled = json.loads(fill(json.dumps(definition), name, dollars, mounted))
         if kind == "policy" and channels:
             filled["notificationChannels"] = channels
         shown = digest(filled)
@@ -101,6 +109,6 @@ if __name__ == "__main__":
     if verb == "find":
         find(kind, name)
     elif kind == "metric":
-        render_metrics(name)
+        render_metrics(name, more[1])
     else:
-        render(kind, name, float(more[0]), more[1:])
+        render(kind, name, float(more[0]), more[1], more[2:])

@@ -5,6 +5,7 @@
 MONITORING_API="https://monitoring.googleapis.com"
 
 create_monitoring() {
+  create_budget
   [[ "$MONITORING" == on ]] || return 0
   log_step "Monitoring"
   create_metrics
@@ -16,6 +17,50 @@ create_monitoring() {
 warn_of_silence() {
   [[ "$MONITORING" == on && -n "$NOTIFICATION_CHANNELS" ]] ||
     log "Warning: nobody is told of an outage. Set NOTIFICATION_CHANNELS in $CONFIG; docs/run/dashboard.md says how."
+}
+
+# Find the budget of this deployment. Sets BILLING_ACCOUNT, and BUDGET to its name and its amount; nothing if there is none.
+# Fails if the project has no billing account, or the APIs are off that would name it.
+find_budget() {
+  BUDGET_TITLE="$NAME in $PROJECT" # a budget has no labels, and no name that we could choose
+  BUDGET=""
+  BILLING_ACCOUNT="$(query gcloud billing projects describe "$PROJECT" --format="value(billingAccountName.basename())" \
+    --billing-project="$PROJECT" --quiet)" || BILLING_ACCOUNT=""
+  [[ "$MODE" != dry-run ]] || BILLING_ACCOUNT="BILLING_ACCOUNT"
+  [[ -n "$BILLING_ACCOUNT" ]] || return 1
+  BUDGET="$(query gcloud billing budgets list --billing-account="$BILLING_ACCOUNT" --filter="displayName=\"$BUDGET_TITLE\"" \
+    --format="value(name,amount.specifiedAmount.units)" --billing-project="$PROJECT" --quiet)" || BUDGET=""
+}
+
+# The budget counts the whole project: queues have no labels by which Google could tell this deployment's costs apart.
+create_budget() {
+  [[ -n "$BUDGET_A_MONTH" ]] || return 0
+  log_step "Budget"
+  find_budget || [[ "$MODE" == check ]] ||
+    die "Project $PROJECT has no billing account that you may see. It also needs the APIs that infra/deploy.sh \
+--step=services enables."
+  if [[ -z "$BUDGET" ]]; then
+    mark_managed budget
+    change "create the budget of $BUDGET_A_MONTH a month" gcloud billing budgets create \
+      --billing-account="$BILLING_ACCOUNT" --display-name="$BUDGET_TITLE" --budget-amount="$BUDGET_A_MONTH" \
+      --calendar-period=month --filter-projects="projects/$PROJECT" --threshold-rule=percent=0.5 \
+      --threshold-rule=percent=0.9 --threshold-rule=percent=1.0 --billing-project="$PROJECT" --quiet
+  elif ! is_managed budget; then
+    die "The billing account has a budget \"$BUDGET_TITLE\" that these scripts did not create. Rename it, or set \
+BUDGET_A_MONTH to nothing."
+  elif [[ "${BUDGET#*$'\t'}" != "$BUDGET_A_MONTH" ]]; then
+    change "update the budget to $BUDGET_A_MONTH a month" gcloud billing budgets update "${BUDGET%%$'\t'*}" \
+      --budget-amount="$BUDGET_A_MONTH" --billing-project="$PROJECT" --quiet
+  fi
+}
+
+remove_budget() {
+  is_managed budget || [[ "$MODE" == dry-run && -n "$BUDGET_A_MONTH" ]] || return 0
+  find_budget || log "The budget $BUDGET_TITLE is not removed: the project's billing account cannot be seen."
+  [[ -n "$BUDGET" || "$MODE" == dry-run ]] || return 0
+  local found="${BUDGET%%$'\t'*}"
+  change "remove the budget $BUDGET_TITLE" gcloud billing budgets delete "${found:-BUDGET}" --billing-project="$PROJECT" \
+    --quiet
 }
 
 # Print the API's collection of policies or dashboards: get_collection KIND
@@ -36,7 +81,7 @@ create_metrics() {
     elif [[ "$found" != *"[$digest]" ]]; then
       change "update metric $NAME-$key" gcloud logging metrics update "$NAME-$key" "${flags[@]}"
     fi
-  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME")
+  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME" "$ALERT_DOLLARS_A_DAY" "$MOUNTED_SERVICES")
 }
 
 # List this deployment's policies or dashboards, one line each, in MONITORED: list_monitored KIND
@@ -100,7 +145,8 @@ apply_monitored() {
       change_monitored "update $kind $key" PATCH "$(get_collection "$kind")/${resource##*/}" "$json"
     fi
     put resources "$key" ""
-  done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "$ALERT_DOLLARS_A_DAY" "${channels[@]}")
+  done < <(python3 "$INFRA/lib/monitoring.py" render "$kind" "$NAME" "$ALERT_DOLLARS_A_DAY" \
+    "$MOUNTED_SERVICES" "${channels[@]}")
   while IFS=$'\t' read -r key _ resource _; do
     [[ -z "$key" || -z "$(get resources "$key")" ]] ||
       change_monitored "remove $kind $key" DELETE "$(get_collection "$kind")/${resource##*/}"
@@ -110,6 +156,7 @@ apply_monitored() {
 # Policies go first: one whose metric is gone cannot be evaluated.
 remove_monitoring() {
   local kind key resource
+  remove_budget
   is_managed monitoring || [[ "$MODE" == dry-run ]] || return 0
   for kind in policy dashboard; do
     list_monitored "$kind"
@@ -121,5 +168,5 @@ remove_monitoring() {
     query gcloud logging metrics describe "$NAME-$key" --format="value(description)" --project="$PROJECT" --quiet >/dev/null ||
       [[ "$MODE" == dry-run ]] || continue
     change "remove metric $NAME-$key" gcloud logging metrics delete "$NAME-$key" --project="$PROJECT" --quiet
-  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME")
+  done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME" "$ALERT_DOLLARS_A_DAY" "$MOUNTED_SERVICES")
 }

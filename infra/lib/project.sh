@@ -17,10 +17,12 @@ SERVICES=(
   run.googleapis.com                  # runs them
   secretmanager.googleapis.com
 )
+BUDGET_SERVICES=(billingbudgets.googleapis.com cloudbilling.googleapis.com) # only with BUDGET_A_MONTH
 
 enable_services() {
   log_step "Services"
   local enabled service missing=()
+  [[ -z "$BUDGET_A_MONTH" ]] || SERVICES+=("${BUDGET_SERVICES[@]}")
   enabled="$(query gcloud services list --enabled --format="value(config.name)" --project="$PROJECT" --quiet)" || enabled=""
   for service in "${SERVICES[@]}"; do
     has_line "$service" "$enabled" || missing+=("$service")

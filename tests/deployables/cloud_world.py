@@ -1,13 +1,16 @@
 """A deployment in a virtual world: the product on a clock that the test moves, in a small model of Google Cloud.
 
 The functions, their log lines and their repairs are the product's own. The model delivers dispatches as Cloud Tasks
-does (the queue of the local Cloud Tasks, with the limits of infra/resources.json), calls the sweep each minute, and
-counts what Google's services count, as they document it:
+does (the queue of the local Cloud Tasks, with the limits of infra/resources.json), calls the sweep each minute, asks
+the API six times a minute, and counts what Google's services count, as they document it:
 
 * ``run.googleapis.com/request_count`` leaves out requests that reach no instance: those that Cloud Run refuses, or for
   which no instance starts (cloud.google.com/monitoring/api/metrics_gcp).
 * ``cloudtasks.googleapis.com/queue/task_attempt_count`` counts every attempt, by the code of its answer. How a code is
-  written there is not documented: ``ok`` and words in what people show, so `Series` exist for words and for numbers.
+  written there is not documented: ``ok`` and words in what people show. So some
+  of those who watch see words, and some numbers.
+
+Some see points a minute after they were counted, some as late as they may be, and some by turns.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tests.deployables.alerting import Point, Series, count_line, find_alerts
+from tests.deployables.alerting import Monitoring
 from tests.deployables.fake_project import ROOT
+from tests.deployables.series import MINUTE, Lateness, Point, at_worst, by_turns, count_line, usually
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder
 from werkzeug.wrappers import Request, Response
@@ -44,12 +48,13 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import START
-from cloudsched.web.functions import TOKEN_HEADER, serve_execute, serve_sweep
+from cloudsched.web.functions import TOKEN_HEADER, serve_api, serve_execute, serve_sweep
 
 NAME: Final = "cloudsched"
 HANDLERS: Final = 20
-MINUTE: Final = timedelta(minutes=1)
 TABLE: Final[dict[str, Any]] = json.loads((ROOT / "infra/resources.json").read_text(encoding="utf-8"))
+WATCHES: Final[dict[Lateness, str]] = {usually: "words", at_worst: "numbers", by_turns: "words"}
+"""Who watches: by how late points are seen, and how Cloud Tasks writes its codes."""
 _WORDS: Final = {200: "ok", 401: "unauthenticated", 403: "permission_denied", 429: "resource_exhausted"}
 
 
@@ -97,9 +102,10 @@ class World:
     Args:
         policies: The alert policies, with the deployment's values.
         metrics: The log-based metrics, the same.
+        mounted: The Cloud Run service in which cloudsched is mounted, instead of functions of its own.
     """
 
-    def __init__(self, policies: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+    def __init__(self, policies: Mapping[str, Any], metrics: Mapping[str, Any], mounted: str = "") -> None:
         self.clock = ManualClock(START)
         self.functions_clock = SkewedClock(self.clock)
         self.store = CloudStore(self.clock)
@@ -109,12 +115,15 @@ class World:
         self.has_invoker_role = True
         self.executor_status = 200
         """What Cloud Run answers in place of an executor that does not start, if not 200."""
+        self.is_api_broken = False
+        """Whether each request to the API ends with an error of its own."""
         self.is_sweep_scheduled = True
         self.is_queue_down = False
         self.statuses: Counter[tuple[str, int]] = Counter()
         """What the functions have answered."""
-        self._policies, self._metrics = policies, metrics
-        self._series = {"words": Series(), "numbers": Series()}
+        self.watches = {lateness: Monitoring(policies, lateness) for lateness in WATCHES}
+        self._metrics = metrics
+        self._mounted = mounted
         self._service = ""
         settings = Settings(secret="s" * 32, executor_url="https://execute.run.app", access=Access(open=True))
         self.app = App(settings, store=self.store, dispatcher=self, clock=self.functions_clock)
@@ -152,9 +161,8 @@ class World:
             self.app.close()
             self.store.close()
 
-    def run(self, minutes: int, until: Callable[[set[str]], bool] = lambda _: False) -> list[set[str]]:
-        """Let time pass; return which alerts are open at the end of each minute, until they are as asked."""
-        found: list[set[str]] = []
+    def run(self, minutes: int) -> None:
+        """Let time pass; whoever watches looks at the end of each minute."""
         for _ in range(minutes):
             end = self.clock.now() + MINUTE
             while (wake_at := self.queue.wake_at()) is not None and wake_at < end:
@@ -164,18 +172,13 @@ class World:
             if self.is_sweep_scheduled:
                 self._call("sweep", lambda request: serve_sweep(self.app, request))
             self._deliver_due()
-            found.append(self.find_alerts())
-            if until(found[-1]):
-                break
-        return found
-
-    def find_alerts(self) -> set[str]:
-        """Return the policies with an open incident, however Cloud Tasks writes its codes."""
-        words, numbers = (find_alerts(self._policies, each, self.clock.now()) for each in self._series.values())
-        return words & numbers
+            for _ in range(6):
+                self._call("api", lambda request: serve_api(self.app, request), path="/v1/tasks/none")
+            for watch in self.watches.values():
+                watch.look(end)
 
     def points(self) -> list[Point]:
-        return [point for points in self._series["words"].points.values() for point in points]
+        return [point for points in self.watches[usually].series.points.values() for point in points]
 
     # ── Cloud Tasks ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,29 +215,34 @@ class World:
         serve: Callable[[Request], Response],
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
+        path: str = "/",
     ) -> int:
-        if not self.has_invoker_role:
+        if not self.has_invoker_role and function != "api":
             return 403
         if function == "execute" and self.executor_status != 200:
             return self.executor_status
-        self._service = f"{NAME}-{function}"
-        own_machine = {"REMOTE_ADDR": "127.0.0.1"}  # Cloud Run's check of callers is the model's, above
-        asked = EnvironBuilder(method="POST", data=body, headers=Headers(headers), environ_base=own_machine)
-        status = serve(Request(asked.get_environ())).status_code
+        service = self._mounted or f"{NAME}-{function}"
+        status = 500
+        if function != "api" or not self.is_api_broken:
+            self._service = service
+            own_machine = {"REMOTE_ADDR": "127.0.0.1"}  # Cloud Run's check of callers is the model's, above
+            method = "GET" if function == "api" else "POST"
+            asked = EnvironBuilder(path, method=method, data=body, headers=Headers(headers), environ_base=own_machine)
+            status = serve(Request(asked.get_environ())).status_code
+            self._service = ""
         self.statuses[function, status] += 1
-        self._service = ""
-        self._count("run.googleapis.com/request_count", "cloud_run_revision", status, service_name=f"{NAME}-{function}")
+        self._count("run.googleapis.com/request_count", "cloud_run_revision", status, service_name=service)
         return status
 
     # ── Cloud Monitoring ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _count(self, metric: str, resource: str, status: int, **labels: str) -> None:
         own = {f"resource.labels.{label}": value for label, value in labels.items()}
+        own["metric.labels.response_code_class"] = f"{status // 100}xx"
         codes = {"words": _WORDS.get(status, "unavailable"), "numbers": str(status)}
-        for spelling, series in self._series.items():
-            series.add(
-                [Point(self.clock.now(), metric, resource, own | {"metric.labels.response_code": codes[spelling]})]
-            )
+        for lateness, watch in self.watches.items():
+            told = own | {"metric.labels.response_code": codes[WATCHES[lateness]]}
+            watch.series.add([Point(self.clock.now(), metric, resource, told)])
 
     def _read_line(self, line: str) -> None:
         if not self._service:
@@ -244,8 +252,8 @@ class World:
             "jsonPayload": json.loads(line),
         }
         points = count_line(self._metrics, NAME, entry, self.clock.now())
-        for series in self._series.values():
-            series.add(points)
+        for watch in self.watches.values():
+            watch.series.add(points)
 
 
 class _Collector(logging.Handler):

@@ -28,6 +28,7 @@ TAKEN_FOR = 3 * 86_400.0
 
 _SERVICES = {
     "artifacts": "artifactregistry",
+    "billing": "billingbudgets",
     "builds": "cloudbuild",
     "firestore": "firestore",
     "iam": "iam",

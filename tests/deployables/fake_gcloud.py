@@ -21,7 +21,7 @@ from tests.deployables.fake_acceptance import ACCEPTANCE, run_acceptance
 from tests.deployables.fake_databases import LOCATIONS, list_collections, run_firestore
 from tests.deployables.fake_delays import QUEUE_NEW, QUEUE_TAKEN, TAKEN_FOR, Delays
 from tests.deployables.fake_functions import answer_api, answer_links, refuse
-from tests.deployables.fake_monitoring import answer_monitoring, run_metrics
+from tests.deployables.fake_monitoring import BILLING_ACCOUNT, answer_monitoring, run_budgets, run_metrics
 from tests.deployables.fake_resources import (
     KINDS,
     NUMBER,
@@ -185,6 +185,8 @@ class FakeCloud(ThreadingTCPServer):
             "secrets versions": self._versions,
             "tasks queues list": lambda call: self.say(list_queues(self.state, call)),
             "logging metrics": partial(run_metrics, self),
+            "billing projects describe": lambda _: self.say(BILLING_ACCOUNT),
+            "billing budgets": partial(run_budgets, self),
             "artifacts repositories set-cleanup-policies": self._clean,
             "run revisions": lambda call: self.say(describe_revision(self.state, call)),
         }

@@ -1,4 +1,4 @@
-"""Cloud Monitoring and log-based metrics in the fake project, as strict about names, labels and etags as Google."""
+"""Cloud Monitoring, log-based metrics and budgets in the fake project, as strict about names and fields as Google."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.deployables.alerting import check_policy
 from tests.deployables.fake_resources import NUMBER, Call, State, fail, format_resource
 
 if TYPE_CHECKING:
     from tests.deployables.fake_gcloud import FakeCloud
 
+BILLING_ACCOUNT = "01AB-02CD"
 _OWN_METRIC = re.compile(r"logging\.googleapis\.com/user/([\w-]+)")
 _LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
@@ -33,6 +35,37 @@ def run_metrics(cloud: FakeCloud, call: Call) -> None:
         if told["name"] != name or described != set(told.get("labelExtractors", {})):
             fail(f"INVALID_ARGUMENT: {told}")
         cloud.change(lambda: cloud.state.update({key: told}))
+
+
+def run_budgets(cloud: FakeCloud, call: Call) -> None:
+    """List, create, update or delete budgets of a billing account, whose names Google chooses."""
+    verb = call.words[2]
+    if verb == "list":
+        title = call.flags["filter"].removeprefix('displayName="').removesuffix('"')
+        for key, value in cloud.state.items():
+            if key.startswith(f"billingAccounts/{call.flags['billing-account']}/") and value["displayName"] == title:
+                cloud.say(format_resource(value, call.flags["format"]))
+        return
+    if verb == "create":
+        account = f"billingAccounts/{call.flags['billing-account']}"
+        if account != f"billingAccounts/{BILLING_ACCOUNT}":
+            fail("PERMISSION_DENIED: The caller does not have permission")
+        name = f"{account}/budgets/{sum(key.startswith(account) for key in cloud.state)}-f00"
+        told: State = {
+            "name": name,
+            "displayName": call.flags["display-name"],
+            "projects": call.flags["filter-projects"],
+        }
+    else:
+        name = call.words[3]
+        if name not in cloud.state:
+            fail(f"NOT_FOUND: {name}")
+        told = cloud.state[name]
+    if verb == "delete":
+        cloud.change(lambda: cloud.state.pop(name))
+        return
+    amount = {"amount": {"specifiedAmount": {"units": call.flags["budget-amount"]}}}
+    cloud.change(lambda: cloud.state.update({name: told | amount}))
 
 
 def answer_monitoring(cloud: FakeCloud, method: str, url: str, told: State) -> tuple[int, Any]:
@@ -76,6 +109,11 @@ def _refuse(cloud: FakeCloud, told: State, group: str) -> tuple[int, Any] | None
     for label, value in told["userLabels" if group == "alertPolicies" else "labels"].items():
         if not (_LABEL.fullmatch(label) and _LABEL_VALUE.fullmatch(value)):
             return 400, {"error": f"INVALID_ARGUMENT: label {label}={value}"}
+    if group == "alertPolicies":
+        try:
+            check_policy(told)
+        except ValueError as refused:
+            return 400, {"error": f"INVALID_ARGUMENT: {refused}"}
     for metric in _OWN_METRIC.findall(json.dumps(told)) if group == "alertPolicies" else ():
         if f"metric/{metric}" not in cloud.state or cloud.unknown_metrics:
             cloud.unknown_metrics -= bool(cloud.unknown_metrics)

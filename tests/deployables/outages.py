@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import runpy
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from tests.deployables.cloud_world import HANDLERS, NAME, World
+from tests.deployables.alerting import Monitoring
+from tests.deployables.cloud_world import HANDLERS, NAME, WATCHES, World
 from tests.deployables.fake_project import ROOT
+from tests.deployables.series import Lateness, at_worst, usually
 
 from cloudsched import Schedule
 from cloudsched.emulator.model.task import RateLimits
 
 PAGE: Final = ROOT / "docs/run/dashboard.md"
-BEFORE: Final = 15
+BEFORE: Final = 20
 """For how many minutes all is well first: a policy may look back so far, or miss what it has never seen."""
-LONGEST: Final = 10
-DOLLARS: Final = 1
+LASTS: Final = 25
+"""For how many minutes a part is broken."""
+AFTER: Final = 65
+"""For how many minutes it is whole again: longer than any policy looks back."""
+MOUNTED: Final = "shop"
+"""A Cloud Run service in which cloudsched is mounted."""
+DOLLARS: Final = 0.5
 """The limit of the alert on spending, a day: low, so that few runs reach it."""
 _PLACE = re.compile(r"(?<=<!-- outages -->\n).*?(?=<!-- /outages -->)", re.DOTALL)
 
@@ -32,65 +40,96 @@ _PLACE = re.compile(r"(?<=<!-- outages -->\n).*?(?=<!-- /outages -->)", re.DOTAL
 @dataclass(frozen=True, slots=True)
 class Outage:
     part: str
-    begin: Callable[[World], None]
+    breaks: Callable[[World], AbstractContextManager[None]]
+    """What breaks it, and mends it at its end."""
 
 
-def _set(**values: Any) -> Callable[[World], None]:
-    def begin(world: World) -> None:
+def _set(**values: Any) -> Callable[[World], AbstractContextManager[None]]:
+    @contextmanager
+    def breaks(world: World) -> Iterator[None]:
+        before = {name: getattr(world, name) for name in values}
         for name, value in values.items():
             setattr(world, name, value)
+        yield
+        for name, value in before.items():
+            setattr(world, name, value)
 
-    return begin
+    return breaks
 
 
-def _pause_queue(world: World) -> None:
+@contextmanager
+def _pause_queue(world: World) -> Iterator[None]:
     world.queue.paused = True
+    yield
+    world.queue.paused = False
 
 
-def _refuse_dispatches(world: World) -> None:
-    world.is_queue_down = True
-
-
-def _throttle(world: World) -> None:
+@contextmanager
+def _throttle(world: World) -> Iterator[None]:
     """Let the queue deliver six dispatches a minute, where ten come due."""
-    world.queue.set_config(replace(world.queue.config, rate_limits=RateLimits(0.1, 1, burst=1)), world.clock.now())
+    before = world.queue.config
+    world.queue.set_config(replace(before, rate_limits=RateLimits(0.1, 1, burst=1)), world.clock.now())
+    yield
+    world.queue.set_config(before, world.clock.now())
 
 
-def _refuse_writes(world: World) -> None:
-    world.store.is_read_only = True
+def _refuse(**values: bool) -> Callable[[World], AbstractContextManager[None]]:
+    """Let the store refuse calls."""
+
+    @contextmanager
+    def breaks(world: World) -> Iterator[None]:
+        for name in values:
+            setattr(world.store, name, True)
+        yield
+        for name in values:
+            setattr(world.store, name, False)
+
+    return breaks
 
 
-def _refuse_reads(world: World) -> None:
-    world.store.is_refused = True
-
-
-def _skew(seconds: int) -> Callable[[World], None]:
-    def begin(world: World) -> None:
+def _skew(seconds: int) -> Callable[[World], AbstractContextManager[None]]:
+    @contextmanager
+    def breaks(world: World) -> Iterator[None]:
         world.functions_clock.error = timedelta(seconds=seconds)
+        yield
+        world.functions_clock.error = timedelta(0)
 
-    return begin
-
-
-def _fail(count: int) -> Callable[[World], None]:
-    return lambda world: world.failing.update(f"handler-{number}" for number in range(count))
+    return breaks
 
 
-def _run_away(world: World) -> None:
+def _fail(count: int) -> Callable[[World], AbstractContextManager[None]]:
+    @contextmanager
+    def breaks(world: World) -> Iterator[None]:
+        world.failing.update(f"handler-{number}" for number in range(count))
+        yield
+        world.failing.clear()
+
+    return breaks
+
+
+@contextmanager
+def _run_away(world: World) -> Iterator[None]:
     """Create, as somebody may by mistake, what runs far too often."""
-    for number in range(30):
+    tasks = []
+    for number in range(15):
         every = Schedule.every(timedelta(seconds=10), start=world.clock.now() + timedelta(seconds=1))
-        world.app.create(owner="bob", title=f"again {number}", handler=f"handler-{number % HANDLERS}", schedule=every)
+        handler = f"handler-{number % HANDLERS}"
+        tasks.append(world.app.create(owner="bob", title=f"again {number}", handler=handler, schedule=every).id)
+    yield
+    for task in tasks:
+        world.app.cancel(task)
 
 
 OUTAGES: Final = (
     Outage("the executor does not start: Cloud Run answers 503", _set(executor_status=503)),
     Outage("the account that calls the functions loses `roles/run.invoker`", _set(has_invoker_role=False)),
-    Outage("the functions lose `roles/datastore.user`", _refuse_reads),
+    Outage("the functions lose `roles/datastore.user`", _refuse(is_refused=True)),
     Outage("the sweep is not called: its job is paused or gone", _set(is_sweep_scheduled=False)),
+    Outage("each request to the API ends with 500", _set(is_api_broken=True)),
     Outage("the queue is paused", _pause_queue),
-    Outage("the queue takes nothing new", _refuse_dispatches),
+    Outage("the queue takes nothing new", _set(is_queue_down=True)),
     Outage("the queue's rate is too low for what is due", _throttle),
-    Outage("the store takes no writes", _refuse_writes),
+    Outage("the store takes no writes", _refuse(is_read_only=True)),
     Outage("the functions' clock is a minute fast", _skew(60)),
     Outage("the functions' clock is a minute slow", _skew(-60)),
     Outage("half of all handlers fail", _fail(HANDLERS // 2)),
@@ -99,35 +138,87 @@ OUTAGES: Final = (
 )
 
 
-def read_policies() -> tuple[dict[str, Any], dict[str, Any]]:
+def read_policies(mounted: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the policies and the metrics of a deployment, as infra/deploy.sh applies them."""
-    script = [sys.executable, str(ROOT / "infra/lib/monitoring.py"), "render"]
-    listed = subprocess.run([*script, "policy", NAME, str(DOLLARS)], capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own script
-    policies = {line.split("\t")[0]: json.loads(line.split("\t")[2]) for line in listed.splitlines()}
-    text = (ROOT / "infra/monitoring/metrics.json").read_text(encoding="utf-8")
-    return policies, json.loads(text.replace("${NAME}", NAME))
+    script = runpy.run_path(str(ROOT / "infra/lib/monitoring.py"))
+    policies, metrics = (
+        json.loads(script["fill"](json.dumps(script["read_files"](kind)), NAME, DOLLARS, mounted))
+        for kind in ("policy", "metric")
+    )
+    return policies, metrics
 
 
-def notice(outage: Outage, policies: Mapping[str, Any], metrics: Mapping[str, Any]) -> list[set[str]]:
-    """Return which alerts are open at the end of each minute after a part has broken."""
-    with World(policies, metrics).opened() as world:
-        quiet = world.run(BEFORE)
-        if any(quiet):
-            raise AssertionError(f"alerts while all is well: {quiet}")
-        outage.begin(world)
-        return world.run(LONGEST)
+@dataclass(slots=True)
+class Story:
+    """What somebody who watches sees of a part that breaks and is mended."""
+
+    noticed: dict[str, int] = field(default_factory=dict)
+    """After how many minutes each policy opened while the part was broken."""
+    notified: Counter[str] = field(default_factory=Counter)
+    """How often each policy notified, the time after the repair included."""
+    lasted: int = 0
+    """How many minutes after the repair the last incident ended."""
 
 
-def render(policies: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
-    lines = ["| what breaks | alert, and after how many minutes |", "|---|---|"]
-    for outage in OUTAGES:
-        found = notice(outage, policies, metrics)
-        first: dict[str, int] = {}
-        for minute, alerts in enumerate(found, 1):
-            for alert in sorted(alerts):
-                first.setdefault(alert, minute)
-        lines.append(f"| {outage.part} | {', '.join(f'`{alert}` {minute}' for alert, minute in first.items())} |")
+def tell(
+    outage: Outage, policies: Mapping[str, Any], metrics: Mapping[str, Any], mounted: str = ""
+) -> dict[Lateness, list[Story]]:
+    """Break a part twice, mend it each time, and return what each of those who watch sees.
+
+    Raises:
+        AssertionError: An incident is open although all has been well for long.
+    """
+    told: dict[Lateness, list[Story]] = {who: [] for who in WATCHES}
+    with World(policies, metrics, mounted).opened() as world:
+        world.run(BEFORE)
+        _require_silence(world)
+        for _ in range(2):
+            told_now = {who: Story() for who in WATCHES}
+            before = {who: _count(watch) for who, watch in world.watches.items()}
+            with outage.breaks(world):
+                for minute in range(1, LASTS + 1):
+                    world.run(1)
+                    for who, watch in world.watches.items():
+                        told_now[who].noticed |= dict.fromkeys(watch.list_open() - set(told_now[who].noticed), minute)
+            for minute in range(1, AFTER + 1):
+                world.run(1)
+                for who, watch in world.watches.items():
+                    if watch.list_open():
+                        told_now[who].lasted = minute + 1
+            _require_silence(world)
+            for who, watch in world.watches.items():
+                told_now[who].notified = _count(watch) - before[who]
+                told[who].append(told_now[who])
+    return told
+
+
+def _require_silence(world: World) -> None:
+    found = {who.__name__: watch.list_open() for who, watch in world.watches.items()}
+    if any(found.values()):
+        raise AssertionError(f"open although all is well: {found}")
+
+
+def _count(watch: Monitoring) -> Counter[str]:
+    return Counter({key: len(incident.opened) for key, incident in watch.incidents.items()})
+
+
+def render(stories: Mapping[Outage, Mapping[Lateness, list[Story]]]) -> str:
+    """Return the table of the page."""
+    lines = [
+        "| what breaks | usually noticed by, after minutes | at the latest | all ended after |",
+        "|---|---|---|---|",
+    ]
+    for outage, told in stories.items():
+        noticed = [_show(told[who][0].noticed) for who in (usually, at_worst)]
+        lasted = max(story.lasted for seen in told.values() for story in seen)
+        lines.append(f"| {outage.part} | {noticed[0]} | {noticed[1]} | {lasted} |")
     return "\n".join(lines) + "\n"
+
+
+def _show(noticed: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"`{key}` {minute}" for key, minute in sorted(noticed.items(), key=lambda each: (each[1], each[0]))
+    )
 
 
 def put(text: str, table: str) -> str:
@@ -135,4 +226,5 @@ def put(text: str, table: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(put(PAGE.read_text("utf-8"), render(*read_policies())), "utf-8")
+    found = {outage: tell(outage, *read_policies()) for outage in OUTAGES}
+    PAGE.write_text(put(PAGE.read_text("utf-8"), render(found)), "utf-8")

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.deployables.fake_project import IN_USE, ROOT, Cloud
 from tests.deployables.fake_resources import NUMBER
 
@@ -84,10 +85,92 @@ def test_the_limit_of_spending_is_a_number_of_runs(tmp_path: Path) -> None:
     assert cloud.changes == 1
     (spending,) = [each for each in find(cloud, "alertPolicies") if each["userLabels"]["key"] == "spending"]
     condition = spending["conditions"][0]["conditionThreshold"]
-    assert condition["thresholdValue"] == 34_722  # 80 dollars pay ten million runs, a 288th of them in five minutes
+    assert condition["thresholdValue"] == 69_444  # 80 dollars pay ten million runs, a 144th of them in ten minutes
     assert "80 dollars" in spending["displayName"]
     cloud.configure(MONITORING="on", ALERT_DOLLARS_A_DAY="0")
     assert "ALERT_DOLLARS_A_DAY" in cloud.run("deploy.sh", "--step=monitoring").err
+
+
+def test_a_mounted_service_is_watched_and_nobody_elses(tmp_path: Path) -> None:
+    """Each filter names the deployment's own services and the mounted one, and no service whose name begins alike."""
+    cloud = new_cloud(tmp_path)
+    apply(cloud)
+    cloud.configure(MONITORING="on", MOUNTED_SERVICES='"shop till"')
+    apply(cloud)
+    assert cloud.changes == len(METRICS) + 1  # and the policy on the API's errors
+    (errors,) = [each for each in find(cloud, "alertPolicies") if each["userLabels"]["key"] == "api-errors"]
+    texts = [each["filter"] for each in find(cloud, "metric/")] + [json.dumps(errors).replace("\\", "")]
+    for text in texts:
+        for pattern in re.findall(r'service_name=~"([^"]*)"', text):
+            for name in ("shop", "till"):
+                assert re.fullmatch(pattern, name), pattern
+            for name in ("cloudsched-web", "cloudsched-api-2", "my-cloudsched-api", "shop-two", "workshop"):
+                assert not re.fullmatch(pattern, name), pattern
+    cloud.configure(MONITORING="on", MOUNTED_SERVICES='"https://shop.example"')
+    assert "MOUNTED_SERVICES" in cloud.fails("deploy.sh", "--step=monitoring").err
+
+
+def test_a_budget_is_made_once_follows_its_setting_and_is_removed(tmp_path: Path) -> None:
+    """It is of this project, and a second run changes nothing. Somebody else's is neither changed nor removed."""
+    cloud = new_cloud(tmp_path)
+
+    def find_budgets() -> dict[str, str]:
+        return {value["name"]: value["amount"]["specifiedAmount"]["units"] for value in find(cloud, "/budgets/")}
+
+    cloud.configure(BUDGET_A_MONTH="100")
+    assert "differs: create the budget" in cloud.run("deploy.sh", "--check", "--step=monitoring").out
+    assert "--step=services" in cloud.fails("deploy.sh", "--step=monitoring").err
+    cloud.ok("deploy.sh", "--step=services")
+    cloud.fake.delays.time += 600
+    apply(cloud)
+    (name,) = find_budgets()
+    assert cloud.state[name]["projects"] == "projects/demo-project"
+    other = name.replace("-f00", "-theirs")
+    cloud.state[other] = cloud.state[name] | {"name": other, "displayName": "all of the company"}
+    apply(cloud)
+    assert cloud.changes == 0
+    cloud.configure(BUDGET_A_MONTH="250")
+    assert apply(cloud, "--dry-run").count("gcloud billing budgets") == 2  # it looks, and would make one
+    assert "differs: update the budget" in cloud.run("deploy.sh", "--check", "--step=monitoring").out
+    apply(cloud)
+    assert find_budgets() == {name: "250", other: "100"}
+    cloud.configure()
+    apply(cloud)
+    assert find_budgets() == {name: "250", other: "100"}
+    cloud.ok("teardown.sh", "--yes")
+    assert find_budgets() == {other: "100"}
+
+
+def test_a_budget_of_the_same_name_that_we_did_not_make_is_refused(tmp_path: Path) -> None:
+    """So nothing of it is changed. A setting that is no amount is refused, too."""
+    cloud = new_cloud(tmp_path)
+    cloud.configure(BUDGET_A_MONTH="100")
+    cloud.ok("deploy.sh", "--step=services")
+    cloud.fake.delays.time += 600
+    name = "billingAccounts/01AB-02CD/budgets/7"
+    theirs = {"name": name, "displayName": "cloudsched in demo-project"}
+    cloud.state[name] = theirs | {"amount": {"specifiedAmount": {"units": "7"}}}
+    assert "did not create" in cloud.fails("deploy.sh", "--step=monitoring").err
+    cloud.configure(BUDGET_A_MONTH="20USD")
+    assert "BUDGET_A_MONTH" in cloud.fails("deploy.sh", "--step=monitoring").err
+    assert cloud.state[name] == theirs | {"amount": {"specifiedAmount": {"units": "7"}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"duration": "60s"', '"duration": "0s"'),
+        ('"autoClose": "1800s"', '"autoClose": "600s"'),
+        ('"autoClose": "1800s"', '"autoClose": "864000s"'),
+        ("COMPARISON_GT", "COMPARISON_GE"),
+    ],
+)
+def test_a_policy_that_google_refuses_is_refused_by_the_fake(tmp_path: Path, old: str, new: str) -> None:
+    """So the policies in the repository are none of these, which the reference of the API excludes."""
+    cloud = new_cloud(tmp_path)
+    file = cloud.checkout / "infra/monitoring/alerts/late.json"
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    assert "Cloud Monitoring did not create policy late: 400" in cloud.fails("deploy.sh", "--step=monitoring").err
 
 
 def test_policies_wait_until_their_metrics_are_known(tmp_path: Path) -> None:

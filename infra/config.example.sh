@@ -126,8 +126,8 @@ LABELS=()
 # The regions that keep the signing secret, separated by spaces. Empty lets Google choose.
 SECRET_LOCATIONS=""
 # What somebody else has made under names of this deployment, and the scripts may use and change all the same:
-# `("queue/cloudsched-high" "account/*")`. The kinds are `account`, `queue`, `function`, `job`, `repository`, `exclusion`
-# and `metric`.
+# `("queue/cloudsched-high" "account/*")`. The kinds are `account`, `queue`, `function`, `job`, `repository` and
+# `exclusion`.
 ADOPT=()
 
 # Monitoring ----------------------------------------------------------------------------------------------------------

@@ -228,9 +228,9 @@ it is not for all: 'execute+sweep --vpc-egress=all-traffic'."
     esac
   done
   for entry in "${ADOPT[@]}"; do
-    [[ "$entry" =~ ^(account|queue|function|job|repository|exclusion|metric)/[^/[:space:]]+$ ]] ||
+    [[ "$entry" =~ ^(account|queue|function|job|repository|exclusion)/[^/[:space:]]+$ ]] ||
       die "ADOPT contains '$entry'; each entry must be KIND/NAME, such as queue/cloudsched-high or 'queue/*', with one of \
-the kinds account, queue, function, job, repository, exclusion and metric."
+the kinds account, queue, function, job, repository and exclusion."
   done
 }
 

@@ -38,6 +38,7 @@ exclude_feeds_from_logs() {
     change "exclude the addresses of feeds from the log sink $LOG_SINK" gcloud logging sinks update "$LOG_SINK" \
       --add-exclusion="$exclusion" --project="$PROJECT" --quiet
   elif [[ "$EXCLUSION" != "$(get_feed_filter)" ]]; then
+    require_ours "exclusion/$NAME-feeds" logs.feeds "It has the filter $EXCLUSION."
     change "update the exclusion of feeds from the log sink $LOG_SINK" gcloud logging sinks update "$LOG_SINK" \
       --update-exclusion="$exclusion,disabled=false" --project="$PROJECT" --quiet
   fi

@@ -79,6 +79,8 @@ create_metrics() {
       mark_managed monitoring
       change "create metric $NAME-$key" gcloud logging metrics create "$NAME-$key" "${flags[@]}"
     elif [[ "$found" != *"[$digest]" ]]; then
+      [[ "$found" =~ \[[0-9a-f]{12}\]$ ]] || die "Metric $NAME-$key exists, but these scripts did not make it, and have not \
+changed it. Choose another NAME."
       change "update metric $NAME-$key" gcloud logging metrics update "$NAME-$key" "${flags[@]}"
     fi
   done < <(python3 "$INFRA/lib/monitoring.py" render metric "$NAME" "$ALERT_DOLLARS_A_DAY" "$MOUNTED_SERVICES")

@@ -305,6 +305,21 @@ def add_theirs(cloud: Cloud, resource: str) -> str:
     return key
 
 
+def test_a_log_sink_and_a_metric_keep_what_somebody_else_wrote(tmp_path: Path) -> None:
+    """The sink is shared by all that the project logs, and a metric may be another program's."""
+    cloud = Cloud(tmp_path, deepcopy(IN_USE))
+    theirs = {"name": "cloudsched-feeds", "filter": "severity<ERROR", "disabled": False}
+    cloud.state["sink/_Default"]["exclusions"] = [dict(theirs)]
+    assert "severity<ERROR" in cloud.fails("deploy.sh").err
+    assert cloud.state["sink/_Default"]["exclusions"] == [theirs]
+    metric = {"name": "cloudsched-late", "description": "theirs", "filter": "x"}
+    cloud.state["metric/cloudsched-late"] = dict(metric)
+    cloud.configure(ADOPT="(exclusion/cloudsched-feeds)", MONITORING="on")
+    assert "cloudsched-late exists" in cloud.fails("deploy.sh").err
+    assert cloud.state["metric/cloudsched-late"] == metric
+    assert cloud.state["sink/_Default"]["exclusions"] != [theirs]
+
+
 @pytest.mark.parametrize(
     ("resource", "difference"),
     [

@@ -44,7 +44,7 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
 
     cloud.state["queue/cloudsched-low"]["retryConfig"]["maxAttempts"] = "3"
     cloud.state["job/cloudsched-sweep"]["schedule"] = "* * * * 1"
-    cloud.state["metric/cloudsched-late"]["description"] = "older"
+    cloud.state["metric/cloudsched-late"]["description"] = "older [0123456789ab]"
     run("deploy.sh")
     cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public)
     run("deploy.sh")

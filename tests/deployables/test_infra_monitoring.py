@@ -62,7 +62,7 @@ def test_the_step_is_idempotent_updates_and_is_removed(tmp_path: Path) -> None:
         [CHANNEL]
     ] * len(ALERTS)
 
-    cloud.state["metric/cloudsched-late"]["description"] = "older"
+    cloud.state["metric/cloudsched-late"]["description"] = "older [0123456789ab]"
     file = cloud.checkout / "infra/monitoring/dashboard.json"
     file.write_text(file.read_text(encoding="utf-8").replace("and failures", "and final failures"), encoding="utf-8")
     (cloud.checkout / "infra/monitoring/alerts/backlog.json").unlink()

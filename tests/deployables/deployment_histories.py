@@ -168,7 +168,11 @@ class History:
         action()
 
     def _upgrade(self) -> None:
-        self.settings["MEMORY"] = f"{512 + self.serial}Mi"
+        """Change what all functions have, or the API alone, or nothing, and upgrade."""
+        changed = self.chance.choice(
+            [{"MEMORY": f"{512 + self.serial}Mi"}, {"API_MAX_INSTANCES": f"{self.serial}"}, {}]
+        )
+        self.settings |= changed
         broken = self.chance.choice(["", "", "", "(BROKEN=yes)", "(DEAF=yes)"])
         self.settings["SETTINGS"] = broken or "()"
         self.run("upgrade.sh")
@@ -301,6 +305,12 @@ class History:
         ]
         if paused or split:
             raise Broken(self._tell(f"paused: {paused}, split: {split}"))
+        told = {function: self.cloud.revision(function) for function in FUNCTIONS[:3]}
+        serving = {function: [*self.cloud.serving(function)] for function in told}
+        newest = {key: [state[f"service/cloudsched-{key}"]["status"]["latestReadyRevisionName"]] for key in told}
+        wanted = (self.settings.get("MEMORY", "512Mi"), self.settings.get("API_MAX_INSTANCES", "3"))
+        if serving != newest or {(each["memory"], told["api"]["max-instances"]) for each in told.values()} != {wanted}:
+            raise Broken(self._tell(f"{serving} serves, whose newest revisions are {told}"))
         if state[f"database/{database}"]["deleteProtectionState"] != "DELETE_PROTECTION_ENABLED":
             raise Broken(self._tell(f"database {database} is not protected"))
         found = look_as_doctor(self.cloud, database)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.deployables.fake_databases import make_database
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
 from cloudsched.cli.doctor import deployment
+from cloudsched.cli.doctor.configuration import DEFAULTS, read_configuration
 from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES
+from cloudsched.errors import Misconfigured
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import wsgi
@@ -43,7 +48,7 @@ def doctor(
     job |= {"state": "ENABLED", "lastAttemptTime": f"{datetime.now(UTC) - timedelta(seconds=20):%Y-%m-%dT%H:%M:%SZ}"}
 
     def look() -> tuple[int, list[dict[str, str]]]:
-        words = ["doctor", "--project", PROJECT, "--url", api, "--no-canary", "--json"]
+        words = ["doctor", "--config", str(cloud.config), "--url", api, "--no-canary", "--json"]
         monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
         cloud.fake.forget()
         with pytest.raises(SystemExit) as ended:
@@ -153,7 +158,7 @@ HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
             {"run.googleapis.com/invoker-iam-disabled": "true"}
         ),
         "iam",
-        "run services update cloudsched-api --region=us-central1 --invoker-iam-check",
+        f"run services update cloudsched-api --region=us-central1 --project={PROJECT} --invoker-iam-check",
     ),
 }  # fmt: skip
 
@@ -179,6 +184,72 @@ def test_what_you_may_not_see_is_said(denied: str, quick_doctor: Callable[[], An
     assert all("PERMISSION_DENIED" in each["what"] for each in bad)
 
 
+def test_the_doctor_judges_the_database_that_its_own_functions_use(
+    quick_doctor: Callable[[], Any], cloud: Cloud
+) -> None:
+    """Another deployment's may be what it likes; one that the configuration names has to be used."""
+    make_database(cloud.state, "restored")
+    cloud.configure(DATABASE="restored")
+    _, bad = quick_doctor()
+    assert [(each["what"], each["mend"]) for each in bad if each["area"] == "database"] == [
+        (
+            "the functions use cloudsched, and the configuration names restored",
+            f"infra/upgrade.sh --config={cloud.config}",
+        )
+    ]
+    cloud.ok("upgrade.sh")
+    cloud.state.pop("database/cloudsched")
+    make_backup(cloud, timedelta(hours=1), database="restored")
+    assert quick_doctor() == (0, [])
+    cloud.configure()
+    assert quick_doctor() == (0, [])
+    cloud.state.pop("database/restored")
+    assert "there is no database restored" in str(quick_doctor()[1])
+
+
+def test_after_a_rollback_the_doctor_looks_at_what_serves(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+    """The newest revisions name a database that is not there; nobody uses them."""
+    make_database(cloud.state, "restored")
+    cloud.configure(DATABASE="restored", SETTINGS="(DEAF=yes)")
+    assert cloud.run("upgrade.sh").code == 1
+    cloud.state.pop("database/restored")
+    cloud.configure()
+    assert quick_doctor() == (0, [])
+
+
+def test_a_sweep_is_late_by_its_own_schedule(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+    """One that runs each month may have run half an hour ago, and a new one not at all yet."""
+    job = cloud.state["job/cloudsched-sweep"]
+    ago = datetime.now(UTC) - timedelta(minutes=30)
+    job["lastAttemptTime"] = f"{ago:%Y-%m-%dT%H:%M:%SZ}"
+    assert "the last sweep began" in str(quick_doctor()[1])
+    job["schedule"] = f"{ago.minute} {ago.hour} {ago.day} * *"
+    assert quick_doctor() == (0, [])
+    job |= {"lastAttemptTime": None, "userUpdateTime": f"{ago:%Y-%m-%dT%H:%M:%SZ}"}
+    assert quick_doctor() == (0, [])
+
+
+@pytest.mark.parametrize("text", ["", "PROJECT=''", "PROJECT=p\nfalse", "PROJECT=p\nif"])
+def test_a_configuration_that_says_nothing_is_an_error(text: str, tmp_path: Path) -> None:
+    """It names no project, or bash ends in it, as it would end a script."""
+    file = tmp_path / "config.sh"
+    file.write_text(text)
+    with pytest.raises(Misconfigured, match=re.escape(str(file))):
+        read_configuration(file)
+
+
+def test_a_configuration_reads_as_the_scripts_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it leaves out has the example's value, whatever the environment says, and may be used in it."""
+    monkeypatch.setenv("REGION", "europe-west9")
+    example = tmp_path / "example.sh"
+    example.write_text((ROOT / "infra/config.example.sh").read_text("utf-8").replace('PROJECT=""', "PROJECT=p"))
+    assert read_configuration(example) == DEFAULTS | {"PROJECT": "p"}
+    shared = tmp_path / "config.sh"
+    shared.write_text('echo hello; PROJECT=p\nDATABASE="$NAME-$REGION"\nSMOKE_PAYLOAD="{\n}"\nFOLDER=$(dirname "$0")')
+    found = DEFAULTS | {"PROJECT": "p", "DATABASE": "cloudsched-us-central1", "SMOKE_PAYLOAD": "{\n}"}
+    assert read_configuration(shared) == found
+
+
 def test_the_doctor_knows_what_the_scripts_make() -> None:
     """The same queues as in ``infra/resources.json``."""
     table = json.loads((ROOT / "infra" / "resources.json").read_text("utf-8"))
@@ -199,7 +270,8 @@ def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], A
     make_backup(cloud, timedelta(hours=40))
     assert find_backup_findings(quick_doctor()[1]) == ["the last backup of cloudsched is 40 hours old"]
     cloud.state["backups"] = []
-    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of cloudsched yet"]
     (schedule,) = cloud.state["database/cloudsched"]["schedules"]
+    schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=40):%Y-%m-%dT%H:%M:%SZ}"
+    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of cloudsched yet"]
     schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=5):%Y-%m-%dT%H:%M:%SZ}"
     assert quick_doctor() == (0, [])

@@ -87,7 +87,7 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
 
     def look() -> None:
         done = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "cloudsched", "doctor", "--project", PROJECT, "--url", "", "--json"],
+            [sys.executable, "-m", "cloudsched", "doctor", "--config", str(cloud.config), "--url", "", "--json"],
             env=environment,
             capture_output=True,
             text=True,

@@ -39,7 +39,7 @@ def serve_api() -> Iterator[str]:
 @pytest.fixture
 def doctor(
     cloud: Cloud, api: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[], tuple[int, list[dict[str, str]]]]:
+) -> Callable[..., tuple[int, list[dict[str, str]]]]:
     """Look at the fake project; return the exit status and what is not well."""
     monkeypatch.setenv("PATH", str(cloud.folder / "bin"), prepend=":")
     monkeypatch.chdir(ROOT)
@@ -47,9 +47,9 @@ def doctor(
     job = cloud.state["job/cloudsched-sweep"]
     job |= {"state": "ENABLED", "lastAttemptTime": f"{datetime.now(UTC) - timedelta(seconds=20):%Y-%m-%dT%H:%M:%SZ}"}
 
-    def look() -> tuple[int, list[dict[str, str]]]:
-        words = ["doctor", "--config", str(cloud.config), "--url", api, "--no-canary", "--json"]
-        monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
+    def look(*words: str) -> tuple[int, list[dict[str, str]]]:
+        words = words or ("--config", str(cloud.config))
+        monkeypatch.setattr(sys, "argv", ["cloudsched", "doctor", *words, "--url", api, "--no-canary", "--json"])
         cloud.fake.forget()
         with pytest.raises(SystemExit) as ended:
             cli.main()
@@ -165,7 +165,7 @@ HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
 
 @pytest.mark.parametrize(("harm", "area", "mend"), HARMS.values(), ids=HARMS)
 def test_each_harm_is_found_with_the_command_that_mends_it(
-    harm: Callable[[Cloud], object], area: str, mend: str, quick_doctor: Callable[[], Any], cloud: Cloud
+    harm: Callable[[Cloud], object], area: str, mend: str, quick_doctor: Callable[..., Any], cloud: Cloud
 ) -> None:
     """The exit status is 1, and a line of that area names the command."""
     harm(cloud)
@@ -175,7 +175,7 @@ def test_each_harm_is_found_with_the_command_that_mends_it(
 
 
 @pytest.mark.parametrize("denied", ["firestore", "tasks queues", "secrets", "scheduler", "run"])
-def test_what_you_may_not_see_is_said(denied: str, quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+def test_what_you_may_not_see_is_said(denied: str, quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """It is neither well nor wrong, the rest is looked at all the same, and the exit status is 1."""
     cloud.fake.deny = denied
     code, bad = quick_doctor()
@@ -185,7 +185,7 @@ def test_what_you_may_not_see_is_said(denied: str, quick_doctor: Callable[[], An
 
 
 def test_the_doctor_judges_the_database_that_its_own_functions_use(
-    quick_doctor: Callable[[], Any], cloud: Cloud
+    quick_doctor: Callable[..., Any], cloud: Cloud
 ) -> None:
     """Another deployment's may be what it likes; one that the configuration names has to be used."""
     make_database(cloud.state, "restored")
@@ -207,7 +207,27 @@ def test_the_doctor_judges_the_database_that_its_own_functions_use(
     assert "there is no database restored" in str(quick_doctor()[1])
 
 
-def test_after_a_rollback_the_doctor_looks_at_what_serves(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+def test_two_deployments_in_one_project_never_see_each_other(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
+    """What is wrong with one is found by its own doctor and not by the other's, with its configuration or its name."""
+    own = {key: value for key, value in cloud.state.items() if "cloudsched" in key or key in {"indexes", "fields"}}
+    text = json.dumps(own).replace("cloudsched", "shop").replace('"indexes": [{', '"indexes/shop": [{', 1)
+    cloud.state.update(json.loads(text.replace('"fields": {', '"fields/shop": {', 1)))
+    make_backup(cloud, timedelta(hours=1), database="shop")
+    other = cloud.folder / "shop.sh"
+    other.write_text(cloud.config.read_text() + "NAME=shop\n")
+    ways = {
+        "cloudsched": (("--config", str(cloud.config)), ("--project", PROJECT)),
+        "shop": (("--config", str(other)), ("--project", PROJECT, "--name", "shop")),
+    }
+    for harmed in ways:
+        for harm in (f"database/{harmed}", f"queue/{harmed}-high", f"job/{harmed}-sweep"):
+            kept = cloud.state.pop(harm)
+            for name, both in ways.items():
+                assert [quick_doctor(*words)[0] for words in both] == [int(name == harmed)] * 2, (harm, name)
+            cloud.state[harm] = kept
+
+
+def test_after_a_rollback_the_doctor_looks_at_what_serves(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """The newest revisions name a database that is not there; nobody uses them."""
     make_database(cloud.state, "restored")
     cloud.configure(DATABASE="restored", SETTINGS="(DEAF=yes)")
@@ -217,7 +237,7 @@ def test_after_a_rollback_the_doctor_looks_at_what_serves(quick_doctor: Callable
     assert quick_doctor() == (0, [])
 
 
-def test_a_sweep_is_late_by_its_own_schedule(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+def test_a_sweep_is_late_by_its_own_schedule(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """One that runs each month may have run half an hour ago, and a new one not at all yet."""
     job = cloud.state["job/cloudsched-sweep"]
     ago = datetime.now(UTC) - timedelta(minutes=30)
@@ -262,7 +282,7 @@ def find_backup_findings(bad: list[dict[str, str]]) -> list[str]:
     return [each["what"] for each in bad]
 
 
-def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """Of this database, and one that is ready; a new schedule has a day for its first one."""
     cloud.state["backups"] = []
     make_backup(cloud, timedelta(hours=2), database="other")

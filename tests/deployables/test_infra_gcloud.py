@@ -104,7 +104,9 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
             harm(cloud)
     look()
     HARMS["the sweep is silent"][0](cloud)
-    cloud.state["database/cloudsched"]["schedules"] = schedules
+    cloud.state["database/cloudsched"]["schedules"] = [
+        each | {"createTime": "2026-01-01T00:00:00Z"} for each in schedules
+    ]
     cloud.state["job/cloudsched-sweep"].pop("state")
     look()
     return [*found, *(call[1:] for call in cloud.calls)]

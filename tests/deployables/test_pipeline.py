@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
+import threading
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +22,7 @@ from pydantic import BaseModel
 from tests.deployables.fake_functions import refuse
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import State, get_env
+from tests.deployables.real_gcloud import find_gcloud
 
 from cloudsched import App, Context, Settings
 from cloudsched.local.wsgi_server import WebServer
@@ -219,3 +226,71 @@ def test_no_token_is_made_for_an_account_that_may_not_make_one(staging: Staging)
     code, output = staging.run("deploy", "staging")
     assert code == 1
     assert f"roles/iam.serviceAccountTokenCreator on {DEPLOYER}" in output.replace("\n", " ")
+
+
+class TokenServer(BaseHTTPRequestHandler):
+    """What Google answers to an account of Workload Identity (cloud.google.com/iam/docs/reference/sts/rest)."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/token":
+            kind = "urn:ietf:params:oauth:token-type:access_token"
+            answer = {"access_token": "s", "issued_token_type": kind, "token_type": "Bearer", "expires_in": 3600}
+        elif self.path.endswith(":generateAccessToken"):
+            answer = {"accessToken": "a", "expireTime": "2099-01-01T00:00:00Z"}
+        else:
+            claims = {"aud": json.loads(body)["audience"], "exp": 4_000_000_000, "account": self.path}
+            answer = {"token": f"e30.{urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.e30"}
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - its name there
+        pass
+
+
+def test_the_real_gcloud_gives_the_doctor_a_token(staging: Staging, tmp_path: Path) -> None:
+    """With the credentials that GitHub's action leaves, the doctor's command gets one; without impersonation none."""
+    find_gcloud()
+    assert staging.run("deploy", "staging")[0] == 0
+    (asked,) = [call for call in staging.cloud.calls if call[1:3] == ["auth", "print-identity-token"]]
+    with ThreadingHTTPServer(("127.0.0.1", 0), TokenServer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        pool = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/github/providers/github"
+        account = f"{url}/v1/projects/-/serviceAccounts/{DEPLOYER}:generateAccessToken"
+        (tmp_path / "token").write_text("of GitHub")
+        credentials = {
+            "type": "external_account",
+            "audience": pool,
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "token_url": f"{url}/token",
+            "service_account_impersonation_url": account,
+            "credential_source": {"file": str(tmp_path / "token")},
+        }
+        (tmp_path / "credentials.json").write_text(json.dumps(credentials))
+        environment = os.environ | {
+            "CLOUDSDK_CONFIG": str(tmp_path / "config"),
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_IAMCREDENTIALS": f"{url}/",
+        }
+
+        def type_words(*words: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(  # noqa: S603 - the real gcloud, as the PATH has it
+                [str(shutil.which("gcloud")), *words, "--quiet"],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=100,
+            )
+
+        assert type_words("auth", "login", f"--cred-file={tmp_path / 'credentials.json'}").returncode == 0
+        plain = [word for word in asked[1:] if not word.startswith("--impersonate")]
+        assert "Invalid account type for `--audiences`" in type_words(*plain).stderr
+        done = type_words(*asked[1:])
+        server.shutdown()
+    claims = json.loads(urlsafe_b64decode(done.stdout.split(".")[1] + "=="))
+    assert claims["aud"].startswith("https://cloudsched-api-")
+    assert DEPLOYER in claims["account"]

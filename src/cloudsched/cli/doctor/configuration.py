@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,9 +18,11 @@ DEFAULTS = {
 }
 """What the doctor needs of the scripts' configuration, with the values that these have if it leaves them out."""
 _READ = """set -eo pipefail
-source "$1" >&2
+file="$1"
 shift
-for name; do printf '%s\\0' "${!name}"; done"""
+for each; do printf -v "${each%%=*}" %s "${each#*=}"; done
+source "$file" >&2
+for each; do name="${each%%=*}" && printf '%s\\0' "${!name}"; done"""
 
 
 def read_configuration(file: Path) -> dict[str, str]:
@@ -34,8 +35,7 @@ def read_configuration(file: Path) -> dict[str, str]:
     if program is None:
         raise Misconfigured("cloudsched doctor --config needs bash, as the scripts do")
     done = subprocess.run(  # noqa: S603 - the operator's own file
-        [program, "-c", _READ, "bash", str(file.absolute()), *DEFAULTS],
-        env=os.environ | DEFAULTS,
+        [program, "-c", _READ, "bash", str(file.absolute()), *map("=".join, DEFAULTS.items())],
         capture_output=True,
         text=True,
         check=False,

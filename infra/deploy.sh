@@ -4,7 +4,8 @@
 # Usage: infra/deploy.sh [--dry-run | --check] [--config=FILE] [--step=NAME] [--take-over]
 #
 #   --dry-run      print every command that an empty project needs, and run none
-#   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
+#   --check        list what differs from the configuration and change nothing; exit with 1 if anything does, and
+#                  with 2 if that cannot be said
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
 #   --take-over    go on although another run has not ended: it was killed, on another machine
 #   --step=NAME    run one step: policies services quota secret accounts database indexes rules queues roles logs

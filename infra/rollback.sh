@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Send all requests back to the revisions that served before the last upgrade. It takes seconds and builds nothing.
+# Functions that the upgrade did not change stay as they are.
 #
 # Usage: infra/rollback.sh [--dry-run] [--config=FILE] [--force]
 #
@@ -41,17 +42,19 @@ read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed."
 $(get LEDGER database), and the revisions before would serve the old one. To go back to its data, set \
 DATABASE=\"$(get LEDGER previous.database)\" and run infra/upgrade.sh, which moves everything at once."
 
-for function in "${FUNCTIONS[@]}"; do
-  # An interrupted upgrade leaves `serving` in the ledger, a completed one `previous`.
-  revision="$(get LEDGER "serving.$function")"
-  put target "$function" "${revision:-$(get LEDGER "previous.$function")}"
-  [[ "$MODE" != dry-run ]] || put target "$function" "PREVIOUS-$function"
-  # The function for links may be younger than the last upgrade. It sends no dispatches, so it can stay as it is.
-  [[ -n "$(get target "$function")" || "$function" == links ]] ||
-    die "There is no revision to go back to: nothing has been upgraded since the first \
+# An interrupted upgrade leaves `serving` in the ledger, a completed one `previous`, both for the functions that it changed.
+for entry in serving previous; do
+  has_target=""
+  for function in "${FUNCTIONS[@]}"; do
+    put target "$function" "$(get LEDGER "$entry.$function")"
+    [[ "$MODE" != dry-run ]] || put target "$function" "PREVIOUS-$function"
+    [[ -z "$(get target "$function")" ]] || has_target=yes
+  done
+  [[ -z "$has_target" ]] || break
+done
+[[ -n "$has_target" ]] || die "There is no revision to go back to: nothing has been upgraded since the first \
 deployment, the last rotation of the secret, or the change of the API to public. Check out the older code and run \
 infra/upgrade.sh."
-done
 if [[ "$(get LEDGER previous.schema)" != "$(get LEDGER schema)" && "${EXTRA_OPTIONS[*]}" != --force ]]; then
   [[ -z "$(get LEDGER previous.schema)" ]] || die "Documents have been written with schema version \
 $(get LEDGER schema), which the previous code (version $(get LEDGER previous.schema)) refuses to read. Fix \
@@ -69,7 +72,7 @@ ready (infra/deploy.sh --check --step=functions), and run infra/rollback.sh --fo
 cleared=()
 for function in "${SENDERS_FIRST[@]}"; do
   if [[ -z "$(get target "$function")" ]]; then
-    log "$NAME-$function stays as it is: it has no earlier revision."
+    log "$NAME-$function stays as it is: the upgrade did not change it."
     continue
   fi
   shift_traffic "$function" "$(require target "$function")=100"

@@ -50,10 +50,12 @@ next="$(get LEDGER secret.next)"
 if [[ "$MODE" == dry-run ]]; then
   current="${current:-1}" previous="${previous:-${finish:+0}}"
 fi
-[[ "$(get LEDGER digest.execute)" != rolled-back ]] ||
-  die "The functions were rolled back, and a rotation would deploy the code that you rolled back. Run infra/upgrade.sh first."
-[[ -z "$(get LEDGER serving.execute)" ]] ||
-  die "An upgrade is in progress. Complete it with infra/upgrade.sh or undo it with infra/rollback.sh."
+for function in "${FUNCTIONS[@]}"; do
+  [[ "$(get LEDGER "digest.$function")" != rolled-back ]] ||
+    die "$NAME-$function was rolled back, and a rotation would deploy the code that you rolled back. Run infra/upgrade.sh first."
+  [[ -z "$(get LEDGER "serving.$function")" ]] ||
+    die "An upgrade is in progress. Complete it with infra/upgrade.sh or undo it with infra/rollback.sh."
+done
 
 # update_secrets FUNCTION CURRENT [ALSO-ACCEPTED]: create a revision of the same code with other secrets. When this
 # returns, it serves all requests.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Roll out new code or settings to a running deployment step by step, and roll back automatically if the smoke test
-# fails.
+# fails. Only functions whose code or settings differ from what is deployed get a new revision.
 #
 # Usage: infra/upgrade.sh [--dry-run] [--config=FILE] [--force] [--unchecked]
 #
@@ -73,12 +73,22 @@ fi
 require_shards
 require_quota
 find_api_keys_version
-require_closed_api
 
+changed=() # the functions that get a new revision
 for function in "${FUNCTIONS[@]}"; do
   [[ "$MODE" == dry-run || -n "$(get LEDGER "digest.$function")" ]] ||
     die "$NAME-$function is not deployed yet. Run infra/deploy.sh, which creates it, and then this script again."
+  if [[ -n "$is_moving" ]] || is_outdated "$function"; then
+    changed+=("$function")
+  else
+    log "$NAME-$function has this code and these settings already, and stays as it is."
+  fi
 done
+if ((${#changed[@]} == 0)); then
+  log "" "Nothing was upgraded: no function's code or settings differ from what is deployed."
+  exit
+fi
+require_closed_api
 
 log_step "Schema"
 old_schema="$(get LEDGER schema)" new_schema="$(get_schema_version)"
@@ -101,7 +111,7 @@ create_indexes
 grant_secret_roles
 
 log_step "Candidates"
-for function in "${FUNCTIONS[@]}"; do
+for function in "${changed[@]}"; do
   revision="$(get LEDGER "serving.$function")"
   [[ -n "$revision" ]] || revision="$(get_serving_revision "$function")"
   [[ -n "$revision" ]] ||
@@ -109,7 +119,7 @@ for function in "${FUNCTIONS[@]}"; do
   put old "$function" "$revision"
 done
 serving=() ended=()
-for function in "${FUNCTIONS[@]}"; do
+for function in "${changed[@]}"; do
   serving+=("serving.$function=$(require old "$function")")
   ended+=("serving.$function=none")
 done
@@ -127,6 +137,7 @@ cannot read. Fix the problem and run infra/upgrade.sh again, or go back anyway w
   log "The upgrade failed. Going back to the previous revisions."
   [[ -z "$(get LEDGER fenced)" ]] || lift_fence back
   for function in "${SENDERS_FIRST[@]}"; do
+    [[ -n "$(get old "$function")" ]] || continue # it has not changed
     shift_traffic "$function" "$(require old "$function")=100"
   done
   die "The previous revisions have all requests again. Fix the problem above and run infra/upgrade.sh again, or \
@@ -136,7 +147,7 @@ infra/rollback.sh to leave it at that."
 set -E
 
 build_source
-for function in "${FUNCTIONS[@]}"; do
+for function in "${changed[@]}"; do
   # Pin the traffic first, so that deploying a new revision does not move any of it. In a move that goes on, it is pinned.
   [[ -n "$(get LEDGER moving)" ]] || shift_traffic "$function" "$(require old "$function")=100"
   deploy_function "$function"
@@ -152,9 +163,11 @@ for function in api links; do
   change "tag the new revision of $NAME-$function" gcloud run services update-traffic "$NAME-$function" --region="$REGION" \
     --update-tags="candidate=$(get candidate "$function")" --project="$PROJECT" --quiet
 done
-test_links candidate || roll_back
+[[ -z "$(get candidate links)" ]] || test_links candidate || roll_back
 grant_smoke_access
-if is_reached_directly; then
+if [[ -n "$(get candidate api)" ]] && ! is_reached_directly; then
+  log "Through the load balancer only the serving revisions are reached: the new API is first tried with 10 % of the requests."
+elif [[ -n "$(get candidate api)" ]]; then
   request_when_allowed GET "$(require SERVICE_URLS candidate.api)/v1/tasks?pageSize=1"
   # The roles on another database were granted a moment ago.
   for ((waited = 0; waited < IAM_PROPAGATION_SECONDS; waited += 15)); do
@@ -166,8 +179,6 @@ if is_reached_directly; then
     log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
     roll_back
   }
-else
-  log "Through the load balancer only the serving revisions are reached: the new API is first tried with 10 % of the requests."
 fi
 
 if [[ -z "$is_moving" ]] && ! is_smoke_account_accepted; then
@@ -180,7 +191,7 @@ is_shifting=yes
 record "schema=$new_schema" "previous.schema=$old_schema" ${is_moving:+"moving=$DATABASE"}
 for share in "${shares[@]}"; do
   log_step "Traffic: $share %"
-  for function in "${FUNCTIONS[@]}"; do
+  for function in "${changed[@]}"; do
     [[ "$(get candidate "$function")" != "$(get old "$function")" ]] || continue
     if ((share == 100)); then
       shift_traffic "$function" "$(require candidate "$function")=100"
@@ -204,14 +215,15 @@ problem and run infra/upgrade.sh again, or go back to the old data: set DATABASE
   { test_links && (run_smoke_test); } || roll_back
 done
 
-# Unpin the traffic, and record for rollback.sh which revisions served before.
+# Unpin the traffic, and record for rollback.sh which revisions served before: it leaves alone what has not changed.
 for function in "${FUNCTIONS[@]}"; do
+  revision="$(get candidate "$function")"
+  [[ -n "$revision" ]] || { record "previous.$function=none" && continue; }
   change "send $NAME-$function to its latest revision" gcloud run services update-traffic "$NAME-$function" \
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
   set_digest "$function"
   [[ -z "$is_moving" ]] || put old "$function" none
-  record "digest.$function=$DIGEST" "previous.$function=$(require old "$function")" \
-    "image.$function=$(get_image "$(get candidate "$function")")"
+  record "digest.$function=$DIGEST" "previous.$function=$(require old "$function")" "image.$function=$(get_image "$revision")"
 done
 set_trust_after_upgrade
 [[ -n "$is_moving" ]] || record "previous.database=none"

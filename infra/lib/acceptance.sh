@@ -166,7 +166,7 @@ accept_doctor() {
     note "left out: cloudsched is not installed here"
     return
   fi
-  words=(doctor --project "$PROJECT" --region "$REGION" --name "$NAME" --database "$DATABASE" --url "" --json)
+  words=(doctor --config "$CONFIG" --url "" --json)
   found="$("${PYTHON:-python3}" -m cloudsched "${words[@]}")" || true # it has made no backup yet, which it says
   note "$(python3 -c '
 import json, sys

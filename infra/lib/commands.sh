@@ -12,8 +12,10 @@ exec 8>&2 # where to log from a command whose errors are looked at
 log() { printf '%s\n' "$*" >&8; }
 log_step() { log "" "── $*"; }
 
+# A check ends with 1 if something differs, and with 2 if it cannot say.
 die() {
   printf 'error: %s\n' "$*" >&8
+  [[ "$MODE" != check ]] || exit 2
   exit 1
 }
 

@@ -220,19 +220,23 @@ get_ready_revision() {
     --project="$PROJECT" --quiet
 }
 
-# Test whether a function is deployed whose code or settings differ from the configuration.
+# Test whether a function's code or settings differ from the configuration, or its last upgrade was not completed.
+is_outdated() {
+  set_digest "$1"
+  [[ "$(get LEDGER "digest.$1")" != "$DIGEST" || -n "$(get LEDGER "serving.$1")" ]]
+}
+
+# Test whether a function is deployed that is outdated.
 has_outdated_functions() {
-  local function deployed
+  local function
   for function in "${FUNCTIONS[@]}"; do
-    deployed="$(get LEDGER "digest.$function")"
-    [[ -n "$deployed" ]] || continue
-    set_digest "$function"
-    [[ "$deployed" == "$DIGEST" ]] || return 0
+    [[ -n "$(get LEDGER "digest.$function")" ]] || continue
+    ! is_outdated "$function" || return 0
   done
   return 1
 }
 
-OUTDATED=() # the deployed functions whose code or settings differ from the configuration
+OUTDATED=() # the deployed functions that upgrade.sh would change
 
 # Deploy the functions that have never been deployed. upgrade.sh changes those that run, because it can roll back.
 deploy_functions() {
@@ -241,11 +245,11 @@ deploy_functions() {
   for function in "${FUNCTIONS[@]}"; do
     exists=yes
     revision="$(get_ready_revision "$function")" || exists=""
-    set_digest "$function"
     if [[ -n "$revision" && -n "$exists" && -n "$(get LEDGER "digest.$function")" ]]; then
-      [[ "$(get LEDGER "digest.$function")" == "$DIGEST" ]] || OUTDATED+=("$function")
+      ! is_outdated "$function" || OUTDATED+=("$function")
       continue
     fi
+    set_digest "$function"
     [[ -z "$exists" ]] || require_ours "function/$NAME-$function" "function.$function"
     if [[ -z "$is_built" ]]; then
       build_source

@@ -168,7 +168,11 @@ class History:
         action()
 
     def _upgrade(self) -> None:
-        self.settings["MEMORY"] = f"{512 + self.serial}Mi"
+        """Change what all functions have, or the API alone, or nothing, and upgrade."""
+        changed = self.chance.choice(
+            [{"MEMORY": f"{512 + self.serial}Mi"}, {"API_MAX_INSTANCES": f"{self.serial}"}, {}]
+        )
+        self.settings |= changed
         broken = self.chance.choice(["", "", "", "(BROKEN=yes)", "(DEAF=yes)"])
         self.settings["SETTINGS"] = broken or "()"
         self.run("upgrade.sh")
@@ -301,9 +305,15 @@ class History:
         ]
         if paused or split:
             raise Broken(self._tell(f"paused: {paused}, split: {split}"))
+        told = {function: self.cloud.revision(function) for function in FUNCTIONS[:3]}
+        serving = {function: [*self.cloud.serving(function)] for function in told}
+        newest = {key: [state[f"service/cloudsched-{key}"]["status"]["latestReadyRevisionName"]] for key in told}
+        wanted = (self.settings.get("MEMORY", "512Mi"), self.settings.get("API_MAX_INSTANCES", "3"))
+        if serving != newest or {(each["memory"], told["api"]["max-instances"]) for each in told.values()} != {wanted}:
+            raise Broken(self._tell(f"{serving} serves, whose newest revisions are {told}"))
         if state[f"database/{database}"]["deleteProtectionState"] != "DELETE_PROTECTION_ENABLED":
             raise Broken(self._tell(f"database {database} is not protected"))
-        found = look_as_doctor(self.cloud, database)
+        found = look_as_doctor(self.cloud)
         bad = [each for each in found if not each.is_well and each.area != "backups"]  # the first is made tomorrow
         if bad:
             raise Broken(self._tell(f"the doctor finds {bad}"))
@@ -323,7 +333,7 @@ class History:
             raise Broken(self._tell(f"a teardown left {bound}"))
 
 
-def look_as_doctor(cloud: Cloud, database: str) -> list[Finding]:
+def look_as_doctor(cloud: Cloud) -> list[Finding]:
     """Return what the doctor finds about the project's resources, asking the fake in this process."""
 
     def run(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
@@ -336,7 +346,7 @@ def look_as_doctor(cloud: Cloud, database: str) -> list[Finding]:
     with patch.object(deployment, "subprocess", fake), patch("shutil.which", lambda _: "gcloud"):
         gcloud = deployment.Gcloud(PROJECT)
         job["lastAttemptTime"] = "2999-01-01T00:00:00Z"
-        looked = deployment.Deployment(gcloud, "us-central1", "cloudsched", database)
+        looked = deployment.Deployment(gcloud, "us-central1", "cloudsched", cloud.config)
         command._look_at_deployment(looked, found.append)  # noqa: SLF001 - all of its checks, without its output
     return found
 

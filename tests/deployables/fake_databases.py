@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from copy import deepcopy
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tests.deployables.fake_resources import PROJECT, Call, State, fail, format_resource, get_env
@@ -134,7 +135,8 @@ def _schedule(cloud: FakeCloud, call: Call, database: State) -> None:
         fail("ALREADY_EXISTS: A daily backup schedule already exists.")
     name = f"{database['name']}/backupSchedules/{len(schedules) + 1}"
     recurrence: State = {f"{call.flags['recurrence']}Recurrence": {}}
-    cloud.change(lambda: schedules.append({"name": name, "retention": retention} | recurrence))
+    made = f"{datetime.fromtimestamp(cloud.delays.time, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    cloud.change(lambda: schedules.append({"name": name, "retention": retention, "createTime": made} | recurrence))
 
 
 def _poll(cloud: FakeCloud, composites: list[State], fields: State) -> None:

@@ -155,6 +155,9 @@ class FakeCloud(ThreadingTCPServer):
         self.delays.require_service(call, self.state.setdefault("services", []))
         if call.starts("auth print-identity-token") and "impersonate-service-account" in call.flags:
             self._identity(call.flags["impersonate-service-account"], call.flags["audiences"])
+        elif call.starts("auth print-identity-token") and "audiences" in call.flags:
+            # As gcloud 528 says to a user, and with the credentials of Workload Identity.
+            fail("Invalid account type for `--audiences`. Requires valid service account.")
         elif call.starts("auth"):
             self.say("an-" + call.words[1].removeprefix("print-"))
         elif call.starts("run deploy"):

@@ -189,7 +189,7 @@ def is_unchecked(service: State) -> bool:
 
 
 def describe_revision(state: State, call: Call) -> str:
-    """Return the image that a revision runs, by digest, and what is below it."""
+    """Return the image that a revision runs, by digest, and what is below it; or, as JSON, what it runs."""
     name = call.words[3]
     service = state.get("service/" + name[: -len("-00001-abc")])
     if service is None or name not in service["status"]["revisions"]:
@@ -197,6 +197,8 @@ def describe_revision(state: State, call: Call) -> str:
     told = service["status"]["revisions"][name]
     if call.flags["format"] == "value(status.imageDigest)":
         return str(told["image"])
+    if call.flags["format"] == "json":
+        return json.dumps({"spec": describe_containers(told)})
     annotations = {"run.googleapis.com/base-images": json.dumps({"": told["base-image"]})}
     return json.dumps({"metadata": {"annotations": annotations}, "status": {"imageDigest": told["image"]}})
 
@@ -312,17 +314,25 @@ def find_reachable_revisions(service: State) -> list[State]:
 def to_knative(service: State) -> State:
     """Return a service as `gcloud run services describe --format=json` does."""
     status = service["status"]
-    told = status["revisions"][status["latestReadyRevisionName"]]
+    newest = status["latestReadyRevisionName"]
+    told = status["revisions"][newest]
+    scale = {"autoscaling.knative.dev/maxScale": told["max-instances"]}
+    spec = describe_containers(told)
+    conditions = [{"type": "Ready", "status": status.get("ready", "True")}]
+    shown = {"latestReadyRevisionName": newest, "latestCreatedRevisionName": newest, "traffic": status["traffic"]}
+    url = status.get("url", json.loads(service["metadata"]["annotations"]["run.googleapis.com/urls"])[0])
+    return {
+        "metadata": service["metadata"],
+        "spec": {"template": {"metadata": {"annotations": scale}, "spec": spec}},
+        "status": shown | {"conditions": conditions, "url": url},
+    }
+
+
+def describe_containers(told: State) -> State:
+    """Return what a revision runs, with its environment."""
     env: list[State] = [{"name": name, "value": value} for name, value in get_env(told).items()]
     for pair in filter(None, told.get("set-secrets", "").split(",")):
         name, _, mounted = pair.partition("=")
         secret, _, version = mounted.partition(":")
         env.append({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": version}}})
-    scale = {"autoscaling.knative.dev/maxScale": told["max-instances"]}
-    spec = {"containerConcurrency": int(told["concurrency"]), "containers": [{"env": env}]}
-    conditions = [{"type": "Ready", "status": status.get("ready", "True")}]
-    return {
-        "metadata": service["metadata"],
-        "spec": {"template": {"metadata": {"annotations": scale}, "spec": spec}},
-        "status": {"latestReadyRevisionName": status["latestReadyRevisionName"], "conditions": conditions},
-    }
+    return {"containerConcurrency": int(told["concurrency"]), "containers": [{"env": env}]}

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.deployables.fake_databases import make_database
 from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
 from cloudsched.cli.doctor import deployment
+from cloudsched.cli.doctor.configuration import DEFAULTS, read_configuration
 from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES
+from cloudsched.errors import Misconfigured
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import wsgi
@@ -34,7 +39,7 @@ def serve_api() -> Iterator[str]:
 @pytest.fixture
 def doctor(
     cloud: Cloud, api: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[], tuple[int, list[dict[str, str]]]]:
+) -> Callable[..., tuple[int, list[dict[str, str]]]]:
     """Look at the fake project; return the exit status and what is not well."""
     monkeypatch.setenv("PATH", str(cloud.folder / "bin"), prepend=":")
     monkeypatch.chdir(ROOT)
@@ -42,9 +47,9 @@ def doctor(
     job = cloud.state["job/cloudsched-sweep"]
     job |= {"state": "ENABLED", "lastAttemptTime": f"{datetime.now(UTC) - timedelta(seconds=20):%Y-%m-%dT%H:%M:%SZ}"}
 
-    def look() -> tuple[int, list[dict[str, str]]]:
-        words = ["doctor", "--project", PROJECT, "--url", api, "--no-canary", "--json"]
-        monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
+    def look(*words: str) -> tuple[int, list[dict[str, str]]]:
+        words = words or ("--config", str(cloud.config))
+        monkeypatch.setattr(sys, "argv", ["cloudsched", "doctor", *words, "--url", api, "--no-canary", "--json"])
         cloud.fake.forget()
         with pytest.raises(SystemExit) as ended:
             cli.main()
@@ -153,14 +158,14 @@ HARMS: dict[str, tuple[Callable[[Cloud], object], str, str]] = {
             {"run.googleapis.com/invoker-iam-disabled": "true"}
         ),
         "iam",
-        "run services update cloudsched-api --region=us-central1 --invoker-iam-check",
+        f"run services update cloudsched-api --region=us-central1 --project={PROJECT} --invoker-iam-check",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("harm", "area", "mend"), HARMS.values(), ids=HARMS)
 def test_each_harm_is_found_with_the_command_that_mends_it(
-    harm: Callable[[Cloud], object], area: str, mend: str, quick_doctor: Callable[[], Any], cloud: Cloud
+    harm: Callable[[Cloud], object], area: str, mend: str, quick_doctor: Callable[..., Any], cloud: Cloud
 ) -> None:
     """The exit status is 1, and a line of that area names the command."""
     harm(cloud)
@@ -170,13 +175,99 @@ def test_each_harm_is_found_with_the_command_that_mends_it(
 
 
 @pytest.mark.parametrize("denied", ["firestore", "tasks queues", "secrets", "scheduler", "run"])
-def test_what_you_may_not_see_is_said(denied: str, quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+def test_what_you_may_not_see_is_said(denied: str, quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """It is neither well nor wrong, the rest is looked at all the same, and the exit status is 1."""
     cloud.fake.deny = denied
     code, bad = quick_doctor()
     assert code == 1
     assert {each["verdict"] for each in bad} == {"unknown"}
     assert all("PERMISSION_DENIED" in each["what"] for each in bad)
+
+
+def test_the_doctor_judges_the_database_that_its_own_functions_use(
+    quick_doctor: Callable[..., Any], cloud: Cloud
+) -> None:
+    """Another deployment's may be what it likes; one that the configuration names has to be used."""
+    make_database(cloud.state, "restored")
+    cloud.configure(DATABASE="restored")
+    _, bad = quick_doctor()
+    assert [(each["what"], each["mend"]) for each in bad if each["area"] == "database"] == [
+        (
+            "the functions use cloudsched, and the configuration names restored",
+            f"infra/upgrade.sh --config={cloud.config}",
+        )
+    ]
+    cloud.ok("upgrade.sh")
+    cloud.state.pop("database/cloudsched")
+    make_backup(cloud, timedelta(hours=1), database="restored")
+    assert quick_doctor() == (0, [])
+    cloud.configure()
+    assert quick_doctor() == (0, [])
+    cloud.state.pop("database/restored")
+    assert "there is no database restored" in str(quick_doctor()[1])
+
+
+def test_two_deployments_in_one_project_never_see_each_other(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
+    """What is wrong with one is found by its own doctor and not by the other's, with its configuration or its name."""
+    own = {key: value for key, value in cloud.state.items() if "cloudsched" in key or key in {"indexes", "fields"}}
+    text = json.dumps(own).replace("cloudsched", "shop").replace('"indexes": [{', '"indexes/shop": [{', 1)
+    cloud.state.update(json.loads(text.replace('"fields": {', '"fields/shop": {', 1)))
+    make_backup(cloud, timedelta(hours=1), database="shop")
+    other = cloud.folder / "shop.sh"
+    other.write_text(cloud.config.read_text() + "NAME=shop\n")
+    ways = {
+        "cloudsched": (("--config", str(cloud.config)), ("--project", PROJECT)),
+        "shop": (("--config", str(other)), ("--project", PROJECT, "--name", "shop")),
+    }
+    for harmed in ways:
+        for harm in (f"database/{harmed}", f"queue/{harmed}-high", f"job/{harmed}-sweep"):
+            kept = cloud.state.pop(harm)
+            for name, both in ways.items():
+                assert [quick_doctor(*words)[0] for words in both] == [int(name == harmed)] * 2, (harm, name)
+            cloud.state[harm] = kept
+
+
+def test_after_a_rollback_the_doctor_looks_at_what_serves(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
+    """The newest revisions name a database that is not there; nobody uses them."""
+    make_database(cloud.state, "restored")
+    cloud.configure(DATABASE="restored", SETTINGS="(DEAF=yes)")
+    assert cloud.run("upgrade.sh").code == 1
+    cloud.state.pop("database/restored")
+    cloud.configure()
+    assert quick_doctor() == (0, [])
+
+
+def test_a_sweep_is_late_by_its_own_schedule(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
+    """One that runs each month may have run half an hour ago, and a new one not at all yet."""
+    job = cloud.state["job/cloudsched-sweep"]
+    ago = datetime.now(UTC) - timedelta(minutes=30)
+    job["lastAttemptTime"] = f"{ago:%Y-%m-%dT%H:%M:%SZ}"
+    assert "the last sweep began" in str(quick_doctor()[1])
+    job["schedule"] = f"{ago.minute} {ago.hour} {ago.day} * *"
+    assert quick_doctor() == (0, [])
+    job |= {"lastAttemptTime": None, "userUpdateTime": f"{ago:%Y-%m-%dT%H:%M:%SZ}"}
+    assert quick_doctor() == (0, [])
+
+
+@pytest.mark.parametrize("text", ["", "PROJECT=''", "PROJECT=p\nfalse", "PROJECT=p\nif"])
+def test_a_configuration_that_says_nothing_is_an_error(text: str, tmp_path: Path) -> None:
+    """It names no project, or bash ends in it, as it would end a script."""
+    file = tmp_path / "config.sh"
+    file.write_text(text)
+    with pytest.raises(Misconfigured, match=re.escape(str(file))):
+        read_configuration(file)
+
+
+def test_a_configuration_reads_as_the_scripts_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it leaves out has the example's value, whatever the environment says, and may be used in it."""
+    monkeypatch.setenv("REGION", "europe-west9")
+    example = tmp_path / "example.sh"
+    example.write_text((ROOT / "infra/config.example.sh").read_text("utf-8").replace('PROJECT=""', "PROJECT=p"))
+    assert read_configuration(example) == DEFAULTS | {"PROJECT": "p"}
+    shared = tmp_path / "config.sh"
+    shared.write_text('echo hello; PROJECT=p\nDATABASE="$NAME-$REGION"\nSMOKE_PAYLOAD="{\n}"\nFOLDER=$(dirname "$0")')
+    found = DEFAULTS | {"PROJECT": "p", "DATABASE": "cloudsched-us-central1", "SMOKE_PAYLOAD": "{\n}"}
+    assert read_configuration(shared) == found
 
 
 def test_the_doctor_knows_what_the_scripts_make() -> None:
@@ -191,7 +282,7 @@ def find_backup_findings(bad: list[dict[str, str]]) -> list[str]:
     return [each["what"] for each in bad]
 
 
-def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], Any], cloud: Cloud) -> None:
+def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[..., Any], cloud: Cloud) -> None:
     """Of this database, and one that is ready; a new schedule has a day for its first one."""
     cloud.state["backups"] = []
     make_backup(cloud, timedelta(hours=2), database="other")
@@ -199,7 +290,8 @@ def test_the_doctor_says_how_old_the_last_backup_is(quick_doctor: Callable[[], A
     make_backup(cloud, timedelta(hours=40))
     assert find_backup_findings(quick_doctor()[1]) == ["the last backup of cloudsched is 40 hours old"]
     cloud.state["backups"] = []
-    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of cloudsched yet"]
     (schedule,) = cloud.state["database/cloudsched"]["schedules"]
+    schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=40):%Y-%m-%dT%H:%M:%SZ}"
+    assert find_backup_findings(quick_doctor()[1]) == ["there is no backup of cloudsched yet"]
     schedule["createTime"] = f"{datetime.now(UTC) - timedelta(hours=5):%Y-%m-%dT%H:%M:%SZ}"
     assert quick_doctor() == (0, [])

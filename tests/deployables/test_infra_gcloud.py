@@ -117,7 +117,7 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
 
     def look() -> None:
         done = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "cloudsched", "doctor", "--project", PROJECT, "--url", "", "--json"],
+            [sys.executable, "-m", "cloudsched", "doctor", "--config", str(cloud.config), "--url", "", "--json"],
             env=environment,
             capture_output=True,
             text=True,
@@ -134,7 +134,9 @@ def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:
             harm(cloud)
     look()
     HARMS["the sweep is silent"][0](cloud)
-    cloud.state["database/cloudsched"]["schedules"] = schedules
+    cloud.state["database/cloudsched"]["schedules"] = [
+        each | {"createTime": "2026-01-01T00:00:00Z"} for each in schedules
+    ]
     cloud.state["job/cloudsched-sweep"].pop("state")
     look()
     return [*found, *(call[1:] for call in cloud.calls)]

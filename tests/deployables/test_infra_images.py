@@ -29,6 +29,7 @@ def test_each_run_builds_once_and_all_functions_run_it(deployed: Cloud, cloud: C
     cloud.configure(MEMORY="1Gi", PUBLIC_LINKS="yes")
     cloud.ok("deploy.sh")
     assert count_builds(cloud) == 2
+    cloud.configure(MEMORY="2Gi", PUBLIC_LINKS="yes")
     cloud.ok("upgrade.sh")
     assert count_builds(cloud) == 3
     (second,) = find_images(cloud)

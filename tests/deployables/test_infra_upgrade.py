@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 from tests.deployables.fake_project import Cloud
-from tests.deployables.fake_resources import State
+from tests.deployables.fake_resources import State, get_env
 
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.engine.signed_dispatches import SigningKeys
@@ -68,6 +68,66 @@ def test_a_new_executor_is_deployed_before_its_senders(cloud: Cloud) -> None:
             for function in FUNCTIONS
         }
         assert new["execute"] >= max(new["sweep"], new["api"]), new
+
+
+def list_touched(cloud: Cloud) -> set[str]:
+    """Return the services that the last run deployed, or whose traffic it changed."""
+    changing = ("deploy", "update", "update-traffic")
+    return {word for call in cloud.calls for word in call if call[1:2] == ["run"] and {*call} & {*changing}} & {
+        f"cloudsched-{function}" for function in FUNCTIONS
+    }
+
+
+def test_a_second_upgrade_changes_nothing(cloud: Cloud) -> None:
+    """It says so, and so does one after a rotation, whose secrets are no part of what an upgrade compares."""
+    assert "Nothing was upgraded" in cloud.ok("upgrade.sh").err
+    assert cloud.changes == 0
+    cloud.configure(MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    cloud.ok("rotate-secret.sh")
+    before = deepcopy(cloud.state)
+    assert "Nothing was upgraded" in cloud.ok("upgrade.sh").err
+    assert cloud.state == before
+
+
+def test_what_has_not_changed_is_neither_built_nor_deployed(cloud: Cloud) -> None:
+    """A setting of the API alone touches the API alone, and so does the way back, also after a greater upgrade."""
+    cloud.configure(MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    before = get_traffic(cloud)
+    cloud.configure(MEMORY="1Gi", CORS_ORIGINS="https://app.example")
+    cloud.ok("upgrade.sh")
+    assert list_touched(cloud) == {"cloudsched-api"}
+    assert get_env(cloud.revision("api"))["CLOUDSCHED_CORS_ORIGINS"] == "https://app.example"
+    assert get_traffic(cloud)[:2] == before[:2]
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    cloud.ok("rollback.sh")
+    assert list_touched(cloud) == {"cloudsched-api"}
+    assert get_traffic(cloud) == before
+    assert "was rolled back" in cloud.fails("rotate-secret.sh").err
+    cloud.ok("upgrade.sh")
+    assert list_touched(cloud) == {"cloudsched-api"}
+
+
+@pytest.mark.parametrize("way", ["upgrade.sh", "rollback.sh"])
+def test_an_upgrade_of_one_function_that_dies_concerns_it_alone(cloud: Cloud, way: str) -> None:
+    """Wherever it was killed, the next upgrade completes it, or a rollback leads back to what served just before."""
+    cloud.configure(MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    before, state = get_traffic(cloud), deepcopy(cloud.state)
+    for die_at in range(2, 26, 4):
+        cloud.fake.state = deepcopy(state)
+        cloud.configure(MEMORY="1Gi", CORS_ORIGINS="https://app.example")
+        code = cloud.run("upgrade.sh", die_at=die_at).code
+        is_begun = cloud.ledger.get("serving.api", "none") != "none"
+        if way == "rollback.sh" and code and is_begun:
+            cloud.ok(way)
+            assert get_traffic(cloud) == before
+            continue
+        cloud.ok("upgrade.sh")
+        assert get_traffic(cloud)[:2] == before[:2]
+        assert get_env(cloud.revision("api"))["CLOUDSCHED_CORS_ORIGINS"] == "https://app.example"
+        assert cloud.serving("api") == {cloud.state["service/cloudsched-api"]["status"]["latestReadyRevisionName"]: 100}
 
 
 @pytest.mark.parametrize(("setting", "complaint"), [("BROKEN", "did not run"), ("DEAF", "answered 500")])

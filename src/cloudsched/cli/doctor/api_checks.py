@@ -46,7 +46,8 @@ class Api:
 
     client: Client
     url: str
-    is_local: bool
+    log: str
+    """The command that shows its log; empty if it runs on this machine."""
     restart: str
     """The command that brings its code up to date."""
 
@@ -91,9 +92,7 @@ def _find_mend(api: Api) -> str:
     with suppress(CloudschedError):
         if api.client.run_flow(_get("/health")).get("faults"):
             return "read the log of the process that runs the tasks, and restart it"
-    if not api.is_local:
-        return "gcloud run services logs read NAME-api --region=REGION"
-    return explain_unreachable(api.url) or "cloudsched dev"
+    return api.log or explain_unreachable(api.url) or "cloudsched dev"
 
 
 def _get(path: str) -> Flow[dict[str, Any]]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,12 +22,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @connection_options
-@click.option("--project", help="Look at the deployment in this Google Cloud project, too, through gcloud.")
-@click.option("--region", default="us-central1", show_default=True, help="The region of its functions and queues.")
-@click.option("--name", default="cloudsched", show_default=True, help="The prefix of its resources' names.")
-@click.option("--database", default="cloudsched", show_default=True, help="Its Firestore database.")
-@click.option("--handler", help="The handler of the test task. [default: remind, if there is one]")
-@click.option("--payload", default="{}", help="The test task's payload, as JSON.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Look at the deployment of this configuration, too, such as infra/config.sh, through gcloud.",
+)
+@click.option("--project", help="Look at the deployment in this Google Cloud project, too, without its configuration.")
+@click.option("--region", help="The region of that deployment. [default: us-central1]")
+@click.option("--name", help="The prefix of its resources' names. [default: cloudsched]")
+@click.option("--as", "account", help="Ask its API as this service account, which gcloud then impersonates.")
+@click.option("--handler", help="The handler of the test task. [default: the configuration's; remind, if there is one]")
+@click.option("--payload", help="The test task's payload, as JSON. [default: the configuration's; {}]")
 @click.option("--timeout", default=120, show_default=True, type=click.IntRange(1), help="Seconds for the test task.")
 @click.option("--no-canary", is_flag=True, help="Run no test task.")
 @json_option
@@ -36,12 +42,13 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     /,
     *,
     url: str,
+    config: Path | None,
     project: str | None,
-    region: str,
-    name: str,
-    database: str,
+    region: str | None,
+    name: str | None,
+    account: str | None,
     handler: str | None,
-    payload: str,
+    payload: str | None,
     timeout: int,
     no_canary: bool,
     as_json: bool,
@@ -49,33 +56,63 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Say what is right and wrong with the local stack, or with a deployment.
 
-    Looks at the API: its version, late tasks, and whether a task runs from end to end. With --project it first
-    looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions, sweep, and
-    what everybody may call. Nothing is changed, except that a test task is created and deleted.
+    Looks at the API: its version, late tasks, and whether a task runs from end to end. With --config or --project
+    it first looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions,
+    sweep, and what everybody may call. Nothing is changed, except that a test task is created and deleted.
 
     Each line that is wrong says the command that mends it. The exit status is 0 if all is well, else 1.
     """
+    if config is None and project is None and (region or name or account):
+        raise click.UsageError("--region, --name and --as are about a deployment: give --config, or --project, too.")
+    if config is not None and (project or region or name):
+        raise click.UsageError("--config says the project, the region and the name already: leave those options out.")
     from cloudsched.cli.doctor.api_checks import Api, Canary, check_api  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.doctor.configuration import DEFAULTS, read_configuration  # noqa: PLC0415 - likewise
     from cloudsched.cli.doctor.deployment import Deployment, Gcloud, unknown  # noqa: PLC0415 - likewise
     from cloudsched.client import Client  # noqa: PLC0415 - likewise
 
+    facts = {} if config is None else read_configuration(config)
+    payload = payload or (facts.get("SMOKE_PAYLOAD") if handler is None else None) or "{}"
+    handler = handler or facts.get("SMOKE_HANDLER")
     canary = None if no_canary else Canary(handler, _parse_payload(payload), timedelta(seconds=timeout))
     findings: list[Finding] = []
     show = findings.append if as_json else _print_each(findings)
-    if project is not None:
-        deployment = Deployment(Gcloud(project), region, name, database)
+    restart, log = "restart it: cloudsched dev", "gcloud run services logs read NAME-api --region=REGION"
+    if project := facts.get("PROJECT", project):
+        facts = {**DEFAULTS, **facts}
+        deployment = Deployment(
+            Gcloud(project), region or facts["REGION"], name or facts["NAME"], config, facts["DATABASE"]
+        )
         services = _look_at_deployment(deployment, show)
+        restart = deployment.script("upgrade.sh")
+        log = f"gcloud run services logs read {deployment.name}-api {deployment.place()}"
         if context.get_parameter_source("url") is click.core.ParameterSource.DEFAULT:
             url = (services.get("api") or {}).get("status", {}).get("url", "")
+        if account is not None and url:
+            credentials["token"] = _make_token(deployment, account, services, show) or credentials["token"]
     if url:
         with Client(url, **credentials) as client:
-            api = Api(
-                client, url, is_this_machine(url), "infra/upgrade.sh" if project else "restart it: cloudsched dev"
-            )
+            api = Api(client, url, "" if is_this_machine(url) else log, restart)
             _show_all(show, "api", check_api(api, canary))
     else:
         show(unknown("api", "its address is not known", "give it with --url"))
     _end(findings, as_json=as_json)
+
+
+def _make_token(
+    deployment: Deployment, account: str, services: dict[str, Any], show: Callable[[Finding], None]
+) -> str | None:
+    """Return a token by which the API knows an account, or show why there is none."""
+    from cloudsched.cli.doctor.deployment import unknown  # noqa: PLC0415 - not for the local stack
+    from cloudsched.cli.doctor.resource_checks import find_value  # noqa: PLC0415 - the same
+
+    audiences = find_value(services.get("api"), "CLOUDSCHED_AUDIENCES").split()
+    try:
+        return deployment.gcloud.token(account, *audiences[:1])
+    except CloudschedError as error:
+        mend = f"grant yourself roles/iam.serviceAccountTokenCreator on {account}"
+        show(unknown("access", f"you cannot ask as {account}: {error}", mend))
+        return None
 
 
 def _parse_payload(text: str) -> dict[str, Any]:
@@ -93,17 +130,19 @@ def _look_at_deployment(deployment: Deployment, show: Callable[[Finding], None])
     from cloudsched.cli.doctor import resource_checks  # noqa: PLC0415 - not for the local stack
     from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS  # noqa: PLC0415 - the same
 
-    _show_all(show, "database", resource_checks.check_database(deployment, datetime.now(UTC)))
     services: dict[str, Any] = {}
     for function in (*FUNCTIONS, LINKS):
         try:
-            services[function] = deployment.gcloud.resource(
-                "run", "services", "describe", f"{deployment.name}-{function}", f"--region={deployment.region}"
-            )
+            services[function] = resource_checks.find_service(deployment, function)
         except CloudschedError as error:
-            _show_all(show, "functions", iter([_explain_refusal("functions", error)]))
+            show(_explain_refusal("functions", error))
             return services
-    deployment = replace(deployment, queues_per_priority=resource_checks.count_queues(services["api"]))
+    deployment = replace(
+        deployment,
+        database=resource_checks.find_value(services["execute"], "CLOUDSCHED_DATABASE"),
+        queues_per_priority=resource_checks.count_queues(services["api"]),
+    )
+    _show_all(show, "database", resource_checks.check_database(deployment, datetime.now(UTC)))
     _show_all(show, "functions", resource_checks.check_functions(deployment, services))
     _show_all(show, "queues", resource_checks.check_queues(deployment))
     _show_all(show, "secret", resource_checks.check_secret(deployment, services))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
@@ -28,7 +30,7 @@ class Gcloud:
         self._program = shutil.which("gcloud") or ""
         if not self._program:
             where = "https://cloud.google.com/sdk/docs/install"
-            raise Misconfigured(f"cloudsched doctor --project needs gcloud ({where}); then: gcloud auth login")
+            raise Misconfigured(f"to look at a deployment, cloudsched doctor needs gcloud ({where}); gcloud auth login")
 
     def lines(self, *arguments: str) -> list[str] | None:
         """Return the output's lines, None if there is no such resource. Raises Unavailable if gcloud failed."""
@@ -57,6 +59,14 @@ class Gcloud:
             return None
         return {(role, member) for role, _, member in (line.partition("\t") for line in lines) if role}
 
+    def token(self, account: str, audience: str = "") -> str:
+        """Return an identity token of a service account, for whoever may impersonate it, such as the account itself."""
+        words = (f"--impersonate-service-account={account}", f"--audiences={audience}", "--include-email")
+        lines = self.lines("auth", "print-identity-token", *words)
+        if not lines:
+            raise Unavailable("gcloud", f"there is no token of {account}")
+        return lines[-1]
+
 
 PRIORITIES = tuple(each.lower() for each in Priority)
 QUEUES = (*PRIORITIES, *(each.lower() for each in SENT_CHANNELS), "hops")
@@ -67,13 +77,19 @@ LINKS = "links"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment to look at. Its api spreads the dispatches of each priority over some queues."""
+    """A deployment to look at."""
 
     gcloud: Gcloud
     region: str
     name: str
-    database: str
+    config: Path | None = None
+    """Its configuration, if one was given."""
+    configured_database: str = ""
+    """The database that it names, if it names one."""
+    database: str = ""
+    """The database that its functions use, once that is known."""
     queues_per_priority: int = 1
+    """Over how many queues its api spreads the dispatches of each priority."""
 
     def queue(self, kind: str) -> str:
         """Return the name of a queue: of a priority, such as ``high`` or ``high-q2``, of a channel, or of hops."""
@@ -86,9 +102,19 @@ class Deployment:
         numbers = range(2, self.queues_per_priority + 1)
         return [*QUEUES, *(f"{each}-q{number}" for each in PRIORITIES for number in numbers)]
 
-    def deploy(self, step: str = "") -> str:
+    def script(self, *words: str) -> str:
+        """Return how one of the scripts is called for this deployment, such as ``upgrade.sh``."""
+        name, *options = words
+        config = [] if self.config is None else [f"--config={self.config}"]
+        return shlex.join([f"infra/{name}", *config, *options])
+
+    def deploy(self, step: str) -> str:
         """Return the command that brings a step in line with the configuration."""
-        return "infra/deploy.sh" + (f" --step={step}" if step else "")
+        return self.script("deploy.sh", f"--step={step}")
+
+    def place(self, flag: str = "region") -> str:
+        """Return the flags by which gcloud finds its resources, with --region or --location."""
+        return f"--{flag}={self.region} --project={self.gcloud.project}"
 
 
 class Verdict(StrEnum):

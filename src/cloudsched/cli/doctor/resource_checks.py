@@ -11,10 +11,11 @@ from typing import Any
 
 from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, Deployment, Finding, ok, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
-from cloudsched.errors import Unavailable
+from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.errors import InvalidSchedule, Unavailable
 
-SWEEP_LIMIT = timedelta(minutes=3)
-"""The longest time since the last sweep began."""
+SWEEP_LIMIT = timedelta(minutes=2)
+"""The most that a sweep may begin late."""
 MAX_BACKUP_AGE = timedelta(hours=30)
 """The greatest age of the last backup of a database that is backed up each day: Firestore chooses the time of day."""
 _INVOKER = "roles/run.invoker"
@@ -25,6 +26,12 @@ _UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
 
 def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
     """Return whether the database is there, its indexes are ready, and it was backed up lately."""
+    if not deployment.database:
+        yield unknown("database", "which one the functions use is not known", deployment.deploy("functions"))
+        return
+    if deployment.configured_database not in {"", deployment.database}:
+        what = f"the functions use {deployment.database}, and the configuration names {deployment.configured_database}"
+        yield wrong("database", what, deployment.script("upgrade.sh"))
     gcloud, database, mend = deployment.gcloud, f"--database={deployment.database}", deployment.deploy("database")
     found = gcloud.resource("firestore", "databases", "describe", database)
     if found is None:
@@ -54,7 +61,7 @@ def check_queues(deployment: Deployment) -> Iterator[Finding]:
             continue
         limits = found.get("rateLimits", {})
         if found.get("state", "RUNNING") != "RUNNING":
-            mend = f"gcloud tasks queues resume {name} --location={deployment.region}"
+            mend = f"gcloud tasks queues resume {name} {deployment.place('location')}"
             yield wrong("queues", f"{name} is {found['state']}", mend)
         else:
             rate = float(limits.get("maxDispatchesPerSecond", 0))
@@ -75,17 +82,14 @@ def check_functions(deployment: Deployment, services: dict[str, Any]) -> Iterato
             each for each in status.get("conditions", ()) if each.get("type") == "Ready" and each["status"] != "True"
         ]
         if bad:
-            mend = f"gcloud run services logs read {name} --region={deployment.region}, then infra/rollback.sh"
+            mend = f"gcloud run services logs read {name} {deployment.place()}, then {deployment.script('rollback.sh')}"
             yield wrong("functions", f"{name} is not ready: {bad[0].get('message', '')}", mend)
         else:
             yield ok("functions", f"{name} serves {status.get('latestReadyRevisionName')}")
 
 
 def _leads_links_to(name: str, api: dict[str, Any] | None) -> bool:
-    url = next(
-        (each.get("value", "") for each in environment(api or {}) if each["name"] == "CLOUDSCHED_PUBLIC_URL"), ""
-    )
-    return url.startswith(f"https://{name}-")
+    return find_value(api, "CLOUDSCHED_PUBLIC_URL").startswith(f"https://{name}-")
 
 
 def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
@@ -110,7 +114,7 @@ def check_secret(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
         elif "execute" in mounts and signs_with not in accepted:
             problems.append(f"{deployment.name}-{function} signs with version {signs_with}, which the executor refuses")
     for problem in problems:
-        yield wrong("secret", problem, "infra/upgrade.sh")
+        yield wrong("secret", problem, deployment.script("upgrade.sh"))
     if not problems:
         yield ok("secret", f"{secret} has {len(enabled)} enabled, and the functions agree")
 
@@ -125,8 +129,27 @@ def _mounted(service: dict[str, Any]) -> dict[str, str]:
     return found
 
 
+def find_service(deployment: Deployment, function: str) -> dict[str, Any] | None:
+    """Return a function's Cloud Run service with the revision that serves, which after a rollback is not the newest."""
+    name = (f"{deployment.name}-{function}", f"--region={deployment.region}")
+    found: dict[str, Any] | None = deployment.gcloud.resource("run", "services", "describe", *name)
+    status = (found or {}).get("status", {})
+    serving = max(status.get("traffic") or [{}], key=lambda part: part.get("percent", 0)).get("revisionName")
+    if found is None or serving in {None, status.get("latestCreatedRevisionName")}:
+        return found
+    revision = deployment.gcloud.resource("run", "revisions", "describe", serving, name[1])
+    found["spec"]["template"]["spec"] = (revision or {}).get("spec", {})
+    status["latestReadyRevisionName"] = serving
+    return found
+
+
+def find_value(service: dict[str, Any] | None, name: str) -> str:
+    """Return a variable of a service's environment, empty if it has none."""
+    return next((each.get("value", "") for each in environment(service or {}) if each["name"] == name), "")
+
+
 def environment(service: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the environment of a Cloud Run service's newest revision."""
+    """Return the environment of a Cloud Run service's revision that serves."""
     containers = service.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
     found: list[dict[str, Any]] = containers[0].get("env") or []
     return found
@@ -134,8 +157,7 @@ def environment(service: dict[str, Any]) -> list[dict[str, Any]]:
 
 def count_queues(service: dict[str, Any] | None) -> int:
     """Return over how many queues a service spreads the dispatches of each priority."""
-    found = {each["name"]: each.get("value", "") for each in environment(service or {})}
-    text = found.get("CLOUDSCHED_QUEUES_PER_PRIORITY", "")
+    text = find_value(service, "CLOUDSCHED_QUEUES_PER_PRIORITY")
     return int(text) if text.isdecimal() and 0 < int(text) <= MAX_QUEUES_PER_PRIORITY else 1
 
 
@@ -147,24 +169,33 @@ def check_job(deployment: Deployment, now: datetime) -> Iterator[Finding]:
         yield wrong("sweep", f"there is no job {name}", deployment.deploy("sweep"))
         return
     if found.get("state", "ENABLED") != "ENABLED":
-        mend = f"gcloud scheduler jobs resume {name} --location={deployment.region}"
+        mend = f"gcloud scheduler jobs resume {name} {deployment.place('location')}"
         yield wrong("sweep", f"the job {name} is {found['state']}", mend)
         return
     last = found.get("lastAttemptTime")
-    if last is None:
-        mend = f"gcloud scheduler jobs run {name} --location={deployment.region}"
-        yield unknown("sweep", f"the job {name} has not run yet", mend)
-        return
-    age = now - datetime.fromisoformat(last).astimezone(UTC)
+    since = _parse(last or found.get("userUpdateTime", "2000-01-01T00:00:00Z"))
+    is_late = now > _next_sweep(found, since) + SWEEP_LIMIT
     code = found.get("status", {}).get("code", 0)
+    run = f"gcloud scheduler jobs run {name} {deployment.place('location')}"
     if code:
-        mend = f"infra/deploy.sh --check, and gcloud run services logs read {name} --region={deployment.region}"
+        log = f"gcloud run services logs read {name} {deployment.place()}"
+        mend = f"{deployment.script('deploy.sh', '--check')}, and {log}"
         yield wrong("sweep", f"the last call of the job {name} failed with status {code}", mend)
-    elif age > SWEEP_LIMIT:
-        mend = f"gcloud scheduler jobs run {name} --location={deployment.region}"
-        yield wrong("sweep", f"the last sweep began {age.total_seconds():.0f} s ago", mend)
+    elif last is None:
+        what = f"the job {name} has not run yet"
+        yield unknown("sweep", what, run) if is_late else ok("sweep", f"{what}: it was made a moment ago")
+    elif is_late:
+        yield wrong("sweep", f"the last sweep began {(now - since).total_seconds():.0f} s ago", run)
     else:
-        yield ok("sweep", f"the last one began {age.total_seconds():.0f} s ago, and succeeded")
+        yield ok("sweep", f"the last one began {(now - since).total_seconds():.0f} s ago, and succeeded")
+
+
+def _next_sweep(job: dict[str, Any], since: datetime) -> datetime:
+    """Return when a job has to run next. Cloud Scheduler knows notations of its own, which count as each minute."""
+    try:
+        return Schedule.parse(job.get("schedule", "")).next_after(since) or datetime.max.replace(tzinfo=UTC)
+    except InvalidSchedule:
+        return since + timedelta(minutes=1)
 
 
 def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[Finding]:
@@ -172,28 +203,28 @@ def check_access(deployment: Deployment, services: dict[str, Any]) -> Iterator[F
 
     An API that believes Cloud Run is among that: it accepts tokens without a signature.
     """
-    trusts = any(
-        each["name"] == "CLOUDSCHED_TRUST_CLOUD_RUN" and each.get("value") == "on"
-        for each in environment(services["api"] or {})
-    )
+    trusts = find_value(services["api"], "CLOUDSCHED_TRUST_CLOUD_RUN") == "on"
     is_open = False
     for function in ("execute", "sweep", *(["api"] if trusts else [])):
         name = f"{deployment.name}-{function}"
-        place = (name, f"--region={deployment.region}")
+        place = f"{name} {deployment.place()}"
         annotations = (services[function] or {}).get("metadata", {}).get("annotations", {})
         try:
-            found = deployment.gcloud.bindings("run", "services", "get-iam-policy", *place) or set()
+            found = deployment.gcloud.bindings(
+                "run", "services", "get-iam-policy", name, f"--region={deployment.region}"
+            )
+            found = found or set()
         except Unavailable as error:
             mend = f"ask an owner for roles/iam.securityReviewer on {deployment.gcloud.project}"
             yield unknown("iam", f"{name}: its policy cannot be read: {error.reason}", mend)
             continue
         mends = [
-            f"gcloud run services remove-iam-policy-binding {' '.join(place)} --member={member} --role={_INVOKER}"
+            f"gcloud run services remove-iam-policy-binding {place} --member={member} --role={_INVOKER}"
             for member in _EVERYBODY
             if (_INVOKER, member) in found
         ]
         if annotations.get(_UNCHECKED) == "true":
-            mends.append(f"gcloud run services update {' '.join(place)} --invoker-iam-check")
+            mends.append(f"gcloud run services update {place} --invoker-iam-check")
         for mend in mends:
             is_open = True
             yield wrong("iam", f"everybody may call {name}", mend)
@@ -206,7 +237,10 @@ def _check_age(deployment: Deployment, schedules: list[Any], now: datetime) -> F
     own = [each for each in listed if str(each.get("database", "")).endswith(f"/databases/{deployment.database}")]
     ready = [_parse(each["snapshotTime"]) for each in own if each.get("state") == "READY"]
     limit = MAX_BACKUP_AGE if any("dailyRecurrence" in each for each in schedules) else timedelta(days=8)
-    mend = "gcloud firestore backups list, and gcloud firestore operations list"
+    project = deployment.gcloud.project
+    mend = (
+        f"gcloud firestore backups list --project={project}, and gcloud firestore operations list --project={project}"
+    )
     if ready:
         age = now - max(ready)
         shown = f"{age.days} days" if age.days > 1 else f"{max(0, round(age / timedelta(hours=1)))} hours"

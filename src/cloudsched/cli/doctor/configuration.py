@@ -1,0 +1,49 @@
+"""A deployment's configuration, read as the scripts of ``infra`` read it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from cloudsched.errors import Misconfigured
+
+DEFAULTS = {
+    "PROJECT": "",
+    "NAME": "cloudsched",
+    "REGION": "us-central1",
+    "DATABASE": "",
+    "SMOKE_HANDLER": "remind",
+    "SMOKE_PAYLOAD": '{"text": "cloudsched works"}',
+}
+"""What the doctor needs of the scripts' configuration, with the values that these have if it leaves them out."""
+_READ = """set -eo pipefail
+file="$1"
+shift
+for each; do printf -v "${each%%=*}" %s "${each#*=}"; done
+source "$file" >&2
+for each; do name="${each%%=*}" && printf '%s\\0' "${!name}"; done"""
+
+
+def read_configuration(file: Path) -> dict[str, str]:
+    """Return what a configuration of ``infra/*.sh`` says. It is bash, which runs, as it does for the scripts.
+
+    Raises:
+        Misconfigured: There is no bash, it failed, or no project is named.
+    """
+    program = shutil.which("bash")
+    if program is None:
+        raise Misconfigured("cloudsched doctor --config needs bash, as the scripts do")
+    done = subprocess.run(  # noqa: S603 - the operator's own file
+        [program, "-c", _READ, "bash", str(file.absolute()), *map("=".join, DEFAULTS.items())],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode != 0:
+        raise Misconfigured(f"{file} cannot be read: {done.stderr.strip()[-500:] or 'it ended with an error'}")
+    found = dict(zip(DEFAULTS, done.stdout.split("\0"), strict=False))
+    if not found["PROJECT"]:
+        raise Misconfigured(f"{file} names no PROJECT: set it to your project's ID")
+    return found

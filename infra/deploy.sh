@@ -7,7 +7,8 @@
 #   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
 #   --step=NAME    run one step: services quota secret accounts database indexes rules queues roles logs functions
-#                  sweep monitoring smoke apply, or shards, which no other run does: raise the number of shards to SHARDS
+#                  sweep monitoring smoke apply, or one of two that no other run does: shards, which raises the number
+#                  of shards to SHARDS, and settings, which prints the variables for a backend of your own
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -eo pipefail
@@ -71,7 +72,7 @@ steps=( # in their order, each with its function
   apply=apply_schedules
 )
 selected_function=""
-for step in "${steps[@]}" shards=use_shards; do
+for step in "${steps[@]}" shards=use_shards settings=print_settings; do
   [[ "${step%=*}" != "$selected_step" ]] || selected_function="${step#*=}"
 done
 

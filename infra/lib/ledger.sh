@@ -20,6 +20,16 @@ import json, sys
 for pair in (json.load(sys.stdin) or {}).get("annotations", {}).items():
     print("=".join(pair))' <<<"$found")
   choose_database
+  require_same_prefix
+}
+
+# Refuse other collections than those of the deployed tasks, which nobody would look at any more.
+require_same_prefix() {
+  local deployed
+  deployed="$(get LEDGER prefix)"
+  [[ "$deployed" == "$COLLECTION_PREFIX" || -z "$deployed$(get LEDGER digest.execute)$(get LEDGER created.database)" ]] ||
+    die "COLLECTION_PREFIX is '$COLLECTION_PREFIX', but the tasks of this deployment are in collections with '$deployed'. \
+It cannot be changed: set it back."
 }
 
 # Set DATABASE if the configuration names none: to the one that is deployed, or to one of this deployment's own. Its ID is

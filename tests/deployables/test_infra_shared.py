@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 import requests
+from click.testing import CliRunner
 from tests.deployables.fake_databases import add_app, get_app, key_of, make_database
 from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
-from tests.deployables.fake_resources import State
+from tests.deployables.fake_resources import State, get_env
 from tests.deployables.test_firestore_rules import make_token
 from tests.harness import new_project
+from tests.recipes.conftest import read_code
+
+from cloudsched.cli.init import init
 
 PREFIX = "cloudsched_"
 SHARED = {"DATABASE": "'(default)'", "COLLECTION_PREFIX": PREFIX}
@@ -59,6 +63,25 @@ def test_nothing_of_the_app_changes_whatever_a_deployment_does(shared: Cloud) ->
     shared.run("teardown.sh", "--yes", "--with-data", die_at=9)
     assert "bulk-delete" in shared.ok("teardown.sh", "--yes", "--with-data").err
     assert get_rest(shared.state) == before
+
+
+def test_a_firebase_project_needs_two_commands(shared: Cloud, tmp_path: Path) -> None:
+    """`cloudsched init --firebase` and `deploy.sh`: its users may call the API, and its database is as it was."""
+    before = get_rest(shared.state)
+    folder = tmp_path / "shop"
+    written = CliRunner().invoke(init, [str(folder), "--firebase", PROJECT], catch_exceptions=False)
+    assert written.exit_code == 0, written.output
+    (folder / "functions/handlers.py").write_text(read_code("transactions.md")["orders"], encoding="utf-8")
+    shared.config = folder / "infra/config.sh"
+    shared.ok("deploy.sh")
+    assert get_rest(shared.state) == before
+    environment = get_env(shared.revision("api"))
+    assert environment["CLOUDSCHED_FIREBASE_PROJECT"] == PROJECT
+    assert environment["CLOUDSCHED_DATABASE"] == "(default)"
+    assert environment["CLOUDSCHED_COLLECTION_PREFIX"]
+    refused = CliRunner().invoke(init, [str(tmp_path / "other"), "--firebase", "My Project"])
+    assert refused.exit_code == 2
+    assert not (tmp_path / "other").exists()
 
 
 def test_it_moves_to_a_backup_of_the_app_with_the_app(shared: Cloud) -> None:

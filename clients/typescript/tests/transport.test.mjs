@@ -132,6 +132,8 @@ test("an inbox is shown as Firestore pushes it", () => {
   const stop = liveInbox(module, {}, "ada", { next: (messages) => shown.push(...messages), limit: 5 });
   stop();
   assert.deepEqual(calls, ["inboxes/ada/messages createdAt desc 5", "stopped"]);
+  liveInbox(module, {}, "ada", { next: () => undefined, prefix: "cs_" });
+  assert.equal(calls.at(-1), "cs_inboxes/ada/cs_messages createdAt desc 50");
   assert.deepEqual(shown, [{ id: "m1", isRead: false, title: "Report", createdAt: "2027-01-04T08:00:00.000Z" }]);
 });
 
@@ -149,6 +151,7 @@ test("a task is shown as Firestore pushes it, until it is gone", () => {
   const shown = [];
   const stop = liveTask(module, {}, "t1", { next: (task) => shown.push(task) });
   assert.equal(stop(), "tasks/t1");
+  assert.equal(liveTask(module, {}, "t1", { next: () => undefined, prefix: "cs_" })(), "cs_tasks/t1");
   push(undefined, true); // no word from Firestore yet
   push({ title: "Ship", schedule: { at }, payload: { rows: [row], none: null }, private: { wakes: [at] } });
   push({ handler: "delivery", unlisted: { status: "ACTIVE", createdAt: at } });

@@ -169,8 +169,9 @@ for database in ${with_data:+"${databases[@]}"}; do
 done
 [[ -z "$with_data" || "$MODE" == dry-run || " ${databases[*]} " == *" $DATABASE "* ]] ||
   log "Database $DATABASE is kept: these scripts did not make it."
-[[ -z "$COLLECTION_PREFIX" ]] || log "" "The tasks stay in your app's database, with their indexes. To delete them, and nothing else:" \
-  "  gcloud firestore bulk-delete --database=\"$DATABASE\" --project=$PROJECT --collection-ids=$(list_collections)"
+[[ -z "$COLLECTION_PREFIX" ]] || log "
+The tasks stay in your app's database, with their indexes. To delete them, and nothing else:
+  gcloud firestore bulk-delete --database=\"$DATABASE\" --project=$PROJECT --collection-ids=$(list_collections)"
 # The secret goes last, because its annotations are the ledger. If a database that deploy.sh created is kept, the secret
 # is kept too, so that the database can still be removed later.
 if [[ -n "$with_data" || "$MODE" == dry-run || ${#databases[@]} == 0 ]]; then

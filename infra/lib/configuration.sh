@@ -216,12 +216,14 @@ print_settings() {
   local roles="gcloud projects add-iam-policy-binding $PROJECT --condition=None --member=serviceAccount:ACCOUNT --role"
   set_backend_settings
   printf '%s\n' CLOUDSCHED_STORE=firestore "${BACKEND_SETTINGS[@]}"
-  log "" "Give your backend these variables, and CLOUDSCHED_SECRET from the secret $SECRET, version $(get_secret_version)." \
-    "Its service account, ACCOUNT, needs:" \
-    "  $roles=roles/datastore.user" "  $roles=roles/cloudtasks.enqueuer" \
-    "  gcloud secrets add-iam-policy-binding $SECRET --project=$PROJECT --member=serviceAccount:ACCOUNT \
---role=roles/secretmanager.secretAccessor" \
-    "  gcloud iam service-accounts add-iam-policy-binding $(require ACCOUNT_EMAILS invoker) --project=$PROJECT \
+  log "
+Give your backend these variables, and CLOUDSCHED_SECRET from version $(get_secret_version) of the secret $SECRET. Its service
+account needs these roles; put its email in place of ACCOUNT:
+  $roles=roles/datastore.user
+  $roles=roles/cloudtasks.enqueuer
+  gcloud secrets add-iam-policy-binding $SECRET --project=$PROJECT --member=serviceAccount:ACCOUNT \
+--role=roles/secretmanager.secretAccessor
+  gcloud iam service-accounts add-iam-policy-binding $(require ACCOUNT_EMAILS invoker) --project=$PROJECT \
 --member=serviceAccount:ACCOUNT --role=roles/iam.serviceAccountUser"
 }
 

@@ -151,8 +151,10 @@ print(json.dumps({"source": {"files": [{"name": "firestore.rules", "content": co
 # Print what an app's own rules lack, so that its clients can have live lists: a block beside its own, with functions apart.
 show_rules() {
   [[ "$RELEASED_RULES" != *"/${COLLECTION_PREFIX}tasks/"* ]] || return 0
-  log "The rules of database $DATABASE are your app's, and stay as they are. For live lists in clients, add this to them, inside" \
-    "\`service cloud.firestore { … }\`, beside your own block. RULES=keep ends this message." "" "$(print_rules)"
+  log "The rules of database $DATABASE are your app's, and stay as they are. For live lists in clients, add this to them, inside
+\`service cloud.firestore { … }\`, beside your own block. RULES=keep ends this message.
+
+$(print_rules)"
 }
 
 # Print the block of firestore.rules, with the collections' prefix.

@@ -151,7 +151,6 @@ test("a task is shown as Firestore pushes it, until it is gone", () => {
   const shown = [];
   const stop = liveTask(module, {}, "t1", { next: (task) => shown.push(task) });
   assert.equal(stop(), "tasks/t1");
-  assert.equal(liveTask(module, {}, "t1", { next: () => undefined, prefix: "cs_" })(), "cs_tasks/t1");
   push(undefined, true); // no word from Firestore yet
   push({ title: "Ship", schedule: { at }, payload: { rows: [row], none: null }, private: { wakes: [at] } });
   push({ handler: "delivery", unlisted: { status: "ACTIVE", createdAt: at } });
@@ -160,6 +159,7 @@ test("a task is shown as Firestore pushes it, until it is gone", () => {
   const iso = "2027-01-04T08:00:00.000Z";
   const task = { id: "t1", title: "Ship", schedule: { at: iso }, payload: { rows: [[1, []]], none: null } };
   assert.deepEqual(shown, [task, { id: "t1", handler: "delivery", status: "ACTIVE", createdAt: iso }, null, null]);
+  assert.equal(liveTask(module, {}, "t1", { next: () => undefined, prefix: "cs_" })(), "cs_tasks/t1");
 });
 
 test("it is loaded by require, and needs nothing that a browser or a Worker lacks", async () => {

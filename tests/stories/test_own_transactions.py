@@ -129,7 +129,7 @@ def test_an_order_and_its_reminders_are_all_there_or_none_is(shop: Shop) -> None
     assert left == 100 - sum(is_there for is_there, _ in found.values())
 
 
-APP = {
+APP: dict[str, dict[str, object]] = {
     "tasks/one": {"title": "Buy tea", "owner": "ada", "status": "ACTIVE", "wakeAt": datetime(2020, 1, 1, tzinfo=UTC)},
     "tasks/one/executions/e": {"status": "RUNNING", "expireAt": datetime(2020, 1, 1, tzinfo=UTC)},
     "messages/m": {"text": "Hi", "expireAt": datetime(2020, 1, 1, tzinfo=UTC)},

@@ -11,8 +11,11 @@ REGION="us-central1"
 # later.
 FIRESTORE_LOCATION=""
 # The ID of the Firestore database. Empty means one of its own, called as `NAME` says, or the one that is deployed
-# already. Name only a database that is empty or restored from a backup, never one that an app uses.
+# already. Name only a database that is empty or restored from a backup, or an app's, with a `COLLECTION_PREFIX`.
 DATABASE=""
+# With what the IDs of all collections begin, such as `cloudsched_`, for a deployment in the database of an app. You cannot
+# change it later. See docs/run/deploy.md.
+COLLECTION_PREFIX=""
 # How long daily backups are kept, from `1d` to `98d`. With them come point-in-time recovery and delete protection.
 # Empty leaves all three as they are.
 BACKUP_RETENTION="7d"

@@ -9,8 +9,8 @@
 #   --config=FILE  read the configuration from FILE instead of infra/config.sh
 #   --take-over    go on although another run has not ended: it was killed, on another machine
 #   --step=NAME    run one step: policies services quota secret accounts database indexes rules queues roles logs
-#                  functions sweep monitoring smoke apply, or shards, which no other run does: raise the number of
-#                  shards to SHARDS
+#                  functions sweep monitoring smoke apply, or one of two that no other run does: shards, which raises the
+#                  number of shards to SHARDS, and settings, which prints the variables for a backend of your own
 #
 # You can run it any number of times. It continues where an interrupted run stopped.
 set -eo pipefail
@@ -76,7 +76,7 @@ steps=( # in their order, each with its function
   apply=apply_schedules
 )
 selected_function=""
-for step in "${steps[@]}" shards=use_shards; do
+for step in "${steps[@]}" shards=use_shards settings=print_settings; do
   [[ "${step%=*}" != "$selected_step" ]] || selected_function="${step#*=}"
 done
 

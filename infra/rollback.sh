@@ -2,7 +2,10 @@
 # Send all requests back to the revisions that served before the last upgrade. It takes seconds and builds nothing.
 # Functions that the upgrade did not change stay as they are.
 #
-# Usage: infra/rollback.sh [--dry-run] [--config=FILE] [--force]
+# Usage: infra/rollback.sh [--dry-run] [--config=FILE] [--force] [--since=SECONDS] [--take-over]
+#
+# --since goes back only if the last upgrade ended after that time, in seconds since 1970: for a pipeline that does not know
+# whether it has changed anything.
 #
 # It refuses if documents have been written since then that the old code cannot read, or indexes removed that it needs.
 # --force overrides this; those tasks then do nothing until newer code is deployed, and lists without an index fail. It
@@ -32,10 +35,23 @@ source "$here/lib/functions.sh"
 
 parse_options "$@"
 [[ "$MODE" != check ]] || die "rollback.sh has no --check."
-[[ "${EXTRA_OPTIONS[*]}" =~ ^(--force)?$ ]] || die "Unknown option ${EXTRA_OPTIONS[*]}. See infra/rollback.sh --help."
+is_forced="" since=0
+for option in "${EXTRA_OPTIONS[@]}"; do
+  case "$option" in
+    --force) is_forced=yes ;;
+    --since=[0-9]*) since="${option#*=}" ;;
+    *) die "Unknown option $option. See infra/rollback.sh --help." ;;
+  esac
+done
 load_configuration "$CONFIG"
 find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed."
+
+upgraded="$(get LEDGER upgraded.at)"
+if ((since > ${upgraded:-0})); then
+  log "Nothing goes back: the last upgrade ended before that."
+  exit
+fi
 
 [[ -z "$(get LEDGER moving)" ]] || require_no_move
 [[ -z "$(get LEDGER previous.database)" ]] || die "The last upgrade moved from database $(get LEDGER previous.database) to \
@@ -55,13 +71,13 @@ done
 [[ -n "$has_target" ]] || die "There is no revision to go back to: nothing has been upgraded since the first \
 deployment, the last rotation of the secret, or the change of the API to public. Check out the older code and run \
 infra/upgrade.sh."
-if [[ "$(get LEDGER previous.schema)" != "$(get LEDGER schema)" && "${EXTRA_OPTIONS[*]}" != --force ]]; then
+if [[ "$(get LEDGER previous.schema)" != "$(get LEDGER schema)" && -z "$is_forced" ]]; then
   [[ -z "$(get LEDGER previous.schema)" ]] || die "Documents have been written with schema version \
 $(get LEDGER schema), which the previous code (version $(get LEDGER previous.schema)) refuses to read. Fix \
 the problem with a new upgrade, or use --force."
 fi
 
-[[ "$(get LEDGER retired)" != yes || "${EXTRA_OPTIONS[*]}" == --force ]] || die "The indexes that only the previous code \
+[[ "$(get LEDGER retired)" != yes || -n "$is_forced" ]] || die "The indexes that only the previous code \
 needs have been removed since the upgrade. Check out that code, run infra/deploy.sh --step=indexes, wait until they are \
 ready (infra/deploy.sh --check --step=functions), and run infra/rollback.sh --force."
 

@@ -41,6 +41,12 @@ load_configuration "$CONFIG"
 [[ "$MODE" == dry-run || -n "$is_confirmed" ]] || MODE="check"
 read_ledger || [[ "$MODE" == dry-run ]] || die "There is no secret $SECRET, so there is nothing that deploy.sh created."
 
+# Print the IDs of all collections of the deployment, joined by commas.
+list_collections() {
+  read_resources 'print(",".join(sys.argv[3] + each for each in table["collections"] + table["subcollections"]))' \
+    "$COLLECTION_PREFIX"
+}
+
 # remove WHAT LEDGER-KEY DESCRIBE-COMMAND -- DELETE-COMMAND
 remove() {
   local what="$1" key="$2" describe=()
@@ -156,6 +162,9 @@ for database in ${with_data:+"${databases[@]}"}; do
 done
 [[ -z "$with_data" || "$MODE" == dry-run || " ${databases[*]} " == *" $DATABASE "* ]] ||
   log "Database $DATABASE is kept: these scripts did not make it."
+[[ -z "$COLLECTION_PREFIX" ]] || log "
+The tasks stay in your app's database, with their indexes. To delete them, and nothing else:
+  gcloud firestore bulk-delete --database=\"$DATABASE\" --project=$PROJECT --collection-ids=$(list_collections)"
 # The secret goes last, because its annotations are the ledger. If a database that deploy.sh created is kept, the secret
 # is kept too, so that the database can still be removed later.
 if [[ -n "$with_data" || "$MODE" == dry-run || ${#databases[@]} == 0 ]]; then

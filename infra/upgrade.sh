@@ -227,7 +227,7 @@ for function in "${FUNCTIONS[@]}"; do
 done
 set_trust_after_upgrade
 [[ -n "$is_moving" ]] || record "previous.database=none"
-record "${ended[@]}" "retired=none" "trust.api=$TRUST_AFTER_UPGRADE" "database=$DATABASE"
+record "${ended[@]}" "retired=none" "upgraded.at=$(date +%s)" "trust.api=$TRUST_AFTER_UPGRADE" "database=$DATABASE"
 revoke_smoke_access
 if [[ -n "$is_moving" ]]; then
   log "" "Moved to database $DATABASE. Run infra/deploy.sh, which looks at everything else. Database $deployed_database is" \

@@ -6,10 +6,10 @@
 #       QUEUE_NAMES     in Cloud Tasks, by kind of queue
 #       QUEUE_LIMITS    DISPATCHES-PER-SECOND/CONCURRENT-DISPATCHES, by kind of queue
 
-# read_resources PROGRAM: print what a line of Python makes of infra/resources.json.
+# read_resources PROGRAM ARGUMENT…: print what a line of Python makes of infra/resources.json.
 read_resources() {
   python3 -c 'import json, sys; table = json.load(open(sys.argv[1], encoding="utf-8")); exec(sys.argv[2])' \
-    "$INFRA/resources.json" "$1"
+    "$INFRA/resources.json" "$@"
 }
 
 # Load the configuration and reject invalid values before anything is created.
@@ -36,6 +36,10 @@ load_configuration() {
     "it must be names of Cloud Run services, separated by spaces"
   require_match BUDGET_A_MONTH '([1-9][0-9]{0,8})?' "it must be a whole number in the billing account's currency, or empty"
   require_match RULES 'deploy|keep|replace' "it must be deploy, keep or replace"
+  require_match COLLECTION_PREFIX '([a-z][a-z0-9_]{0,38}_)?' "it must be lowercase letters, digits and _, and end with _"
+  [[ -z "$COLLECTION_PREFIX" || "$RULES" != replace ]] || die "RULES=replace would take the rules of your app from its \
+database. With COLLECTION_PREFIX, its rules stay, and deploy.sh prints what to add to them."
+  export COLLECTION_PREFIX # lib/firestore_indexes.py reads it
   ((EXECUTE_TIMEOUT >= 15 && EXECUTE_TIMEOUT <= 1800)) ||
     die "EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT; Cloud Tasks accepts 15 to 1800 seconds."
   ((SWEEP_TIMEOUT >= 15 && SWEEP_TIMEOUT <= 1800)) ||
@@ -133,7 +137,7 @@ admin, user, reader, delegate, worker or worker@QUEUE+QUEUE."
 # The variables that the scripts set themselves, from other values of the configuration.
 DERIVED="CLOUDSCHED_(SECRET|PREVIOUS_SECRET|FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER)"
 DERIVED+="|CLOUDSCHED_(CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY|SHARDS|LOCATION|QUEUE|DATABASE|EXECUTOR_URL|INVOKER|MAX_[A-Z_]*)"
-DERIVED+="|CLOUDSCHED_TIME_LIMIT_SECONDS|GOOGLE_CLOUD_PROJECT|FIREBASE_AUTH_EMULATOR_HOST|FUNCTION_TARGET|THREADS|PORT|K_[A-Z]*"
+DERIVED+="|CLOUDSCHED_COLLECTION_PREFIX|CLOUDSCHED_TIME_LIMIT_SECONDS|GOOGLE_CLOUD_PROJECT|FIREBASE_AUTH_EMULATOR_HOST|FUNCTION_TARGET|THREADS|PORT|K_[A-Z]*"
 
 # require_own_variable LIST NAME: reject a variable that the scripts derive.
 require_own_variable() {
@@ -269,12 +273,13 @@ STORE_ACCOUNTS=(api executor) # the accounts that use the database
 
 # Add to QUEUES the further ones of each priority: critical-q2, critical-q3 and so on. Set QUEUE_NAMES and QUEUE_LIMITS for
 # all of them; the names must match the Cloud Tasks adapter. Set SCALE_SETTINGS to the variables by which the functions
-# know of them, and of shards.
+# know of them, of shards, and of the collections' prefix.
 add_queues() {
   local priority number queue limits
   SCALE_SETTINGS=()
   ((QUEUES_PER_PRIORITY == 1)) || SCALE_SETTINGS+=("CLOUDSCHED_QUEUES_PER_PRIORITY=$QUEUES_PER_PRIORITY")
   [[ "$SHARDS" == 1 ]] || SCALE_SETTINGS+=("CLOUDSCHED_SHARDS=$SHARDS")
+  [[ -z "$COLLECTION_PREFIX" ]] || SCALE_SETTINGS+=("CLOUDSCHED_COLLECTION_PREFIX=$COLLECTION_PREFIX")
   for priority in "${PRIORITIES[@]}"; do
     for ((number = 2; number <= QUEUES_PER_PRIORITY; number++)); do
       QUEUES+=("$priority-q$number")
@@ -289,6 +294,42 @@ add_queues() {
   for queue in "${CHANNELS[@]}"; do
     [[ -n "$(get QUEUE_LIMITS "$queue")" ]] || put QUEUE_LIMITS "$queue" "$CHANNEL_LIMITS"
   done
+}
+
+# Set BACKEND_SETTINGS to the variables by which a program finds the tasks and the queues: the functions, and your own.
+set_backend_settings() {
+  BACKEND_SETTINGS=(
+    "GOOGLE_CLOUD_PROJECT=$PROJECT"
+    "CLOUDSCHED_LOCATION=$REGION"
+    "CLOUDSCHED_QUEUE=$NAME"
+    "${SCALE_SETTINGS[@]}"
+    "CLOUDSCHED_DATABASE=$DATABASE"
+    "CLOUDSCHED_EXECUTOR_URL=$(require SERVICE_URLS execute)"
+    "CLOUDSCHED_INVOKER=$(require ACCOUNT_EMAILS invoker)"
+  )
+}
+
+# Print the variables with which your own backend creates tasks, and say what its account needs.
+print_settings() {
+  local roles="gcloud projects add-iam-policy-binding $PROJECT --condition=None --member=serviceAccount:ACCOUNT --role"
+  set_backend_settings
+  printf '%s\n' CLOUDSCHED_STORE=firestore "${BACKEND_SETTINGS[@]}"
+  log "
+Give your backend these variables, and CLOUDSCHED_SECRET from version $(get_secret_version) of the secret $SECRET. Its service
+account needs these roles; put its email in place of ACCOUNT:
+  $roles=roles/datastore.user
+  $roles=roles/cloudtasks.enqueuer
+  gcloud secrets add-iam-policy-binding $SECRET --project=$PROJECT --member=serviceAccount:ACCOUNT \
+--role=roles/secretmanager.secretAccessor
+  gcloud iam service-accounts add-iam-policy-binding $(require ACCOUNT_EMAILS invoker) --project=$PROJECT \
+--member=serviceAccount:ACCOUNT --role=roles/iam.serviceAccountUser"
+}
+
+# Print the version of the signing secret that new revisions use.
+get_secret_version() {
+  local version
+  version="$(get LEDGER secret.current)"
+  printf '%s' "${version:-1}"
 }
 
 # Reject fewer shards than every task has its place in: nobody would look for those in the others.

@@ -16,6 +16,10 @@
 create_database() {
   log_step "Firestore"
   require_own_database # until a moment ago, Firestore may have been off
+  if [[ -n "$COLLECTION_PREFIX" ]]; then # it is an app's, to make and to protect
+    record "prefix=$COLLECTION_PREFIX"
+    return
+  fi
   describe_database
   if [[ -z "$DATABASE_TYPE" ]]; then
     require_location
@@ -53,11 +57,14 @@ FIRESTORE_LOCATION=\"$location\"; if not, set NAME or DATABASE to another one."
 }
 
 # Refuse a database that another program uses, before anything is changed. Indexes and TTL policies hold for all collections
-# of a name, wherever they are: an app's own messages would lose their indexes, and be deleted at their expireAt.
+# of a name, wherever they are: an app's own messages would lose their indexes, and be deleted at their expireAt. With a
+# prefix, only collections that have it count.
 require_own_database() {
   [[ "$MODE" != dry-run ]] || return 0
   describe_database
-  [[ -n "$DATABASE_TYPE" ]] || return 0
+  [[ -n "$DATABASE_TYPE$COLLECTION_PREFIX" ]] || return 0
+  [[ -n "$DATABASE_TYPE" ]] || die "Database $DATABASE does not exist. COLLECTION_PREFIX is for the database that your app \
+has: name it in DATABASE, such as \"(default)\"."
   ! owns_database || return 0
   [[ "$(get_deployed_database)" != "$DATABASE" ]] || return 0
   local found foreign kind
@@ -66,26 +73,42 @@ require_own_database() {
   require_success "Firestore did not list the collections of database $DATABASE"
   foreign="$(python3 "$INFRA/lib/firestore_indexes.py" foreign-collections "$INFRA/resources.json" <<<"$RESPONSE_BODY")"
   # In a restored backup of an earlier version there may be indexes that this one does not know.
-  if [[ "$RESPONSE_BODY" != *'"sweeps"'* ]]; then
+  if [[ "$RESPONSE_BODY" == *"\"${COLLECTION_PREFIX}sweeps\""* ]]; then
+    require_no_other_deployment
+  else
     for kind in foreign-composites foreign-overrides; do
       found="$(compare_indexes "$kind")"
       foreign+="${found:+$'\n'$found}"
     done
   fi
+  require_narrow_rules
   found="$(describe_foreign_rules)"
   foreign+="${found:+$'\n'$found}"
   foreign="${foreign#$'\n'}"
   [[ -z "$foreign" ]] || die "Database $DATABASE is used by another program, and nothing was changed. It has:
 $foreign
-cloudsched would change the indexes of its collections and delete documents of them. Leave DATABASE empty, and the deployment \
-gets a database of its own."
+cloudsched would change the indexes of these collections and delete documents of them. Set COLLECTION_PREFIX to another one \
+than '$COLLECTION_PREFIX', such as 'cloudsched_', for collections apart from the app's. Or leave DATABASE empty, and the \
+deployment gets a database of its own."
+}
+
+# Refuse the tasks of another deployment: both would run them. A restored backup is nobody's yet.
+require_no_other_deployment() {
+  local role member condition
+  while IFS=$'\t' read -r role member condition; do
+    [[ "$role $condition" != "roles/datastore.user resource.name==\"projects/$PROJECT/databases/$DATABASE\"" ||
+      "$member" == "serviceAccount:$(require ACCOUNT_EMAILS executor)" ||
+      "$member" != serviceAccount:*-executor@"$PROJECT".iam.gserviceaccount.com ]] ||
+      die "Database $DATABASE has tasks of another deployment, whose executor is ${member#*:}. Set another COLLECTION_PREFIX \
+or DATABASE."
+  done <<<"$(list_project_roles)"
 }
 
 # Give the database what it should not be without: no deletion by mistake, its state of each minute of the last seven days,
 # and a backup each day. A restored database has none of them. BACKUP_RETENTION="" leaves an existing one as it is.
 protect_database() {
   local schedules name retention day existing="" seconds
-  [[ -n "$BACKUP_RETENTION" ]] || return 0
+  [[ -n "$BACKUP_RETENTION" && -z "$COLLECTION_PREFIX" ]] || return 0
   seconds="$((${BACKUP_RETENTION%d} * 86400))s"
   if [[ -n "$DATABASE_TYPE" ]]; then
     [[ "$PROTECTED" == DELETE_PROTECTION_ENABLED ]] ||

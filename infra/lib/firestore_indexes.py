@@ -16,6 +16,8 @@ Each output line is one resource, in columns separated by tabs:
 
 SHARDS in the environment is ``one``, ``growing`` (the file's indexes, and those of more shards) or ``many`` (without
 those that shards replace: ranges of rising values that begin with neither an owner, a parent nor a shard).
+
+With COLLECTION_PREFIX in the environment, the files' collections have it, and nothing else of the database counts.
 """
 
 from __future__ import annotations
@@ -30,8 +32,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Line = tuple[str, ...]
+PREFIX = os.environ.get("COLLECTION_PREFIX", "")
 RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
 """The fields whose values rise."""
+
+
+def add_prefix(content: Any, prefix: str) -> Any:  # noqa: ANN401 - JSON
+    """Return a file's content with a prefix before each collection."""
+    if isinstance(content, list):
+        return [add_prefix(each, prefix) for each in content]
+    if isinstance(content, dict):
+        pairs = {key: add_prefix(value, prefix) for key, value in content.items()}
+        return pairs | (
+            {"collectionGroup": prefix + content["collectionGroup"]} if "collectionGroup" in content else {}
+        )
+    return content
 
 
 def choose_indexes(content: dict[str, Any], shards: str) -> dict[str, Any]:
@@ -63,7 +78,7 @@ def find_replaced_composites(expected: dict[str, Any], existing: list[dict[str, 
     for index in existing:
         group = _get_segment(index["name"], "collectionGroups")
         paths = [path for path in (each.strip("`") for each in _get_paths(index)) if path != "__name__"]
-        if is_replaced(group, paths):
+        if is_replaced(group[len(PREFIX) :], paths):
             yield (group, ", ".join(paths), index["name"])
 
 
@@ -164,8 +179,9 @@ def find_unready_overrides(expected: dict[str, Any], existing: list[dict[str, An
 
 def find_foreign_collections(table: dict[str, Any], existing: dict[str, Any]) -> Iterator[Line]:
     """Yield the collections of the database that are not cloudsched's: without records of sweeps, none is."""
-    known, found = set(table["collections"]), set(existing.get("collectionIds", ()))
-    for each in sorted(found - known if "sweeps" in found else found):
+    known = {PREFIX + each for each in table["collections"]}
+    found = {each for each in existing.get("collectionIds", ()) if each.startswith(PREFIX)}
+    for each in sorted(found - known if f"{PREFIX}sweeps" in found else found):
         yield ("the collection", each)
 
 
@@ -181,7 +197,8 @@ def find_foreign_composites(expected: dict[str, Any], existing: list[dict[str, A
 
 def find_foreign_overrides(expected: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
     """Yield the fields whose indexes or TTL policy no version of cloudsched has set."""
-    policies = json.loads(Path(__file__).parents[1].joinpath("firestore.ttl.json").read_text(encoding="utf-8"))
+    file = Path(__file__).parents[1] / "firestore.ttl.json"
+    policies = add_prefix(json.loads(file.read_text(encoding="utf-8")), PREFIX)
     known: dict[tuple[str, str], set[Any]] = {(each["collectionGroup"], each["fieldPath"]): set() for each in policies}
     for each in (*expected["fieldOverrides"], *expected["retired"]["fieldOverrides"]):
         group, path = each["collectionGroup"], each["fieldPath"]
@@ -236,5 +253,8 @@ if __name__ == "__main__":
     if isinstance(content, dict):
         shards = "growing" if kind.startswith("foreign") else os.environ.get("SHARDS", "one")
         content = choose_indexes(content, shards)
-    lines = kinds[kind](content, json.loads(listed) if listed else [])
+    existing = json.loads(listed) if listed else []
+    if PREFIX and isinstance(existing, list):
+        existing = [each for each in existing if _get_segment(each["name"], "collectionGroups").startswith(PREFIX)]
+    lines = kinds[kind](add_prefix(content, PREFIX), existing)
     sys.stdout.writelines("\t".join(line) + "\n" for line in lines)

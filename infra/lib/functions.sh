@@ -35,6 +35,7 @@ set_deploy_flags() {
   local function="$1" account concurrency minimum maximum timeout ingress settings secrets flag
   set_access_settings "$function"
   set_public_settings
+  set_backend_settings
   case "$function" in
     api)
       account=api concurrency="$API_CONCURRENCY" minimum="$API_MIN_INSTANCES" maximum="$API_MAX_INSTANCES"
@@ -51,13 +52,7 @@ set_deploy_flags() {
   esac
   settings=(
     "FUNCTION_TARGET=$function" # all run one image
-    "GOOGLE_CLOUD_PROJECT=$PROJECT"
-    "CLOUDSCHED_LOCATION=$REGION"
-    "CLOUDSCHED_QUEUE=$NAME"
-    "${SCALE_SETTINGS[@]}"
-    "CLOUDSCHED_DATABASE=$DATABASE"
-    "CLOUDSCHED_EXECUTOR_URL=$(require SERVICE_URLS execute)"
-    "CLOUDSCHED_INVOKER=$(require ACCOUNT_EMAILS invoker)"
+    "${BACKEND_SETTINGS[@]}"
     # functions-framework's default is four threads per CPU, fewer than the requests that Cloud Run sends at a time.
     "THREADS=$concurrency"
     # A durable handler suspends before this limit and continues in another call.

@@ -26,6 +26,16 @@ found = json.load(sys.stdin) or {}
 for pair in [("etag", found.get("etag", "")), *found.get("annotations", {}).items()]:
     print("=".join(pair))' <<<"$found")
   choose_database
+  require_same_prefix
+}
+
+# Refuse other collections than those of the deployed tasks, which nobody would look at any more.
+require_same_prefix() {
+  local deployed
+  deployed="$(get LEDGER prefix)"
+  [[ "$deployed" == "$COLLECTION_PREFIX" || -z "$deployed$(get LEDGER digest.execute)$(get LEDGER created.database)" ]] ||
+    die "COLLECTION_PREFIX is '$COLLECTION_PREFIX', but the tasks of this deployment are in collections with '$deployed'. \
+It cannot be changed: set it back."
 }
 
 # The lock: an entry that a script has while it changes something, so that two operators do not change a deployment at

@@ -14,12 +14,8 @@ run_cloudsched() {
   version="$(get LEDGER secret.current)"
   secret="$(query gcloud secrets versions access "${version:-1}" --secret="$SECRET" --project="$PROJECT" --quiet)"
   (
-    export GOOGLE_CLOUD_PROJECT="$PROJECT" CLOUDSCHED_STORE=firestore CLOUDSCHED_SECRET="$secret"
-    export CLOUDSCHED_LOCATION="$REGION" CLOUDSCHED_QUEUE="$NAME" CLOUDSCHED_DATABASE="$DATABASE"
-    export CLOUDSCHED_INVOKER CLOUDSCHED_EXECUTOR_URL
-    CLOUDSCHED_INVOKER="$(require ACCOUNT_EMAILS invoker)"
-    CLOUDSCHED_EXECUTOR_URL="$(require SERVICE_URLS execute)"
-    ((${#SCALE_SETTINGS[@]} == 0)) || export "${SCALE_SETTINGS[@]}"
+    set_backend_settings
+    export CLOUDSCHED_STORE=firestore CLOUDSCHED_SECRET="$secret" "${BACKEND_SETTINGS[@]}"
     ((${#SETTINGS[@]} == 0)) || export "${SETTINGS[@]}"
     "${PYTHON:-python3}" -m cloudsched "$@"
   )

@@ -95,10 +95,20 @@ find_rules() {
 
 # Print what is to be said of rules that these scripts did not release, if they may not be replaced.
 describe_foreign_rules() {
-  [[ "$RULES" == deploy ]] || return 0
+  [[ "$RULES" == deploy && -z "$COLLECTION_PREFIX" ]] || return 0
   find_rules
   [[ -z "$RULESET" || "$RELEASED_RULES" == "$(<"$INFRA/firestore.rules")" ]] || is_managed rules ||
     printf 'rules of its own (RULES=keep leaves them, RULES=replace replaces them)\n'
+}
+
+# Refuse rules of an app that hold for each collection, and so for those of tasks, too.
+require_narrow_rules() {
+  local wide='match +(/databases/\{[a-z]+\}/documents)?/\{[A-Za-z0-9_]+(=\*\*\}|\}/\{[A-Za-z0-9_]+\}) *\{'
+  [[ "$RULES" == deploy && -n "$COLLECTION_PREFIX" ]] || return 0
+  find_rules
+  [[ ! "$RELEASED_RULES" =~ $wide ]] || die "The rules of database $DATABASE have a block for all collections \
+(${BASH_REMATCH[0]}), and nothing was changed. Whoever may read or write there could read or change everybody's tasks. Restrict \
+it to your own collections. If it allows nothing, set RULES=keep."
 }
 
 # Release firestore.rules, unless the database has rules that these scripts did not release.
@@ -107,6 +117,10 @@ release_rules() {
   [[ "$RULES" != keep ]] || return 0
   local body
   find_rules
+  if [[ -n "$COLLECTION_PREFIX" ]]; then
+    show_rules
+    return
+  fi
   [[ -z "$RULESET" || "$RELEASED_RULES" != "$(<"$INFRA/firestore.rules")" ]] || return 0
   [[ -z "$RULESET" || "$RULES" == replace ]] || is_managed rules ||
     die "Database $DATABASE has rules that these scripts did not release. Merge \
@@ -133,6 +147,21 @@ print(json.dumps({"source": {"files": [{"name": "firestore.rules", "content": co
     request POST "$RULES_API/projects/$PROJECT/releases" "$body"
   fi
   require_success "The Firebase Rules API did not release the rules"
+}
+
+# Print what an app's own rules lack, so that its clients can have live lists: a block beside its own, with functions apart.
+show_rules() {
+  [[ "$RELEASED_RULES" != *"/${COLLECTION_PREFIX}tasks/"* ]] || return 0
+  log "The rules of database $DATABASE are your app's, and stay as they are. For live lists in clients, add this to them, inside
+\`service cloud.firestore { … }\`, beside your own block. RULES=keep ends this message.
+
+$(print_rules)"
+}
+
+# Print the block of firestore.rules, with the collections' prefix.
+print_rules() {
+  sed -nE -e "s#/([a-z]+)/([{\$])#/$COLLECTION_PREFIX\\1/\\2#g; s#/${COLLECTION_PREFIX}databases/#/databases/#g" \
+    -e '/^  match /,/^  }/p' "$INFRA/firestore.rules"
 }
 
 require_success() { [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 20? ]] || die "$1: $RESPONSE_STATUS $RESPONSE_BODY"; }

@@ -37,6 +37,7 @@ BELOW = {
 EXCEPTIONS = {
     ("client/__init__", "cloudsched.config.imports.require_extra"),
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
+    ("adapters/firestore/own_client", "cloudsched.config.settings.Settings"),
     ("local/examples", "cloudsched.App"),
     ("local/examples", "cloudsched.Context"),
     ("emulator/api/protos", "cloudsched.adapters.google.protobuf.build_messages"),
@@ -45,9 +46,10 @@ EXCEPTIONS = {
         for name in ("find_detour", "find_foreign_name", "find_foreign_page", "is_loopback", "read_host_name")
     ),
 }
-"""Google's library reads the environment by itself; whether that fits is asked where the environment is read. The
-example is written as a user would write it. The client says which extra it needs. Which requests come from this machine
-is one rule for all servers, the emulator included, and messages are built from tables in one way."""
+"""Google's library reads the environment by itself; whether that fits is asked where the environment is read. A
+`TaskReference` is made without an app, and finds its task as one would. The example is written as users would write it.
+The client says which extra it needs. Which requests come from this machine is one rule for all servers, the emulator
+included, and messages are built from tables in one way."""
 VENDORS = {
     "google",
     "grpc",

@@ -23,19 +23,21 @@ def run(*arguments: str) -> str:
     return CliRunner().invoke(shards, arguments, catch_exceptions=False).stdout
 
 
+@pytest.mark.parametrize("prefix", ["", "cs_"])
 def test_the_command_grows_a_database_and_says_how_far_it_is(
-    firestore_address: str, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+    firestore_address: str, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch, prefix: str
 ) -> None:
     """Before, after, and again; and it refuses to go back."""
-    rules = ProductionRules(Indexes.from_file(INDEX_FILE, "growing"))
+    rules = ProductionRules(Indexes.from_file(INDEX_FILE, "growing", prefix))
     monkeypatch.setattr(rpc, "open_channel", lambda *where: ProductionChannel(open_channel(*where), rules))
     project = new_project()
-    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1), prefix=prefix)
     for number in range(20):
         store.commit(Commit(make_task(id=f"t{number}")))
     store.close()
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project)
+    monkeypatch.setenv("CLOUDSCHED_COLLECTION_PREFIX", prefix)
     assert run("show") == "Not every task has a shard; lists use the indexes without shards.\n"
     grown = run("grow", "4")
     assert grown.startswith("Every task and offer has its place in one of 4 shards (")

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.adapters.firestore.production import PREFIX, list_names
 from tests.conftest import NOW
 from tests.engine.conftest import clock_stands
 from tests.harness import new_project
@@ -54,7 +55,7 @@ def iter_pages(read: Callable[[str | None], Page[Any]]) -> Iterator[Page[Any]]:
     pytest.fail("the list has no end")
 
 
-@pytest.fixture(scope="session", params=["sqlite-memory", "sqlite-file", "firestore"])
+@pytest.fixture(scope="session", params=["sqlite-memory", "sqlite-file", "firestore", "firestore-prefixed"])
 def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
     """Open a new, empty store of each kind; it is closed at the end of the ``with``."""
 
@@ -68,9 +69,13 @@ def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         else:
             address = request.getfixturevalue("firestore_address")
             project = new_project()
-            store = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
+            prefix = PREFIX if request.param == "firestore-prefixed" else ""
+            store = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1), prefix=prefix)
         try:
             yield store
+            if request.param == "firestore-prefixed":
+                names = list_names(address, project)
+                assert all(each.startswith(PREFIX) for name in names for each in name.split("/")[::2]), names
         finally:
             store.close()
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.adapters.firestore.production import PREFIX
 from tests.conftest import MakeTask
 from tests.contract.listener_harness import LATE, Proxy, open_listener
 from tests.harness import new_project, wait_until
@@ -27,9 +28,16 @@ def project() -> str:
     return new_project()
 
 
+@pytest.fixture(params=["", PREFIX])
+def prefix(request: pytest.FixtureRequest) -> str:
+    """With what the collections begin."""
+    found: str = request.param
+    return found
+
+
 @pytest.fixture
-def firestore(firestore_address: str, project: str) -> Iterator[FirestoreStore]:
-    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
+def firestore(firestore_address: str, project: str, prefix: str) -> Iterator[FirestoreStore]:
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1), prefix=prefix)
     yield store
     store.close()
 
@@ -43,8 +51,8 @@ def _short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def listener(firestore_address: str, project: str) -> FirestoreListener:
-    return FirestoreListener(project=project, emulator=firestore_address)
+def listener(firestore_address: str, project: str, prefix: str) -> FirestoreListener:
+    return FirestoreListener(project=project, emulator=firestore_address, prefix=prefix)
 
 
 class RecordingStream:

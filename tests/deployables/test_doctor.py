@@ -7,20 +7,22 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.deployables.fake_databases import make_database
-from tests.deployables.fake_project import PROJECT, ROOT, Cloud
+from tests.deployables.fake_databases import add_app, key_of, make_database
+from tests.deployables.fake_project import IN_USE, PROJECT, ROOT, Cloud
 
 from cloudsched import App, Settings
 from cloudsched.cli import main as cli
 from cloudsched.cli.doctor import deployment
 from cloudsched.cli.doctor.configuration import DEFAULTS, read_configuration
-from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES
+from cloudsched.cli.doctor.deployment import PRIORITIES, QUEUES, Deployment, Gcloud
+from cloudsched.cli.doctor.resource_checks import check_database
 from cloudsched.errors import Misconfigured
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
@@ -84,6 +86,28 @@ def test_a_new_deployment_is_well(doctor: Callable[[], Any], cloud: Cloud) -> No
     """As the scripts make it, and the doctor changes nothing."""
     assert doctor() == (0, [])
     assert cloud.changes == 0
+
+
+def test_a_deployment_in_an_apps_database_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app's own indexes, ready or not, and its backups are not the deployment's."""
+    cloud = Cloud(tmp_path, deepcopy(IN_USE), DATABASE="'(default)'", COLLECTION_PREFIX="cloudsched_")
+    add_app(cloud.state)
+    cloud.ok("deploy.sh")
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        status, output = cloud.fake.execute("gcloud", command[1:], "")
+        return subprocess.CompletedProcess(command, status, *(("", output) if status else (output, "")))
+
+    monkeypatch.setattr(deployment, "subprocess", SimpleNamespace(run=run, DEVNULL=subprocess.DEVNULL))
+    monkeypatch.setattr(deployment, "shutil", SimpleNamespace(which=lambda _: "gcloud"))
+    indexes = cloud.state[key_of("indexes", "(default)")]
+    indexes[0]["state"] = "CREATING"
+    asked = Deployment(Gcloud(PROJECT), "us-central1", "cloudsched", "(default)")
+    found = [*check_database(asked, datetime.now(UTC))]
+    assert all(each.is_well for each in found), found
+    assert {each.area for each in found} == {"database", "backups"}
+    indexes[-1]["state"] = "CREATING"
+    assert not all(each.is_well for each in check_database(asked, datetime.now(UTC)))
 
 
 def test_each_of_several_queues_is_looked_at(doctor: Callable[[], Any], cloud: Cloud) -> None:

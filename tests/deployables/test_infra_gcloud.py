@@ -75,12 +75,19 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     printed = cloud.ok("accept.sh", PROJECT, "--name=cloudsched", "--dry-run").out.splitlines()
     accepting = [shlex.split(line) for line in printed if line.startswith("gcloud ")]
     version = ["gcloud", "version", "--format=value('Google Cloud SDK')", "--quiet"]
-    unique = {tuple(call[1:]) for call in [*calls, advice, *accepting, version] if call[0] == "gcloud"}
+    told = list_told_commands(folder / "shared")
+    unique = {tuple(call[1:]) for call in [*calls, advice, *accepting, *told, version] if call[0] == "gcloud"}
     return [list(call) for call in sorted(unique)]
 
 
 COMPANIES: dict[str, dict[str, str]] = {
     "Europe, closed to the Internet": COMPANY,
+    "a Firebase app": {
+        "DATABASE": "'(default)'",
+        "COLLECTION_PREFIX": "cloudsched_",
+        "API_ACCESS": "public",
+        "FIREBASE_PROJECT": PROJECT,
+    },
     "two in one project": {"NAME": "shop", "REGION": "europe-west3"},
     "the other one": {"NAME": "shop-staging", "REGION": "europe-west3", "SECRETS": "(STRIPE_KEY@execute=stripe:1)"},
 }
@@ -106,6 +113,16 @@ def test_gcloud_understands_what_companies_are_shown(gcloud: Gcloud, tmp_path: P
     assert [(command, said) for command, said in zip(commands, complaints, strict=True) if said is not None] == []
     words = [{word for call in found[name] for word in call} for name in ("two in one project", "the other one")]
     assert not [word for word in words[0] & words[1] if "shop" in word], "what both would make or change"
+
+
+def list_told_commands(folder: Path) -> list[list[str]]:
+    """Return the commands that the scripts tell you to type, for a deployment in an app's database."""
+    folder.mkdir()
+    cloud = Cloud(folder, DATABASE="'(default)'", COLLECTION_PREFIX="cloudsched_")
+    said = [cloud.ok(*words).err for words in (("teardown.sh", "--dry-run"), ("deploy.sh", "--step=settings"))]
+    told = [shlex.split(line) for line in "\n".join(said).splitlines() if line.startswith("  gcloud ")]
+    assert len(told) > 1
+    return told
 
 
 def list_doctor_commands(deployed: Cloud, folder: Path) -> list[list[str]]:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.deployables.fake_project import AT_END
 from tests.harness import SECRET, START, Reply, new_project, request
 
 from cloudsched.config.settings import Settings
@@ -69,3 +70,8 @@ def local_stack(base: Settings) -> Iterator[LocalStack]:
     clock = MovableClock(START, frozen=True)
     with run_stack(app, base=base, store=base.require_store(), clock=clock) as stack:
         yield LocalStack(stack)
+
+
+def pytest_sessionfinish() -> None:
+    """End what the fake project of a story has started, before anybody looks for what a run leaves behind."""
+    AT_END.close()

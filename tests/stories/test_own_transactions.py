@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from google.api_core.exceptions import Aborted, AlreadyExists
+from google.cloud import firestore
+from tests.adapters.firestore.production import PREFIX, list_names
+from tests.deployables.fake_databases import add_app
+from tests.deployables.fake_project import IN_USE, Cloud
 from tests.harness import new_project, wait_until
 from tests.recipes.conftest import Load, load_code
 
+from cloudsched import Settings
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.runtime.factories import open_firestore_store
 from cloudsched.testing import Simulation
 from cloudsched.testing.simulation import SimulatedQueue
 
@@ -119,6 +127,57 @@ def test_an_order_and_its_reminders_are_all_there_or_none_is(shop: Shop) -> None
         assert is_there == any(f"{order}-".encode() in body for body in shop.sent), order
     left = shop.orders.client.document("stock/tea").get().get("left")
     assert left == 100 - sum(is_there for is_there, _ in found.values())
+
+
+APP: dict[str, dict[str, object]] = {
+    "tasks/one": {"title": "Buy tea", "owner": "ada", "status": "ACTIVE", "wakeAt": datetime(2020, 1, 1, tzinfo=UTC)},
+    "tasks/one/executions/e": {"status": "RUNNING", "expireAt": datetime(2020, 1, 1, tzinfo=UTC)},
+    "messages/m": {"text": "Hi", "expireAt": datetime(2020, 1, 1, tzinfo=UTC)},
+    "people/ada": {"name": "Ada"},
+    "inboxes/ada/messages/m": {"title": "Own"},
+    "locks/l": {"key": "k"},
+}
+"""Documents of an app, in collections that are called as some of ours."""
+
+
+def test_the_page_works_in_the_database_of_an_app(
+    load: Load, firestore_address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With the environment that its deployment prints: nothing of the app's changes, and all else has the prefix."""
+    cloud = Cloud(tmp_path, deepcopy(IN_USE), DATABASE="'(default)'", COLLECTION_PREFIX=PREFIX)
+    add_app(cloud.state)
+    for line in cloud.ok("deploy.sh", "--step=settings").out.splitlines():
+        monkeypatch.setenv(*line.split("=", 1))
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project := new_project())
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
+    monkeypatch.setenv("CLOUDSCHED_SECRET", "s" * 40)
+    client = firestore.Client()
+    for path, fields in APP.items():
+        client.document(path).set(fields)
+    before = {path: client.document(path).get() for path in APP}
+    settings = Settings.from_environment()
+    assert settings.database == "(default)"
+    with closing(open_firestore_store(settings)) as store:
+        shop = Shop(load, store, monkeypatch)
+        with shop.sim:
+            shop.place(shop.orders, "order-7")
+            assert shop.has("order-7")
+            shown = list[str]()
+            watch = shop.others["changes"].watch("order-7", shown)
+            shop.sim.advance(timedelta(days=2))
+            wait_until(lambda: shown[-1:] == ["COMPLETED"], "the first reminder")
+            watch.unsubscribe()
+            with client.batch() as batch:
+                shop.sim.app.joining(batch).cancel("order-7-3")
+                batch.update(client.document("orders/order-7"), {"paid": True})
+            shop.sim.advance(timedelta(days=9))
+            assert [len(shop.list_runs(f"order-7-{number}") or ()) for number in (1, 2, 3)] == [1, 1, 0]
+    after = {path: client.document(path).get() for path in APP}
+    for path, fields in APP.items():
+        assert (after[path].to_dict(), after[path].update_time) == (fields, before[path].update_time), path
+    added = set(list_names(firestore_address, project)) - set(APP) - {"stock/tea", "orders/order-7"}
+    assert len(added) > 3
+    assert all(each.startswith(PREFIX) for name in added for each in name.split("/")[::2]), added
 
 
 def test_the_version_by_hand_loses_reminders(shop: Shop) -> None:

@@ -28,6 +28,8 @@ export interface LiveInboxOptions {
   error?: (error: Error) => void;
   /** The most messages; 50 if omitted. */
   limit?: number;
+  /** With what the deployment's collections begin: its `COLLECTION_PREFIX`, if it has one. */
+  prefix?: string;
 }
 
 /**
@@ -38,7 +40,8 @@ export interface LiveInboxOptions {
  *     const stop = liveInbox(firestore, firestore.getFirestore(getApp(), "cloudsched"), uid, { next: show });
  */
 export function liveInbox(module: FirestoreModule, database: unknown, owner: string, options: LiveInboxOptions): () => void {
-  const messages = module.collection(database, "inboxes", owner, "messages");
+  const prefix = options.prefix ?? "";
+  const messages = module.collection(database, `${prefix}inboxes`, owner, `${prefix}messages`);
   const latest = module.query(messages, module.orderBy("createdAt", "desc"), module.limit(options.limit ?? 50));
   const next = (snapshot: { docs: Array<{ id: string; data(): Record<string, unknown> }> }) =>
     options.next(snapshot.docs.map((each) => toMessage(each.id, each.data())));
@@ -56,6 +59,8 @@ export interface LiveTaskOptions {
   next: (task: LiveTask | null) => void;
   /** Is called if Firestore refuses or ends it. Users are refused another user's task, and one that is gone. */
   error?: (error: Error) => void;
+  /** With what the deployment's collections begin: its `COLLECTION_PREFIX`, if it has one. */
+  prefix?: string;
 }
 
 /**
@@ -69,7 +74,7 @@ export function liveTask(module: FirestoreModule, database: unknown, taskId: str
     if (data !== undefined) options.next("deletedAt" in data ? null : toTask(found.id, data));
     else if (!found.metadata.fromCache) options.next(null); // a client that is offline does not know
   };
-  return module.onSnapshot(module.doc(database, "tasks", taskId), next, options.error ?? (() => undefined));
+  return module.onSnapshot(module.doc(database, `${options.prefix ?? ""}tasks`, taskId), next, options.error ?? (() => undefined));
 }
 
 function toTask(id: string, { private: _, unlisted, ...data }: Record<string, unknown>): LiveTask {

@@ -132,6 +132,8 @@ test("an inbox is shown as Firestore pushes it", () => {
   const stop = liveInbox(module, {}, "ada", { next: (messages) => shown.push(...messages), limit: 5 });
   stop();
   assert.deepEqual(calls, ["inboxes/ada/messages createdAt desc 5", "stopped"]);
+  liveInbox(module, {}, "ada", { next: () => undefined, prefix: "cs_" });
+  assert.equal(calls.at(-1), "cs_inboxes/ada/cs_messages createdAt desc 50");
   assert.deepEqual(shown, [{ id: "m1", isRead: false, title: "Report", createdAt: "2027-01-04T08:00:00.000Z" }]);
 });
 
@@ -157,6 +159,7 @@ test("a task is shown as Firestore pushes it, until it is gone", () => {
   const iso = "2027-01-04T08:00:00.000Z";
   const task = { id: "t1", title: "Ship", schedule: { at: iso }, payload: { rows: [[1, []]], none: null } };
   assert.deepEqual(shown, [task, { id: "t1", handler: "delivery", status: "ACTIVE", createdAt: iso }, null, null]);
+  assert.equal(liveTask(module, {}, "t1", { next: () => undefined, prefix: "cs_" })(), "cs_tasks/t1");
 });
 
 test("it is loaded by require, and needs nothing that a browser or a Worker lacks", async () => {

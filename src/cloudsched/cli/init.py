@@ -43,7 +43,12 @@ PIPELINES = {
     type=click.Choice(sorted(PIPELINES)),
     help="Write workflows, too, that deploy each commit to staging and, once approved, to production.",
 )
-def init(*, folder: Path, name: str | None, ci: str | None) -> None:
+@click.option(
+    "--firebase",
+    metavar="PROJECT",
+    help="Configure it for a Firebase app: its users, and collections beside its own in its database.",
+)
+def init(*, folder: Path, name: str | None, ci: str | None, firebase: str | None) -> None:
     """Write a new project into FOLDER: handlers, their tests, the functions to deploy, their configuration, and CI.
 
     No file that exists is overwritten: if there is one of the same name, nothing is written.
@@ -53,12 +58,17 @@ def init(*, folder: Path, name: str | None, ci: str | None) -> None:
     taken = [path for path in files if (folder / path).exists() or (folder / path).is_symlink()]
     if taken:
         raise click.UsageError(f"{folder} has {', '.join(taken)} already; nothing was written. Name another folder.")
+    if firebase is not None and not re.fullmatch(r"[a-z][a-z0-9-]{4,28}[a-z0-9]", firebase):
+        raise click.UsageError(f"{firebase!r} is not the ID of a project. `firebase projects:list` shows yours.")
     requirement = find_own_requirement()
     values = {"name": own_name, "cloudsched": requirement.specifier, "pinned": requirement.pinned}
+    values["project"] = firebase or ""
     try:
         for path, template in files.items():
             values["environment"] = Path(path).stem
             text = (TEMPLATES / f"{template}.template").read_text("utf-8")
+            if firebase is not None and path == "infra/config.sh":
+                text += (TEMPLATES / "firebase.sh.template").read_text("utf-8")
             for key, value in values.items():
                 text = text.replace(f"{{{{{key}}}}}", value)
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

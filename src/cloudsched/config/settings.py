@@ -399,6 +399,13 @@ class Settings:
         "The id of the Firestore database.",
         default="(default)",
     )
+    collection_prefix: str = setting(
+        "CLOUDSCHED_COLLECTION_PREFIX",
+        "With what the ids of all Firestore collections begin, for a database that "
+        "[an app of yours has](../run/deploy.md#in-the-database-of-your-app). Never change it.",
+        matching(r"([a-z][a-z0-9_]{0,38}_)?", "it must be lowercase letters, digits and _, and end with _"),
+        default="",
+    )
     data: Path | None = setting(
         "CLOUDSCHED_DATA",
         "The SQLite file. Without one, everything is kept in memory. `cloudsched serve` has a folder instead.",

@@ -106,6 +106,7 @@ def open_firestore_store(settings: Settings) -> FirestoreStore:
         database=settings.database,
         emulator=settings.firestore_emulator,
         shards=settings.shards,
+        prefix=settings.collection_prefix,
     )
 
 
@@ -118,6 +119,7 @@ def open_firestore_listener(settings: Settings) -> FirestoreListener:
         database=settings.database,
         emulator=settings.firestore_emulator,
         shards=settings.shards,
+        prefix=settings.collection_prefix,
     )
 
 

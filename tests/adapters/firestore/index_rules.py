@@ -81,11 +81,10 @@ class Indexes:
     """The single-field indexes of a collection's field; of ``*``, those of all fields without an entry."""
 
     @classmethod
-    def from_file(cls, path: Path, shards: Literal["one", "growing", "many"] = "one") -> Indexes:
+    def from_file(cls, path: Path, shards: Literal["one", "growing", "many"] = "one", prefix: str = "") -> Indexes:
         """Read a file in the format of ``firestore.indexes.json``: the indexes of a database with so many shards."""
-        content = json.loads(path.read_text(encoding="utf-8"))
-        chosen: Mapping[str, Any] = runpy.run_path(str(SCRIPT))["choose_indexes"](content, shards)
-        return cls.from_content(chosen)
+        content, script = json.loads(path.read_text(encoding="utf-8")), runpy.run_path(str(SCRIPT))
+        return cls.from_content(script["add_prefix"](script["choose_indexes"](content, shards), prefix))
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Indexes:
@@ -112,6 +111,9 @@ class Indexes:
         yield from self.composites
         for each in self.overrides.values():
             yield from each
+
+    def __or__(self, other: Indexes) -> Indexes:
+        return Indexes(self.composites | other.composites, {**self.overrides, **other.overrides})
 
     def without(self, index: Index) -> Indexes:
         overrides = {field: each - {index} for field, each in self.overrides.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,12 @@ from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.write_rules import why_commit_refused
 from tests.scale.google_limits import Refusal
 
+from cloudsched.adapters.firestore.queries import build_query
+from cloudsched.adapters.firestore.rpc import FirestoreRpc
+
 INDEX_FILE = Path(__file__).parents[3] / "infra" / "firestore.indexes.json"
+PREFIX = "cs_"
+"""That of the collections of a deployment in an app's database, as tests have them."""
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
 
@@ -23,7 +28,9 @@ NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 class ProductionRules:
     """Refuses requests as production would, and keeps what it has seen."""
 
-    indexes: Indexes = field(default_factory=lambda: Indexes.from_file(INDEX_FILE))
+    indexes: Indexes = field(
+        default_factory=lambda: Indexes.from_file(INDEX_FILE) | Indexes.from_file(INDEX_FILE, prefix=PREFIX)
+    )
     queries: list[Any] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
 
@@ -44,6 +51,17 @@ class ProductionRules:
         if reason is not None:
             self.refusals.append(reason)
             raise Refusal(code, reason)
+
+
+def list_names(address: str, project: str) -> list[str]:
+    """Return the names of all documents in a database of the emulator, without the database's."""
+    database = f"projects/{project}/databases/(default)"
+    rpc = FirestoreRpc(database, address, timedelta(minutes=1))
+    query = build_query("", 10_000, order=())
+    query.from_[0].all_descendants = True
+    names = [each.name.removeprefix(f"{database}/documents/") for each in rpc.query(f"{database}/documents", query)]
+    rpc.close()
+    return names
 
 
 def find_query(request: Any) -> Any:  # noqa: ANN401 - a protobuf message

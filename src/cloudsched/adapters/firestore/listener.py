@@ -77,18 +77,20 @@ class FirestoreListener:
         emulator: str | None = None,
         deadline: timedelta = DEADLINE,
         shards: int = 1,
+        prefix: str = "",
     ) -> None:
         self._database = f"projects/{project}/databases/{database}"
         self._emulator = emulator
         self._deadline = deadline
         self._shards = shards
+        self._prefix = prefix
 
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
     ) -> AbstractContextManager[None]:
         """Call `notify` about offers in these queues (and of that owner, if given) while the context lasts."""
         parent = f"{self._database}/documents"
-        calls = ListenRpc(self._database, self._emulator, self._deadline)
+        calls = ListenRpc(self._database, self._emulator, self._deadline, self._prefix)
         shards = Shards(calls, parent, self._shards)
 
         def make_request() -> Message | None:
@@ -100,6 +102,7 @@ class FirestoreListener:
             request.add_target.target_id = _TARGET
             request.add_target.query.parent = parent
             request.add_target.query.structured_query.CopyFrom(first.to_query(WATCHED_OFFERS, parent))
+            calls.prefix.add_to_query(request.add_target.query.structured_query)
             return request
 
         return _ListenThread(calls, make_request, notify, self._deadline)

@@ -28,6 +28,7 @@ from google.cloud.firestore_v1.types import Write
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import drop_list_fields, unhide
+from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError, InvalidInput
@@ -140,7 +141,7 @@ class JoinedStore:
             raise InvalidInput(_FIELD, f"is of {database}, and tasks are in {self.database}", hint)
 
     def _wrap(self, rpc: FirestoreRpc) -> FirestoreRpc:
-        self.database = rpc.database
+        self.database, self._prefix = rpc.database, rpc.prefix
         return cast("FirestoreRpc", _JoinedRpc(rpc, self))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what else a change asks, such as for an owner's record
@@ -219,6 +220,7 @@ class JoinedStore:
             if name in self.held:
                 write.ClearField("current_document")
             self.held.add(name)
+            self._prefix.add_to_write(write)
         # Its public methods take documents, not writes as they are sent.
         group._add_write_pbs([Write.deserialize(each.SerializeToString()) for each in writes])  # noqa: SLF001
 
@@ -245,8 +247,10 @@ class TaskReference:
         document: The client's own reference: `get` it in a transaction of yours, say, and read that with `to_task`.
     """
 
-    def __init__(self, client: Client | AsyncClient, task_id: str) -> None:
-        self.document: Final = client.collection("tasks").document(task_id)
+    def __init__(self, client: Client | AsyncClient, task_id: str, *, prefix: str | None = None) -> None:
+        """Take the prefix of collections from the environment, as an app does, if none is given."""
+        text = Settings.from_environment().collection_prefix if prefix is None else prefix
+        self.document: Final = client.collection(f"{text}tasks").document(task_id)
 
     def get(self) -> Task | None:
         """Return the task as it is now, None if there is none. One read. Not for an AsyncClient."""

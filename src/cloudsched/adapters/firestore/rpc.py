@@ -15,6 +15,7 @@ from urllib.parse import quote
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched.adapters.firestore import protos as messages
+from cloudsched.adapters.firestore.collection_prefix import CollectionPrefix
 from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.adapters.google.channel import OVERLOAD_CODES, Message, Service, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
@@ -45,12 +46,13 @@ class FirestoreRpc:
     Each call raises StoreUnavailable if Firestore does not answer before the deadline, retries included, or refuses.
     """
 
-    def __init__(self, database: str, emulator: str | None, deadline: timedelta) -> None:
-        """Open a channel. Nothing is sent before the first call."""
+    def __init__(self, database: str, emulator: str | None, deadline: timedelta, prefix: str = "") -> None:
+        """Open a channel. Nothing is sent before the first call. Names have no prefix here."""
         self.database = database
+        self.prefix = CollectionPrefix(database, prefix)
         self._deadline = deadline.total_seconds()
-        prefix = ("google-cloud-resource-prefix", database)
-        self._metadata = [prefix, ("x-goog-request-params", f"database={quote(database, safe='')}")]
+        resource = ("google-cloud-resource-prefix", database)
+        self._metadata = [resource, ("x-goog-request-params", f"database={quote(database, safe='')}")]
         self._channel = open_channel(_SERVICE, emulator)
         if emulator is not None:
             self._metadata.append(("authorization", "Bearer owner"))  # bypasses the security rules, as a server does
@@ -70,14 +72,15 @@ class FirestoreRpc:
         """
         (answer,) = self._batch_get([name])
         read_at: datetime = answer.read_time.ToDatetime(UTC)
-        return (answer.found if answer.HasField("found") else None), read_at
+        return (self.prefix.remove_from(answer.found) if answer.HasField("found") else None), read_at
 
     def get_many(self, names: Sequence[str]) -> list[Message]:
         """Return those of some documents that exist."""
-        return [answer.found for answer in self._batch_get(names) if answer.HasField("found")]
+        return [self.prefix.remove_from(each.found) for each in self._batch_get(names) if each.HasField("found")]
 
     def _batch_get(self, names: Sequence[str]) -> list[Message]:
-        request = messages.BatchGetDocumentsRequest(database=self.database, documents=names)
+        documents = map(self.prefix.add, names) if self.prefix.text else names
+        request = messages.BatchGetDocumentsRequest(database=self.database, documents=documents)
         return self._read_stream(self._get, request, "name")
 
     def commit(self, writes: Sequence[Message]) -> Message:
@@ -87,6 +90,8 @@ class FirestoreRpc:
         have taken effect or not.
         """
         request = messages.CommitRequest(database=self.database, writes=writes)
+        for write in request.writes if self.prefix.text else ():
+            self.prefix.add_to_write(write)
         try:
             return self._call(_RETRYABLE_COMMIT_CODES, lambda timeout: self._commit(request, timeout))
         except grpc.RpcError as error:
@@ -96,7 +101,8 @@ class FirestoreRpc:
 
     def query(self, parent: str, query: Message) -> list[Message]:
         """Return the documents that match a query."""
-        return [answer.document for answer in self._run_query(parent, query) if answer.HasField("document")]
+        answers = self._run_query(parent, query)
+        return [self.prefix.remove_from(each.document) for each in answers if each.HasField("document")]
 
     def count(self, parent: str, query: Message) -> int:
         """Return how many documents match a query, at most the query's limit."""
@@ -107,7 +113,10 @@ class FirestoreRpc:
             is_stream=True,
         )
         aggregation = {"structured_query": query, "aggregations": [{"alias": "n", "count": {}}]}
-        request = messages.RunAggregationQueryRequest(parent=parent, structured_aggregation_query=aggregation)
+        request = messages.RunAggregationQueryRequest(
+            parent=self.prefix.add(parent), structured_aggregation_query=aggregation
+        )
+        self.prefix.add_to_query(request.structured_aggregation_query.structured_query)
         responses = self._read_stream(method, request, "owner")
         return sum(response.result.aggregate_fields["n"].integer_value for response in responses)
 
@@ -118,7 +127,8 @@ class FirestoreRpc:
         return read_at
 
     def _run_query(self, parent: str, query: Message) -> list[Message]:
-        request = messages.RunQueryRequest(parent=parent, structured_query=query)
+        request = messages.RunQueryRequest(parent=self.prefix.add(parent), structured_query=query)
+        self.prefix.add_to_query(request.structured_query)
         return self._read_stream(self._query, request, "pageToken")
 
     def _read_stream(self, method: Callable[[Message, float], Message], request: Message, field: str) -> list[Message]:

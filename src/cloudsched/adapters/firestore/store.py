@@ -11,6 +11,8 @@
     locks/{lockId}/waiters/{entryId}            Waiter
     {collection}/{id}                           Record
 
+Each collection's ID may have a prefix: see `adapters.firestore.collection_prefix`.
+
 A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
 it was (google.firestore.v1.WriteResult), so every write stores a fresh ``private.commitId``. An offer also gets
 ``writtenAt``, set by Firestore's clock, which listeners order by.
@@ -98,11 +100,12 @@ class FirestoreStore:
         emulator: str | None = None,
         deadline: timedelta = DEADLINE,
         shards: int = 1,
+        prefix: str = "",
     ) -> None:
         """Open a channel to the database. Nothing is sent before the first call."""
         path = f"projects/{project}/databases/{database}"
         self._documents = f"{path}/documents"
-        self._rpc = FirestoreRpc(path, emulator, deadline)
+        self._rpc = FirestoreRpc(path, emulator, deadline, prefix)
         self._shards = Shards(self._rpc, self._documents, shards)
         self._known = KnownTasks()
 

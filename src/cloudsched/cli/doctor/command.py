@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 
+OF_CODE = frozenset({"access", "api", "canary", "functions", "handlers", "sweep", "version"})
+"""The areas in which new code, or new settings of the functions, may be at fault: going back may mend them."""
+NOT_OF_CODE = 7
+"""The exit status if only other areas need a look, such as a backup or a paused queue."""
+
+
 @click.command()
 @connection_options
 @click.option(
@@ -60,7 +66,8 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     it first looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions,
     sweep, and what everybody may call. Nothing is changed, except that a test task is created and deleted.
 
-    Each line that is wrong says the command that mends it. The exit status is 0 if all is well, else 1.
+    Each line that is wrong says the command that mends it. The exit status is 0 if all is well, and 1 if not. It is 7
+    if nothing is wrong that new code, or new settings of the functions, can have caused.
     """
     if config is None and project is None and (region or name or account):
         raise click.UsageError("--region, --name and --as are about a deployment: give --config, or --project, too.")
@@ -194,4 +201,4 @@ def _end(findings: Iterable[Finding], *, as_json: bool) -> None:
         click.echo(to_json_line({"isWell": not bad, "findings": listed}))
     else:
         click.echo("All is well." if not bad else f"{len(bad)} to look at.")
-    sys.exit(1 if bad else 0)
+    sys.exit(0 if not bad else 1 if any(finding.area in OF_CODE for finding in bad) else NOT_OF_CODE)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, Deployment, Finding, ok, unknown, wrong
+from cloudsched.cli.doctor.deployment import FUNCTIONS, LINKS, Deployment, Finding, ok, skipped, unknown, wrong
 from cloudsched.config.settings import MAX_QUEUES_PER_PRIORITY
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidSchedule, Unavailable
@@ -25,7 +25,10 @@ _UNCHECKED = "run.googleapis.com/invoker-iam-disabled"
 
 
 def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
-    """Return whether the database is there, its indexes are ready, and it was backed up lately."""
+    """Return whether the database is there, its indexes are ready, and it was backed up lately.
+
+    With a prefix the database is an app's: only the indexes of collections with it count, and no backups are asked for.
+    """
     if not deployment.database:
         yield unknown("database", "which one the functions use is not known", deployment.deploy("functions"))
         return
@@ -37,18 +40,32 @@ def check_database(deployment: Deployment, now: datetime) -> Iterator[Finding]:
     if found is None:
         yield wrong("database", f"there is no database {deployment.database}", mend)
         return
-    composites = gcloud.resource("firestore", "indexes", "composite", "list", database) or []
+    prefix = _find_prefix(deployment)
+    listed = gcloud.resource("firestore", "indexes", "composite", "list", database) or []
+    composites = [each for each in listed if f"/collectionGroups/{prefix}" in str(each.get("name"))]
     states = sorted({str(index.get("state")) for index in composites} - {"READY"})
     if states or not composites:
         what = f"not all indexes are READY ({', '.join(states)})" if states else "there are no indexes"
         yield wrong("database", what, deployment.deploy("indexes"))
     else:
         yield ok("database", f"{deployment.database} is there, and {len(composites)} indexes are READY")
+    if prefix:
+        yield skipped("backups", f"{deployment.database} is your app's, and so are its backups")
+        return
     schedules = gcloud.resource("firestore", "backups", "schedules", "list", database) or []
     if not schedules:
         yield wrong("backups", f"{deployment.database} is never backed up: it has no schedule", mend)
     else:
         yield _check_age(deployment, schedules, now)
+
+
+def _find_prefix(deployment: Deployment) -> str:
+    """Return the prefix of the collections that the api uses."""
+    api = deployment.gcloud.resource(
+        "run", "services", "describe", f"{deployment.name}-api", f"--region={deployment.region}"
+    )
+    found = (each.get("value", "") for each in environment(api or {}) if each["name"] == "CLOUDSCHED_COLLECTION_PREFIX")
+    return next(found, "")
 
 
 def check_queues(deployment: Deployment) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed."
 
 upgraded="$(get LEDGER upgraded.at)"
-if ((since > ${upgraded:-0})); then
+if ((since && since >= ${upgraded:-0})); then
   log "Nothing goes back: the last upgrade ended before that."
   exit
 fi

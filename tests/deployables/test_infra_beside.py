@@ -51,7 +51,7 @@ def test_a_database_that_another_program_uses_is_refused_before_anything_changes
     cloud.configure(DATABASE="'(default)'")
     ran = cloud.fails("deploy.sh")
     assert named[what] in ran.err
-    assert "Leave DATABASE empty" in ran.err
+    assert "leave DATABASE empty" in ran.err
     assert cloud.state == before
 
 

@@ -23,8 +23,10 @@ API, EXECUTOR, INVOKER, BUILDER, SMOKE = (
 
 
 def strip_random_values(state: State) -> State:
-    """Return a project's resources, without random values and the number of revisions."""
+    """Return a project's resources, without random values, instants and the number of revisions."""
     content = deepcopy(state)
+    for schedule in content["database/cloudsched"]["schedules"]:
+        schedule.pop("createTime")
     secret = content["secret/cloudsched-dispatch"]
     secret["versions"] = secret["versions"].keys()
     for key, value in content.items():

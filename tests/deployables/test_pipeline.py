@@ -220,6 +220,30 @@ def test_a_bad_change_goes_back(staging: Staging, setting: str, complaint: str) 
     assert code == 0, output
 
 
+def test_what_new_code_cannot_have_caused_takes_no_code_back(project: Path, staging: Staging) -> None:
+    """A queue that somebody paused, a role that the pipeline lacks: the job fails, and the new code serves."""
+    before = staging.list_serving()
+    staging.cloud.state["queue/cloudsched-low"]["state"] = "PAUSED"
+    handlers = project / "functions" / "handlers.py"
+    handlers.write_text(handlers.read_text() + "\nNEW = True\n")
+    code, output = staging.run("deploy", "staging")
+    assert code == 1
+    assert "cloudsched-low is PAUSED" in output
+    assert all({*old}.isdisjoint(new) for old, new in zip(before, staging.list_serving(), strict=True))
+
+
+def test_a_run_that_changed_nothing_takes_nothing_back(staging: Staging) -> None:
+    """What breaks between two deployments is not the last one's fault: the code before it is older still."""
+    assert staging.run("deploy", "staging", settings="GOOD=yes")[0] == 0
+    for each in staging.cloud.state["service/cloudsched-execute"]["status"]["revisions"].values():
+        each["set-env-vars"] += "~FORGETFUL=yes"
+    serving = staging.list_serving()
+    code, output = staging.run("deploy", "staging", settings="GOOD=yes")
+    assert code == 1
+    assert "the new code forgets" in output
+    assert staging.list_serving() == serving
+
+
 def test_no_token_is_made_for_an_account_that_may_not_make_one(staging: Staging) -> None:
     """The doctor says which role is missing; gcloud gives nothing without it to Workload Identity."""
     staging.cloud.state[f"iam/account/{DEPLOYER}"].clear()

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 
-OF_CODE = frozenset({"access", "api", "canary", "functions", "handlers", "sweep", "version"})
+OF_CODE = frozenset({"api", "canary", "functions", "handlers", "sweep", "version"})
 """The areas in which new code, or new settings of the functions, may be at fault: going back may mend them."""
 NOT_OF_CODE = 7
-"""The exit status if only other areas need a look, such as a backup or a paused queue."""
+"""The exit status if nothing else is wrong than an old backup, a paused queue or the like, or only not known."""
 
 
 @click.command()
@@ -195,10 +195,13 @@ def _print_each(findings: list[Finding]) -> Callable[[Finding], None]:
 
 
 def _end(findings: Iterable[Finding], *, as_json: bool) -> None:
+    from cloudsched.cli.doctor.deployment import Verdict  # noqa: PLC0415 - not needed for --help
+
     bad = [finding for finding in findings if not finding.is_well]
     if as_json:
         listed = [{"area": f.area, "verdict": f.verdict, "what": f.what, "mend": f.mend} for f in findings]
         click.echo(to_json_line({"isWell": not bad, "findings": listed}))
     else:
         click.echo("All is well." if not bad else f"{len(bad)} to look at.")
-    sys.exit(0 if not bad else 1 if any(finding.area in OF_CODE for finding in bad) else NOT_OF_CODE)
+    faults = [finding for finding in bad if finding.verdict is Verdict.WRONG and finding.area in OF_CODE]
+    sys.exit(1 if faults else NOT_OF_CODE if bad else 0)

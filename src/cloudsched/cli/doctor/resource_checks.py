@@ -64,8 +64,7 @@ def _find_prefix(deployment: Deployment) -> str:
     api = deployment.gcloud.resource(
         "run", "services", "describe", f"{deployment.name}-api", f"--region={deployment.region}"
     )
-    found = (each.get("value", "") for each in environment(api or {}) if each["name"] == "CLOUDSCHED_COLLECTION_PREFIX")
-    return next(found, "")
+    return find_value(api, "CLOUDSCHED_COLLECTION_PREFIX")
 
 
 def check_queues(deployment: Deployment) -> Iterator[Finding]:

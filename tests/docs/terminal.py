@@ -31,7 +31,7 @@ from cloudsched.local.wsgi_server import WebServer
 
 KEEP_RUNNING = {"dev", "serve", "worker", "emulator", "mcp", "dashboard", "demo"}
 """Commands that are parsed here; ``test_long_commands.py`` names the tests that start them."""
-ELSEWHERE = {"--project", "--follow"}
+ELSEWHERE = {"--project", "--config", "--follow"}
 """Options with which a command asks Google Cloud, or prints until it is stopped."""
 RECORDED = ("gcloud", "pip", "npm", "python", "python3", "crontab", "./emulator.sh", "git", "gh", "editor")
 """Programs that are not started; what they are given is written down."""

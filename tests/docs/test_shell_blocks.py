@@ -46,7 +46,7 @@ DATES = {
     "year's-end": datetime(LEAP_YEAR + 2, 12, 31, 23, 30, tzinfo=UTC),
 }
 """Days on which the pages are read; on the last each date of the pages is past."""
-CLOUD = re.compile(r"\bgcloud |\binfra/")
+CLOUD = re.compile(r"\bgcloud |(?<!--config )\binfra/")
 GCLOUD = re.compile(r"^gcloud (?:.*\\\n)*.*$", re.MULTILINE)
 NOT_RUN = re.compile(r"not run: (.+)")
 FIGURES_VARY = "figures vary"

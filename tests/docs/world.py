@@ -76,7 +76,6 @@ def open_world(folder: Path) -> Iterator[World]:
     for name, text in {
         "handlers.py": HANDLERS.read_text("utf-8"), "etc-crontab": SYSTEM_CRONTAB, "closed.ics": CLOSED,
         "functions/handlers.py": HANDLERS.read_text("utf-8"), "infra/config.example.sh": 'PROJECT=""\n',
-        "infra/config.sh": "PROJECT=demo-project\n", "infra/staging.sh": "PROJECT=demo-project\n",
     }.items():  # fmt: skip
         path = folder / name
         path.parent.mkdir(exist_ok=True)

@@ -30,7 +30,7 @@ NOT_OF_CODE = 7
 @connection_options
 @click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Look at the deployment of this configuration, too, such as infra/config.sh, through gcloud.",
 )
 @click.option("--project", help="Look at the deployment in this Google Cloud project, too, without its configuration.")

@@ -31,6 +31,8 @@ def read_configuration(file: Path) -> dict[str, str]:
     Raises:
         Misconfigured: There is no bash, it failed, or no project is named.
     """
+    if not file.is_file():
+        raise Misconfigured(f"{file} does not exist")
     program = shutil.which("bash")
     if program is None:
         raise Misconfigured("cloudsched doctor --config needs bash, as the scripts do")

@@ -21,6 +21,7 @@ def _restore() -> Iterator[None]:
     root.setLevel(before[0])
     root.handlers[:] = before[1]
     logging.disable(logging.NOTSET)
+    logging.getLogger("mine").setLevel(logging.NOTSET)
     for logger in list(logging.Logger.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):
             logger.disabled = False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.cli.doctor.deployment import Deployment, Finding
 
 
-OF_CODE = frozenset({"api", "canary", "functions", "handlers", "sweep", "version"})
+OF_CODE = frozenset({"api", "canary", "functions", "handlers", "sweep", "sweep lag", "version"})
 """The areas in which new code, or new settings of the functions, may be at fault: going back may mend them."""
 NOT_OF_CODE = 7
 """The exit status if nothing else is wrong than an old backup, a paused queue or the like, or only not known."""
@@ -66,8 +66,8 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
     it first looks at the Google Cloud project, with your own rights: database, backups, queues, secret, functions,
     sweep, and what everybody may call. Nothing is changed, except that a test task is created and deleted.
 
-    Each line that is wrong says the command that mends it. The exit status is 0 if all is well, and 1 if not. It is 7
-    if nothing is wrong that new code, or new settings of the functions, can have caused.
+    Each line that is wrong says the command that mends it. The exit status is 0 if all is well, and 1 if not. For a
+    deployment it is 7 if nothing is wrong that new code, or new settings of the functions, can have caused.
     """
     if config is None and project is None and (region or name or account):
         raise click.UsageError("--region, --name and --as are about a deployment: give --config, or --project, too.")
@@ -103,7 +103,7 @@ def doctor(  # noqa: PLR0913 - one parameter for each option
             _show_all(show, "api", check_api(api, canary))
     else:
         show(unknown("api", "its address is not known", "give it with --url"))
-    _end(findings, as_json=as_json)
+    _end(findings, 1 if project is None else NOT_OF_CODE, as_json=as_json)
 
 
 def _make_token(
@@ -194,7 +194,8 @@ def _print_each(findings: list[Finding]) -> Callable[[Finding], None]:
     return show
 
 
-def _end(findings: Iterable[Finding], *, as_json: bool) -> None:
+def _end(findings: Iterable[Finding], other: int, *, as_json: bool) -> None:
+    """Print the end, and exit with 1 if the code may be at fault, or with the other status if something else is."""
     from cloudsched.cli.doctor.deployment import Verdict  # noqa: PLC0415 - not needed for --help
 
     bad = [finding for finding in findings if not finding.is_well]
@@ -204,4 +205,4 @@ def _end(findings: Iterable[Finding], *, as_json: bool) -> None:
     else:
         click.echo("All is well." if not bad else f"{len(bad)} to look at.")
     faults = [finding for finding in bad if finding.verdict is Verdict.WRONG and finding.area in OF_CODE]
-    sys.exit(1 if faults else NOT_OF_CODE if bad else 0)
+    sys.exit(1 if faults else other if bad else 0)

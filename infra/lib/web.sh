@@ -103,7 +103,7 @@ describe_foreign_rules() {
 
 # Refuse rules of an app that hold for each collection, and so for those of tasks, too.
 require_narrow_rules() {
-  local wide='match +(/databases/\{[a-z]+\}/documents)?/\{[A-Za-z0-9_]+(=\*\*\}|\}/\{[A-Za-z0-9_]+\}) *\{'
+  local wide='match[[:space:]]+(/databases/\{[^}]+\}/documents)?(/\{[^}]+\})+[[:space:]]*\{'
   [[ "$RULES" == deploy && -n "$COLLECTION_PREFIX" ]] || return 0
   find_rules
   [[ ! "$RELEASED_RULES" =~ $wide ]] || die "The rules of database $DATABASE have a block for all collections \

@@ -137,7 +137,13 @@ def test_a_prefix_that_the_app_uses_is_refused(shared: Cloud) -> None:
     assert "another deployment" in shared.fails("deploy.sh").err
     del collections[-1]
     source = shared.state[f"rules/projects/{PROJECT}/rulesets/app"]["source"]["files"][0]
-    for wide in ("/{document=**}", "/{collection}/{id}", "/databases/{database}/documents/{every=**}"):
+    for wide in (
+        "/{document=**}",
+        "/{collection}/{id}",
+        "/databases/{database}/documents/{every=**}",
+        "/databases/{databaseId}/documents/{collection}/{rest=**}",
+        "\t/{a}/{b}/{rest=**}\n",
+    ):
         source["content"] = f"service cloud.firestore {{ match {wide} {{ allow write: if true; }} }}"
         assert "for all collections" in shared.fails("deploy.sh").err
     source["content"] = "service cloud.firestore { match /{path=**}/notes/{id} { allow read: if true; } }"

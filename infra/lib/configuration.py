@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 - a script among shell scripts, not a package
 """Refuse what a configuration says in vain, or should not say: a name that nothing reads, and a secret among SETTINGS.
 
-Usage: configuration.py config.example.sh PROJECT < the names that the configuration sets, an empty line, and the
+Usage: configuration.py config.example.sh PROJECT < the names that the configuration sets, a line with =, and the
 entries of SETTINGS, each on a line
 
 Prints one line for each and exits with 1. No value of SETTINGS is printed.
@@ -58,7 +58,9 @@ def explain_unknown(name: str, known: list[str]) -> str:
 def main() -> None:
     """Read the input, and print what is wrong."""
     example, project = sys.argv[1:]
-    names, _, settings = sys.stdin.read().partition("\n\n")
+    names, end, settings = sys.stdin.read().partition("=\n")
+    if not end:
+        sys.exit("The configuration cannot be read a second time: it ends the shell that reads it.")
     known = re.findall(r"^([A-Z_]+)=", Path(example).read_text(encoding="utf-8"), re.MULTILINE)
     set_names = [each for each in names.split() if re.fullmatch(r"[A-Z][A-Z0-9_]*", each)]
     pairs = [each.partition("=") for each in settings.splitlines()]

@@ -23,6 +23,7 @@ load_configuration() {
   require_match PROJECT '[a-z][a-z0-9-]{4,28}[a-z0-9]' "set it to your project's ID in $file"
   require_match NAME '[a-z][a-z0-9-]{0,18}[a-z0-9]' "it must be 2 to 20 lowercase letters, digits and hyphens"
   require_match BACKUP_RETENTION '([1-9]|[1-8][0-9]|9[0-8])d|' "it must be 1d to 98d, or empty"
+  require_match FIRESTORE_LOCATION '([a-z]+-[a-z]+[0-9]+|[a-z]+[0-9])?' "it must be a region, or nam5 or eur3"
   require_match REGION '[a-z]+-[a-z]+[0-9]+' "it must be a region, such as europe-west1"
   # A database that the configuration names is where it is. One of its own is made where the functions are, unless the
   # configuration says another place.
@@ -63,18 +64,18 @@ database. With COLLECTION_PREFIX, its rules stay, and deploy.sh prints what to a
   SECRET="$NAME-dispatch"
 }
 
-# Reject names that nothing reads, and secrets among SETTINGS. What a file sets is seen in a shell that has nothing else.
+# Reject names that nothing reads, and secrets among SETTINGS. What a file sets is seen in a shell of its own.
 require_known_names() {
   local wrong
   # shellcheck disable=SC2016 # that shell expands it
   wrong="$({
-    env -i PATH="$PATH" HOME="${HOME-}" "$BASH" --norc -c '
+    "$BASH" --norc -c '
       before=" $(compgen -v | tr "\n" " ") "
       source "$1" >/dev/null
       for name in $(compgen -v); do
         [[ "$before" == *" $name "* ]] || printf "%s\n" "$name"
-      done' bash "$1"
-    printf '\n'
+      done
+      printf "=\n"' bash "$1"
     ((${#SETTINGS[@]} == 0)) || printf '%s\n' "${SETTINGS[@]}"
   } | python3 "$INFRA/lib/configuration.py" "$INFRA/config.example.sh" "$PROJECT" 2>&1)" || die "$wrong"
 }
@@ -157,15 +158,17 @@ validate_settings() {
 # Reject secrets without a version, variables that have two values in a function, and a mail server without a sender, with
 # which no function would start.
 validate_secrets() {
-  local entry variable function seen=" " places="(@$FUNCTION(\+$FUNCTION)*)?"
+  local entry variable function seen=" " names=" " places="(@$FUNCTION(\+$FUNCTION)*)?"
+  for entry in "${SETTINGS[@]}"; do names+="${entry%%=*} "; done
   for entry in "${SECRETS[@]}"; do
     [[ "$entry" =~ ^([A-Z][A-Z0-9_]*)$places=[A-Za-z0-9_-]{1,255}:[1-9][0-9]{0,9}$ ]] ||
       die "SECRETS contains '$entry'; each entry must be VARIABLE=SECRET:VERSION, with the number of a version, or \
 VARIABLE@FUNCTION+FUNCTION=SECRET:VERSION for some of execute, sweep, api and links."
     variable="${BASH_REMATCH[1]}"
     require_own_variable SECRETS "$variable"
-    [[ " ${SETTINGS[*]-} " != *" $variable="* ]] || die "$variable is in SETTINGS and in SECRETS. Write it once."
+    [[ "$names" != *" $variable "* ]] || die "$variable is in SETTINGS and in SECRETS. Write it once."
     for function in $(list_places "$entry"); do
+      [[ "$function" != links || "$PUBLIC_LINKS" == yes ]] || die "SECRETS names links for $variable, but PUBLIC_LINKS is no."
       [[ "$seen" != *" $variable@$function "* ]] || die "SECRETS gives $variable two values in $function."
       seen+="$variable@$function "
     done
@@ -216,17 +219,19 @@ entry must be key=value in lowercase letters, digits, - and _. managed-by, deplo
     [[ "$entry" =~ ^($FUNCTION(\+$FUNCTION)*\ )?--([a-z][a-z0-9-]*)(=.*)?$ ]] ||
       die "RUN_FLAGS contains '$entry'; each entry must be --flag or --flag=value, after the functions that it is for, if \
 it is not for all: 'execute+sweep --vpc-egress=all-traffic'."
+    [[ "+${entry%% --*}+" != *+links+* || "$PUBLIC_LINKS" == yes ]] || die "RUN_FLAGS contains '$entry', but PUBLIC_LINKS is no."
     flag="${entry#*--}" flag="${flag%%=*}"
     case "$flag" in
       *env-vars*) die "RUN_FLAGS contains --$flag. Write it in SETTINGS." ;;
       *secrets) die "RUN_FLAGS contains --$flag. Write it in SECRETS." ;;
       *labels) die "RUN_FLAGS contains --$flag. Write it in LABELS." ;;
       ingress) die "RUN_FLAGS contains --$flag. Write it in API_INGRESS." ;;
-      memory | concurrency | timeout | min-instances | max-instances | base-image | project | region)
+      memory | concurrency | timeout | min | max | min-instances | max-instances | scaling | base-image | project | region)
         die "RUN_FLAGS contains --$flag, which has a setting of its own; see docs/reference/settings.md."
         ;;
       allow-unauthenticated | no-allow-unauthenticated | service-account | *invoker-iam-check | traffic | no-traffic | tag | \
-        source | image | build-service-account | function | command | args | port | async | quiet | format)
+        source | image | build-service-account | function | command | args | port | async | quiet | format | container | \
+        default-url | no-default-url | revision-suffix | flags-file | account | impersonate-service-account)
         die "RUN_FLAGS contains --$flag, on which the scripts rely."
         ;;
     esac

@@ -43,37 +43,49 @@ It cannot be changed: set it back."
 # an update with an etag that is not the newest. A script that is killed leaves it. The next one on that machine sees that
 # its process is gone; on others it counts for as long as a run can take.
 LOCK_SECONDS=10800
-LOCK=""      # "held" once this script has it; "none" in a script that takes none
+LOCK=""      # what the entry says once this script has it; "none" in a script that takes none
 TAKE_OVER="" # "yes" lets it take that of another one
 ETAG=""      # of the ledger that was read; empty while there is none
 
 describe_lock() { printf '%s/%s/%s/%s' "$(date +%s)" "$HOSTNAME" "$$" "${0##*/}"; }
 
+# Test whether there is a process, which may be another user's.
+is_alive() {
+  local errors
+  errors="$(LC_ALL=C && kill -0 "$1" 2>&1)" || [[ "$errors" != *"No such process"* ]]
+}
+
 # Take the lock before the first change of a run, or end the script.
 take_lock() {
   [[ -z "$LOCK" && "$MODE" == apply && -n "$ETAG" ]] || return 0
-  local since host process script errors
+  local since host process script errors own
   IFS=/ read -r since host process script <<<"$(get LEDGER lock)"
   if [[ -n "$since" && -z "$TAKE_OVER" ]] && (($(date +%s) - since < LOCK_SECONDS)) &&
-    { [[ "$host" != "$HOSTNAME" ]] || kill -0 "$process" 2>/dev/null; }; then
+    { [[ "$host" != "$HOSTNAME" ]] || is_alive "$process"; }; then
     die "infra/$script is at work on this deployment, on $host as process $process, since $((($(date +%s) - since) / 60)) \
 minutes. Wait until it has ended. If it has been killed, add --take-over."
   fi
-  errors="$(gcloud secrets update "$SECRET" --update-annotations="lock=$(describe_lock)" --etag="$ETAG" --project="$PROJECT" \
+  own="$(describe_lock)"
+  errors="$(gcloud secrets update "$SECRET" --update-annotations="lock=$own" --etag="$ETAG" --project="$PROJECT" \
     --quiet 2>&1 >/dev/null)" || die "This script could not begin: another one has changed the deployment since it looked, \
 or you may not change secret $SECRET. Run it again. gcloud says: $errors"
-  hold_lock
+  hold_lock "$own"
 }
 
+# hold_lock ENTRY
 hold_lock() {
   [[ "$MODE" == apply ]] || return 0
-  LOCK=held
+  LOCK="$1"
   at_exit release_lock
 }
 
+# Give the lock back, unless somebody has taken it over.
 release_lock() {
-  [[ "$LOCK" == held ]] || return 0
+  local own="$LOCK"
+  [[ -n "$own" && "$own" != none ]] || return 0
   LOCK=""
+  [[ "$(gcloud secrets describe "$SECRET" --format="value(annotations.lock)" --project="$PROJECT" --quiet 2>&1)" == "$own" ]] ||
+    return 0
   gcloud secrets update "$SECRET" --remove-annotations=lock --project="$PROJECT" --quiet >/dev/null 2>&1 ||
     log "The lock of this deployment is left in secret $SECRET; on another machine the next script needs --take-over."
 }

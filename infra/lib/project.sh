@@ -40,11 +40,11 @@ create_secret() {
     replication=(--replication-policy=user-managed --locations="$(tr -s ' ' , <<<"${SECRET_LOCATIONS% }")")
   # A secret that somebody else has made is used as it is: in the places, and with the keys, that they chose.
   if ! read_ledger; then
-    [[ "$MODE" != apply ]] || lock=",lock=$(describe_lock)"
+    [[ "$MODE" != apply ]] || lock="$(describe_lock)"
     change "create secret $SECRET" gcloud secrets create "$SECRET" "${replication[@]}" --labels="$(list_labels)" \
-      --set-annotations="created.secret=yes$lock" --project="$PROJECT" --quiet
+      --set-annotations="created.secret=yes${lock:+,lock=$lock}" --project="$PROJECT" --quiet
     put LEDGER created.secret "yes"
-    hold_lock
+    hold_lock "$lock"
   fi
   version="$(query gcloud secrets versions list "$SECRET" --filter="state=ENABLED" --sort-by="~createTime" --limit=1 \
     --format="value(name.basename())" --project="$PROJECT" --quiet)" || version=""

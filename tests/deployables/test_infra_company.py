@@ -59,6 +59,16 @@ def test_a_configuration_may_have_variables_of_its_own_and_read_other_files(tmp_
     assert "stage=test" in cloud.ok("deploy.sh", "--dry-run").out
 
 
+def test_a_configuration_that_needs_the_environment_is_checked_as_well(tmp_path: Path) -> None:
+    """A pipeline gives it the project's ID; what a file demands does not hide what it says."""
+    cloud = Cloud(tmp_path, None, PROJECT='"${CI_PROJECT:?}"', SETTINGS='("DB_PASSWORD=hunter2")', QUEUE_NORML="1/1")
+    command = [str(cloud.checkout / "infra/deploy.sh"), "--dry-run", f"--config={cloud.config}"]
+    environment = cloud.environment | {"CI_PROJECT": PROJECT}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
+    assert "DB_PASSWORD" in done.stderr
+    assert "QUEUE_NORMAL" in done.stderr
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -130,6 +140,11 @@ def test_any_variable_is_a_secret_of_the_functions_that_need_it(tmp_path: Path) 
         ({"SECRETS": "(MODE=a:1)", "SETTINGS": "(MODE=fast)"}, "Write it once"),
         ({"SECRETS": "(CLOUDSCHED_DATABASE=a:1)"}, "derived"),
         ({"SETTINGS": "(CLOUDSCHED_DATABASE=theirs)"}, "derived"),
+        ({"SECRETS": "(MAP_KEY@links=map:1)"}, "PUBLIC_LINKS"),
+        ({"RUN_FLAGS": "('links --cpu=2')"}, "PUBLIC_LINKS"),
+        ({"RUN_FLAGS": "(--no-default-url)"}, "rely"),
+        ({"RUN_FLAGS": "(--max=3)"}, "setting of its own"),
+        ({"FIRESTORE_LOCATION": "EUR3"}, "a region"),
         ({"RUN_FLAGS": "(--ingress=all)"}, "API_INGRESS"),
         ({"RUN_FLAGS": "('execute --set-env-vars=A=b')"}, "SETTINGS"),
         ({"RUN_FLAGS": "(--allow-unauthenticated)"}, "rely"),
@@ -379,6 +394,22 @@ def test_a_killed_run_keeps_nobody_out_for_ever(cloud: Cloud) -> None:
     cloud.configure(QUEUE_LOW="8/8")
     lock(cloud, "build-7", 4711, age=4 * 3600)
     cloud.ok("deploy.sh")
+
+
+def test_a_lock_that_was_taken_over_is_the_others(cloud: Cloud) -> None:
+    """The run that lost it ends without giving it back, so no third one comes in beside the second."""
+    cloud.configure(QUEUE_LOW="7/7")
+    theirs = f"{cloud.now}/build-7/4711/upgrade.sh"
+    real = cloud.fake.execute
+
+    def execute(name: str, arguments: list[str], extra: str) -> tuple[int, str]:
+        if arguments[:3] == ["tasks", "queues", "update"]:
+            cloud.ledger["lock"] = theirs
+        return real(name, arguments, extra)
+
+    cloud.fake.execute = execute  # type: ignore[method-assign] # the other operator is as quick
+    cloud.ok("deploy.sh")
+    assert cloud.ledger["lock"] == theirs
 
 
 def test_what_changes_between_look_and_change_stops_the_run(cloud: Cloud) -> None:

@@ -996,6 +996,10 @@ export interface HandlerInfo {
   isTool: boolean;
   /** The queue of the workers that run its tasks, unless a task says otherwise. */
   queue?: string;
+  /** The queries that one run uses as a rule, if the handler declares it and unless a task says otherwise. */
+  queryPerExecution?: number;
+  /** The tokens that one run uses as a rule, likewise. */
+  tokensPerExecution?: number;
   /** The JSON schema of its payload, or None if it takes any object. */
   payloadSchema?: Record<string, unknown>;
   /** The JSON schemas of the payloads of the events that it has declared, by the events' names. */

@@ -216,6 +216,8 @@ def _make_handler(handler: Handler) -> responses.HandlerInfo:
         access=handler.access,
         is_tool=handler.is_tool,
         queue=None if handler.pull is None else handler.pull.queue,
+        query_per_execution=handler.query_per_execution,
+        tokens_per_execution=handler.tokens_per_execution,
         payload_schema=None if handler.payload is None else _make_schema(handler.payload),
         event_schemas={name: schema for name, schema in events.items() if schema is not None} or None,
     )

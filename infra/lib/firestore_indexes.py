@@ -15,7 +15,8 @@ Each output line is one resource, in columns separated by tabs:
   the first, FILE is resources.json, and the input what listCollectionIds answers
 
 SHARDS in the environment is ``one``, ``growing`` (the file's indexes, and those of more shards) or ``many`` (without
-those that shards replace: ranges of rising values that begin with neither an owner, a parent nor a shard).
+those that shards replace: ranges of rising values that begin with neither an owner, a parent nor a shard). CLIENTS says
+that web and mobile clients read the database: the index of their lists is needed, too.
 
 With COLLECTION_PREFIX in the environment, the files' collections have it, and nothing else of the database counts.
 """
@@ -49,11 +50,11 @@ def add_prefix(content: Any, prefix: str) -> Any:  # noqa: ANN401 - JSON
     return content
 
 
-def choose_indexes(content: dict[str, Any], shards: str) -> dict[str, Any]:
-    """Return the indexes of the file that a database has with so many shards."""
-    if shards == "one" or "sharded" not in content:
-        return content
-    grown = {**content, "indexes": [*content["indexes"], *content["sharded"]["indexes"]]}
+def choose_indexes(content: dict[str, Any], shards: str, *, has_clients: bool = False) -> dict[str, Any]:
+    """Return the indexes of the file that a database has with so many shards, and perhaps with clients that read it."""
+    more = [*content["sharded"]["indexes"]] if shards != "one" else []
+    more += content["clients"]["indexes"] if has_clients else []
+    grown = {**content, "indexes": [*content["indexes"], *more]}
     return drop_replaced(grown) if shards == "many" else grown
 
 
@@ -250,9 +251,9 @@ if __name__ == "__main__":
         "foreign-overrides": find_foreign_overrides,
     }
     content = json.loads(Path(file).read_text(encoding="utf-8"))
-    if isinstance(content, dict):
+    if "indexes" in content:
         shards = "growing" if kind.startswith("foreign") else os.environ.get("SHARDS", "one")
-        content = choose_indexes(content, shards)
+        content = choose_indexes(content, shards, has_clients=bool(os.environ.get("CLIENTS")))
     existing = json.loads(listed) if listed else []
     if PREFIX and isinstance(existing, list):
         existing = [each for each in existing if _get_segment(each["name"], "collectionGroups").startswith(PREFIX)]

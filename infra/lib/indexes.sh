@@ -98,7 +98,7 @@ compare_indexes() {
   esac
   found="$(query gcloud firestore "${list[@]}" --database="$DATABASE" --format=json --project="$PROJECT" --quiet)" ||
     found=""
-  SHARDS="$(get_index_kind)" python3 "$INFRA/lib/firestore_indexes.py" "$1" "$INFRA/$file" <<<"$found"
+  SHARDS="$(get_index_kind)" CLIENTS="$FIREBASE_PROJECT" python3 "$INFRA/lib/firestore_indexes.py" "$1" "$INFRA/$file" <<<"$found"
 }
 
 # Print which of the file's indexes the database has: with `one` shard, while it is `growing`, or with `many`.

@@ -72,7 +72,7 @@ def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> No
     assert "still being built after an hour" in cloud.fails("deploy.sh").err
     assert not any(key.startswith("service/") for key in cloud.state)
     checked = cloud.run("deploy.sh", "--check", "--step=functions").out
-    assert "index on tasks (owner, createdAt) is not ready: CREATING" in checked
+    assert "index on tasks (owner, private.changed.shard, createdAt) is not ready: CREATING" in checked
 
     cloud.fake.build_polls = cloud.fake.polls + 9
     assert "waiting for " in cloud.ok("deploy.sh").err
@@ -86,7 +86,7 @@ def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> No
 def test_a_broken_index_is_reported(cloud: Cloud) -> None:
     """An index that Firestore could not build does not become ready by waiting: the run ends with what to do."""
     cloud.state["indexes"][0]["state"] = "NEEDS_REPAIR"
-    assert "could not build the index on tasks (owner, createdAt)" in cloud.fails("deploy.sh").err
+    assert "could not build the index on tasks (owner, private." in cloud.fails("deploy.sh").err
 
 
 def test_an_upgrade_creates_its_indexes_first(cloud: Cloud) -> None:
@@ -177,3 +177,20 @@ def _get_orders(cloud: Cloud, field: str) -> list[str]:
 def _get_revisions(state: dict[str, Any]) -> set[str]:
     parts = state["service/cloudsched-api"]["status"]["traffic"]
     return {part["revisionName"] for part in parts if part["percent"]}
+
+
+def test_a_database_that_clients_read_has_the_index_of_their_lists(cloud: Cloud) -> None:
+    """Nobody else pays for it: one owner's new tasks would all be written into one place of it."""
+    owned = ("owner", "createdAt")
+
+    def list_owned() -> list[Any]:
+        paths = [tuple(field["fieldPath"] for field in each["fields"][:-1]) for each in cloud.state["indexes"]]
+        return [each for each in paths if each == owned]
+
+    assert list_owned() == []
+    cloud.configure(FIREBASE_PROJECT="demo-project", API_ACCESS="public")
+    cloud.ok("deploy.sh")
+    assert list_owned() == [owned]
+    cloud.configure(FIREBASE_PROJECT="", API_ACCESS="private")
+    cloud.ok("deploy.sh")
+    assert list_owned() == []

@@ -67,6 +67,14 @@ def test_an_index_without_its_shard_shows() -> None:
     assert steady.range_writes == pytest.approx(500, rel=0.05)
 
 
+def test_no_owner_has_a_place_of_its_own_in_an_index() -> None:
+    """With shards, every place that rising values are written to is a shard's, or that of the children of one task."""
+    for index in choose_indexes(8)["indexes"]:
+        paths = [field["fieldPath"] for field in index["fields"]]
+        is_led = any(path.rpartition(".")[2] == "shard" for path in paths) or "parent.taskId" in paths
+        assert is_led, paths
+
+
 def test_a_lost_dispatch_is_found_by_the_sweep() -> None:
     """Not before it is 20 seconds overdue, and then with the next sweep; a larger backlog takes longer."""
     recovery = measure_purge(SPREAD, TINY)

@@ -81,10 +81,18 @@ class Indexes:
     """The single-field indexes of a collection's field; of ``*``, those of all fields without an entry."""
 
     @classmethod
-    def from_file(cls, path: Path, shards: Literal["one", "growing", "many"] = "one", prefix: str = "") -> Indexes:
+    def from_file(
+        cls,
+        path: Path,
+        shards: Literal["one", "growing", "many"] = "one",
+        prefix: str = "",
+        *,
+        has_clients: bool = False,
+    ) -> Indexes:
         """Read a file in the format of ``firestore.indexes.json``: the indexes of a database with so many shards."""
         content, script = json.loads(path.read_text(encoding="utf-8")), runpy.run_path(str(SCRIPT))
-        return cls.from_content(script["add_prefix"](script["choose_indexes"](content, shards), prefix))
+        chosen = script["choose_indexes"](content, shards, has_clients=has_clients)
+        return cls.from_content(script["add_prefix"](chosen, prefix))
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Indexes:

@@ -94,7 +94,7 @@ class FirestoreListener:
         shards = Shards(calls, parent, self._shards)
 
         def make_request() -> Message | None:
-            ranges = None if owner is not None else shards.find_ranges()
+            ranges = shards.find_for_offers(owner)
             first, *others = build_arrival_listing(queue_keys, owner, ranges).split()
             if others:
                 return None

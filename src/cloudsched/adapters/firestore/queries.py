@@ -162,9 +162,9 @@ def build_query(
 
 
 def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] | None = None) -> Message:
-    """Return the query for an offer with the first queue key after another one, of an owner or in at most 30 shards."""
+    """Return the query for an offer with the first queue key after another one, of an owner, in at most 30 shards."""
     filters: list[Filter] = [] if owner is None else [("owner", EQUAL, owner)]
-    if owner is None and shards is not None:
+    if shards is not None:
         filters.append((OFFER_SHARD, _Operator.IN, list(shards)))
     start, order = encode(after) if after else None, ("queueKey", "order", NAME)
     return build_query("offers", 1, *filters, order=order, fields=("queueKey",), after=start)
@@ -191,7 +191,7 @@ def build_waiter_query(
 
 
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:
-    """Return the listing of the tasks that match a query. Indexes led by an owner or a parent have no shards.
+    """Return the listing of the tasks that match a query. The indexes of a parent's tasks have no shards.
 
     Only an ACTIVE task has a next execution time, so no index is needed for a status and a time together. A label's
     indexes have the status: without that filter, tasks of any status are asked for.
@@ -201,7 +201,7 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
     equals: dict[str, str | Sequence[str]] = {field: value for field, value in filters.items() if value is not None}
     listing = replace(
         _BY_SHARD,
-        shards=shards if query.owner is None and query.parent is None else None,
+        shards=shards if query.parent is None else None,
         equals=equals,
         excluded_field="deletedAt",
         looked_for=looked_for,
@@ -239,10 +239,9 @@ def build_due_listing(before: datetime, since: datetime | None = None, shards: S
 
 
 def build_offer_listing(queue_keys: Sequence[str], owner: str | None, shards: Sequence[int] | None = None) -> Listing:
-    """Return the listing of the offers in some queues, in their order. The index led by an owner has no shards."""
-    equals: dict[str, str | Sequence[str]] = {"queueKey": tuple(queue_keys)}
-    if owner is not None:
-        return Listing("offers", "order", equals={"owner": owner, **equals})
+    """Return the listing of the offers in some queues (of an owner), in their order."""
+    equals: dict[str, str | Sequence[str]] = {} if owner is None else {"owner": owner}
+    equals["queueKey"] = tuple(queue_keys)
     return Listing("offers", "order", equals=equals, shard_field=OFFER_SHARD, shards=shards)
 
 

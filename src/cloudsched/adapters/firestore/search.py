@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, D, to_document
 from cloudsched.adapters.firestore.protos import MAX_ID_BYTES
@@ -182,15 +182,18 @@ class FirestoreSearch:
     def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended, at most `up_to`."""
         statuses = [str(status) for status in UNFINISHED_STATUSES]
-        return self._count_of_owner(up_to, equals={"owner": owner, "status": statuses})
+        return self._count_of_owner(owner, up_to, {"status": statuses})
 
     def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
         """Return how many of the owner's tasks were created after `since`, at most `up_to`."""
-        return self._count_of_owner(up_to, equals={"owner": owner}, start=since + timedelta(microseconds=1))
+        return self._count_of_owner(owner, up_to, {}, since + timedelta(microseconds=1))
 
-    def _count_of_owner(self, up_to: int, **filters: Any) -> int:
-        listing = Listing("tasks", "createdAt", is_descending=True, **filters)
-        return self._rpc.count(self._documents, listing.to_query(up_to, self._documents))
+    def _count_of_owner(
+        self, owner: str, up_to: int, equals: Mapping[str, Sequence[str]], start: datetime | None = None
+    ) -> int:
+        leader = self._lead(owner, CHANGED)
+        more = {**(leader.equals or {}), **equals}
+        return self._count(replace(leader, order="createdAt", is_descending=True, equals=more, start=start), up_to)
 
     def _count(self, listing: Listing, up_to: int) -> int:
         if listing.is_empty or _is_too_long(listing):
@@ -219,7 +222,7 @@ class FirestoreSearch:
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers. Each is found by a query for the first offer after the last."""
         keys, last = list[str](), max(after, prefix)
-        shards = None if owner is not None else self._shards.find_ranges()
+        shards = self._shards.find_for_offers(owner)
         parts: list[tuple[int, ...] | None] = [None]
         if shards is not None:
             parts = [shards[begin : begin + MAX_DISJUNCTIONS] for begin in range(0, len(shards), MAX_DISJUNCTIONS)]
@@ -235,7 +238,7 @@ class FirestoreSearch:
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key, at most `up_to`."""
-        return self._count(build_offer_listing((queue_key,), owner, self._shards.find_ranges()), up_to)
+        return self._count(build_offer_listing((queue_key,), owner, self._shards.find_for_offers(owner)), up_to)
 
     def _build_finished(self, query: ExecutionQuery, *, is_failure: bool) -> Listing:
         """Return the listing of final records. Its indexes have the status: without that filter, any will do."""
@@ -271,10 +274,9 @@ class FirestoreSearch:
         )
 
     def _lead(self, owner: str | None, place: str) -> Listing:
-        """Return a list with the filter with which every index begins: the owner, or else the shard."""
-        if owner is not None:
-            return Listing("tasks", "", equals={"owner": owner})
-        return Listing("tasks", "", shard_field=f"{place}.shard", shards=self._shards.list_all())
+        """Return a list with the filters with which every index begins: the owner, if there is one, and the shard."""
+        equals = {} if owner is None else {"owner": owner}
+        return Listing("tasks", "", equals=equals, shard_field=f"{place}.shard", shards=self._shards.list_all())
 
     def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
         """Return the first locks by their keys."""

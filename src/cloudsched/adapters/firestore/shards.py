@@ -1,4 +1,4 @@
-"""Shards: each index of rising values that no owner leads is split into ranges, and lists merge them again.
+"""Shards: each index of rising values is split into ranges, also that of one owner, and lists merge them again.
 
 Firestore takes some 500 writes a second into one range of an index. So every task has a shard, a hash of its id modulo
 the number of shards (``private.changed.shard``, in its offer ``shard``, in the lists of runs beside their own fields),
@@ -80,8 +80,12 @@ class Shards:
         return tuple(range(max(self.count, placement.count))) if placement.count else None
 
     def find_for(self, query: TaskQuery) -> tuple[int, ...] | None:
-        """Return the shards to look for tasks in. Tasks that need somebody are always listed by shard."""
-        return self.find_ranges() if query.trouble is None else self.list_all()
+        """Return the shards to look for tasks in: always some for an owner's, and for those that need somebody."""
+        return self.find_ranges() if query.trouble is None and query.owner is None else self.list_all()
+
+    def find_for_offers(self, owner: str | None) -> tuple[int, ...] | None:
+        """Return the shards to look for offers in. An owner's are always listed by shard."""
+        return self.find_ranges() if owner is None else self.list_all()
 
     def list_all(self) -> tuple[int, ...]:
         """Return all shards that may have documents, for lists that are always sharded, whatever `find_ranges` says."""

@@ -320,7 +320,7 @@ class FirestoreStore:
         """Return the offers in some queues, in their order."""
         from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
-        listing = queries.build_offer_listing(queue_keys, owner, None if owner else self._shards.find_ranges())
+        listing = queries.build_offer_listing(queue_keys, owner, self._shards.find_for_offers(owner))
 
         def read(last: google_calls.Message | None, count: int) -> list[google_calls.Message]:
             start = after if last is None else search.to_sort_key(last, listing)

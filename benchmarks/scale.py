@@ -18,6 +18,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.scale_limits import CEILING_RATES, Ceiling, make_ceilings_sheet, make_limits_sheet
 from benchmarks.scale_settings import choose_settings, make_settings_sheet
 from benchmarks.scale_tables import PAGE, Sheet, make_loads_sheet, make_sizes_sheet, put
 from rich.console import Console
@@ -59,6 +60,12 @@ _MOST: Final = 0.98
 """Which part of what came due has to run for a deployment not to fall behind."""
 _OFTEN: Final = 0.1
 """For which part of all runs a limit has to refuse something to be what a deployment breaks at."""
+CEILING_STEP: Final = 1.5
+"""By how much a load is raised until a deployment falls behind; then the middle is tried, again and again."""
+_RATE_OF_CEILINGS: Final = 20.0
+"""How much is simulated at most while a ceiling is looked for, since that takes many tries."""
+_RATE_OF_RISING_IDS: Final = 80.0
+"""What any settings carry of tasks whose ids rise."""
 _TOO_EARLY: Final = 18.0
 """A sweep that comes so soon after something was due leaves it to the next one: a purge at its worst."""
 
@@ -73,6 +80,7 @@ class Effort:
         window: Over how many seconds; a multiple of ten. A minute at least says whether a deployment falls behind.
         backlog: How many overdue tasks are recovered.
         hashed: How many ids show how evenly the hash spreads them.
+        ceiling_steps: How many rates are tried before one counts as the highest that a deployment carries.
     """
 
     rate: float
@@ -80,10 +88,11 @@ class Effort:
     window: int
     backlog: int
     hashed: int
+    ceiling_steps: int = 3
 
 
 QUICK: Final = Effort(rate=15.0, recovery_rate=40.0, window=60, backlog=600, hashed=50_000)
-FULL: Final = Effort(rate=60.0, recovery_rate=60.0, window=60, backlog=2_000, hashed=1_000_000)
+FULL: Final = Effort(rate=60.0, recovery_rate=60.0, window=60, backlog=2_000, hashed=1_000_000, ceiling_steps=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +276,7 @@ class Result:
 def choose_deployment(tasks: int, rate: float, **others: Any) -> Deployment:
     """Return a deployment with the settings that `docs/run/capacity.md` advises for a rate."""
     found = choose_settings(rate)
-    calls_a_second = float(found.queues["normal"].partition("/")[0])
-    queues = QueueSetup(found.queues_per_priority, calls_a_second, found.calls)
+    queues = QueueSetup(found.queues_per_priority, found.calls_a_second, found.calls)
     return Deployment(tasks, rate, found.shards, queues, **others)
 
 
@@ -307,6 +315,31 @@ def measure(deployments: Iterable[Deployment], effort: Effort) -> Iterator[Resul
         if key not in recoveries:
             recoveries[key] = measure_purge(deployment, effort), measure_outage(deployment, effort)
         yield Result(deployment, steady, fan_out, *recoveries[key])
+
+
+def list_ceilings() -> list[tuple[Deployment, float]]:
+    """Return deployments of which the ceiling is looked for, and from which rate on."""
+    kinds = (False, True)
+    found = [(choose_deployment(10**6, rate, is_one_time=kind), rate) for rate in CEILING_RATES for kind in kinds]
+    middle = choose_deployment(10**6, CEILING_RATES[1], has_rising_ids=True)
+    return [*found, *((replace(middle, is_one_time=kind), _RATE_OF_RISING_IDS) for kind in kinds)]
+
+
+def measure_ceiling(settings: Deployment, effort: Effort, start: float) -> Ceiling:
+    """Raise the load of a deployment from a rate that it carries until it falls behind."""
+    carried = start
+    broke_at, limit = 0.0, ""
+    rate = carried * CEILING_STEP
+    for _ in range(effort.ceiling_steps):
+        # Each task is due every ten minutes, so that the rate is what is asked for.
+        steady = measure_steady(replace(settings, tasks=round(600 * rate), rate=rate, owners=1_000), effort)
+        if steady.is_saturated:
+            broke_at, limit = rate, steady.nearest_limit[0]
+        else:
+            carried = rate
+        rate = (carried + broke_at) / 2 if broke_at else carried * CEILING_STEP
+    load = {"is_one_time": settings.is_one_time, "has_rising_ids": settings.has_rising_ids}
+    return Ceiling(settings.rate, load, carried, broke_at, limit)
 
 
 def choose_part(deployment: Deployment, rate: float) -> Deployment:
@@ -496,6 +529,9 @@ def _round(seconds: float | None) -> float | None:
 def make_sheets(effort: Effort) -> Iterator[Sheet]:
     """Yield the tables of the page in the documentation."""
     yield make_settings_sheet()
+    yield make_limits_sheet()
+    small = replace(effort, rate=min(effort.rate, _RATE_OF_CEILINGS))
+    yield make_ceilings_sheet([measure_ceiling(settings, small, start) for settings, start in list_ceilings()])
     yield make_sizes_sheet([_report(each.to_row()) for each in measure(list_sizes(), effort)])
     loads = (Result(each, measure_steady(each, effort), 0.0, None, None) for each in list_loads())
     yield make_loads_sheet([_report(each.to_row()) for each in loads])

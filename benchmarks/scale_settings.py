@@ -61,6 +61,11 @@ class ScaleSettings:
         }
 
     @property
+    def calls_a_second(self) -> float:
+        """The calls a second of each queue of the priority `normal`."""
+        return float(self.queues["normal"].partition("/")[0])
+
+    @property
     def calls(self) -> int:
         """The calls at the same time of each queue of the priority `normal`."""
         return int(self.queues["normal"].partition("/")[2])

@@ -1,6 +1,6 @@
 """Show what a deployment takes at each size, and where it breaks: the real engine, in virtual time, on models.
 
-    python -m benchmarks.scale [--quick] [--markdown]
+    python -m benchmarks.scale [--quick] [--markdown] [--write]
 
 The engine, the planner, the sweep and both adapters are those that run in production. Firestore and Cloud Tasks are
 models (`tests/scale`): index entries are derived from ``infra/firestore.indexes.json``, as the scripts choose them for
@@ -18,29 +18,28 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.scale_limits import CEILING_RATES, Ceiling, make_ceilings_sheet, make_limits_sheet
+from benchmarks.scale_settings import choose_settings, make_settings_sheet
+from benchmarks.scale_tables import PAGE, Sheet, make_loads_sheet, make_sizes_sheet, put
 from rich.console import Console
-from rich.table import Table
 from tests.scale.cloud_tasks_model import QueueSetup
-from tests.scale.google_limits import DOCUMENT_WINDOW, to_seconds
-from tests.scale.world import Deployment, World
+from tests.scale.google_limits import (
+    DOCUMENT_WINDOW,
+    DOCUMENT_WRITES_PER_SECOND,
+    RANGE_WRITES_PER_SECOND,
+    to_seconds,
+)
+from tests.scale.world import LEAD_SECONDS, Deployment, World
 
 from cloudsched.config.settings import DEFAULT_PRICES, Prices
 from cloudsched.emulator.model.task import HORIZON
 from cloudsched.engine.ports.store import choose_shard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
 SIZES: Final = (10**4, 10**6, 10**8)
 RATES: Final = (10, 1_000, 50_000)
-_RATE_OF_A_SHARD: Final = 125
-"""Half of what a shard takes."""
-_RATE_OF_A_QUEUE: Final = 312.5
-"""Five eighths of what a queue dispatches, so that a backlog can drain beside the load."""
-_CONCURRENT: Final = 120
-"""Concurrent dispatches of a queue: what 500 deliveries a second take, of about 0.2 s each, and a fifth more."""
-_DEFAULT_RATE: Final = 100
-"""Up to here the default settings do: one shard, and one queue of 200/30."""
 MONTH_SECONDS: Final = 30 * 86_400
 CONCURRENCY: Final = 10
 """Deliveries at a time of one instance (EXECUTE_CONCURRENCY): an instance costs the same whatever it does."""
@@ -50,17 +49,25 @@ STORAGE_DOLLARS_PER_BYTE: Final = 0.15 / 2**30
 OUTAGE_SECONDS: Final = 3_600.0
 BEGIN: Final = 100.0
 """When the load begins, in virtual seconds: tasks are created before."""
-DRAIN_SECONDS: Final = 15.0
-"""How long what came due in a window may take to run."""
+DRAIN_SECONDS: Final = 5.0
+"""How long what came due in a window may be on its way after it. A backlog does not run within that time."""
+GROWTH_SECONDS: Final = 0.5
+"""By how much runs may be later at the end of a window than at its beginning before that counts as falling behind."""
 _ENTRY_BYTES: Final = 100
 """About what an index entry takes."""
 _MINUTE: Final = 60.0
+_MOST: Final = 0.98
+"""Which part of what came due has to run for a deployment not to fall behind."""
+_OFTEN: Final = 0.1
+"""For which part of all runs a limit has to refuse something to be what a deployment breaks at."""
+CEILING_STEP: Final = 1.5
+"""By how much a load is raised until a deployment falls behind; then the middle is tried, again and again."""
+_RATE_OF_CEILINGS: Final = 20.0
+"""How much is simulated at most while a ceiling is looked for, since that takes many tries."""
+_RATE_OF_RISING_IDS: Final = 80.0
+"""What any settings carry of tasks whose ids rise."""
 _TOO_EARLY: Final = 18.0
 """A sweep that comes so soon after something was due leaves it to the next one: a purge at its worst."""
-_HEADINGS: Final = (
-    "tasks", "occurrences/s", "shards", "queues", "served/s", "late, p50 and p99", "hottest range", "hottest document",
-    "queues' use", "after a purge", "after an outage", "USD a month",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +76,23 @@ class Effort:
 
     Attributes:
         rate: About how many occurrences a second are simulated, of however many there are.
-        window: Over how many seconds; a multiple of ten.
+        recovery_rate: The same while a backlog is recovered: too small a part has no thread of a sweep to itself.
+        window: Over how many seconds; a multiple of ten. A minute at least says whether a deployment falls behind.
         backlog: How many overdue tasks are recovered.
         hashed: How many ids show how evenly the hash spreads them.
+        ceiling_steps: How many rates are tried before one counts as the highest that a deployment carries.
     """
 
     rate: float
+    recovery_rate: float
     window: int
     backlog: int
     hashed: int
+    ceiling_steps: int = 3
 
 
-QUICK: Final = Effort(rate=40.0, window=10, backlog=300, hashed=50_000)
-FULL: Final = Effort(rate=100.0, window=20, backlog=2_000, hashed=1_000_000)
+QUICK: Final = Effort(rate=15.0, recovery_rate=40.0, window=60, backlog=600, hashed=50_000)
+FULL: Final = Effort(rate=60.0, recovery_rate=60.0, window=60, backlog=2_000, hashed=1_000_000, ceiling_steps=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,8 @@ class Steady:
     """How many of them have ended, not later than `DRAIN_SECONDS` after the window."""
     lateness: tuple[float, float]
     """The median, and what 99 % were below; those that did not run count as late until the end."""
+    growth: float
+    """By how many seconds what came due in the last third of the window ran later than what did in the first."""
     reads: float
     writes: float
     deletes: float
@@ -106,6 +119,8 @@ class Steady:
     document_writes: float
     queue_use: float
     """Which part of its rate the busiest queue dispatched."""
+    calls_use: float
+    """Which part of the calls that all queues may make at the same time were under way, on average."""
     busy_seconds: float
     """How long a delivery took, for each occurrence."""
     aborted: dict[str, int]
@@ -118,12 +133,29 @@ class Steady:
     fraction: float
     """The part of the deployment that was simulated."""
     served_rate: float
-    """How many ended a second, of the whole deployment: in the window, or as long as it fell behind."""
+    """How many ended a second, of the whole deployment, while as many came due."""
 
     @property
     def is_saturated(self) -> bool:
-        """Whether the deployment falls behind."""
-        return is_behind(self.occurrences, self.served)
+        """Whether the deployment falls behind: fewer ran than came due, or each later than the one before."""
+        return self.growth > GROWTH_SECONDS or self.served < _MOST * self.occurrences
+
+    @property
+    def nearest_limit(self) -> tuple[str, float]:
+        """The limit that has the least room left, and the part of it that is used."""
+        of_range = f"an index range (`{self.hottest_range}`)"
+        refused = {name.removeprefix("aborted by "): count for name, count in self.aborted.items()}
+        uses = {
+            of_range: self.range_writes / RANGE_WRITES_PER_SECOND,
+            "one document": self.document_writes / DOCUMENT_WRITES_PER_SECOND,
+            "calls a second of a queue": self.queue_use,
+            "calls at the same time of a queue": self.calls_use,
+        }
+        if self.is_saturated and sum(refused.values()) > _OFTEN * self.occurrences:
+            cause = max(refused, key=lambda each: refused[each])
+            found = {"range": of_range, "document": "one document"}.get(cause, cause)
+            return found, max(1.0, uses.get(found, 1.0))
+        return max(uses.items(), key=lambda each: each[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +253,13 @@ class Result:
             "hottestDocument": steady.hottest_document,
             "hottestDocumentWritesPerSecond": round(steady.document_writes, 2),
             "queueUse": round(steady.queue_use, 3),
+            "callsUse": round(steady.calls_use, 3),
+            "nearestLimit": steady.nearest_limit[0],
+            "nearestLimitUse": round(steady.nearest_limit[1], 3),
+            "owners": deployment.owner_count,
+            "isOneTime": deployment.is_one_time,
+            "hasRisingIds": deployment.has_rising_ids,
+            "latenessGrowthSeconds": round(steady.growth, 3),
             "abortedCommits": {name.removeprefix("aborted by "): number for name, number in steady.aborted.items()},
             "hashImbalance": round(steady.imbalance, 4),
             "recoveryAfterPurgeSeconds": _round(self.purge_seconds),
@@ -234,39 +273,83 @@ class Result:
         }
 
 
-def choose_deployment(tasks: int, rate: float) -> Deployment:
-    """Return the settings that `docs/run/capacity.md` advises for a rate."""
-    if rate <= _DEFAULT_RATE:
-        return Deployment(tasks, rate)
-    shards = 2 ** math.ceil(math.log2(rate / _RATE_OF_A_SHARD))
-    return Deployment(tasks, rate, shards, QueueSetup(math.ceil(rate / _RATE_OF_A_QUEUE), 500.0, _CONCURRENT))
+def choose_deployment(tasks: int, rate: float, **others: Any) -> Deployment:
+    """Return a deployment with the settings that `docs/run/capacity.md` advises for a rate."""
+    found = choose_settings(rate)
+    queues = QueueSetup(found.queues_per_priority, found.calls_a_second, found.calls)
+    return Deployment(tasks, rate, found.shards, queues, **others)
 
 
-def measure(sizes: Sequence[int], rates: Sequence[float], effort: Effort) -> Iterator[Result]:
-    """Yield a result for each size and rate: as advised, and with one shard.
+def list_sizes() -> list[Deployment]:
+    """Return the deployments of all sizes: as advised, and with one shard."""
+    advised = [choose_deployment(tasks, rate) for tasks in SIZES for rate in RATES]
+    return list(dict.fromkeys(each for one in advised for each in (one, replace(one, shards=1))))
+
+
+def list_loads() -> list[Deployment]:
+    """Return deployments that differ in what their tasks are: whose, with which ids, and whether they run again."""
+    many: dict[str, Any] = {"owners": 1_000}
+    beyond = [Deployment(10**6, rate) for rate in (150, 200)]
+    return [
+        *(choose_deployment(10**6, 1_000, owners=owners) for owners in (1, 20, 1_000)),
+        choose_deployment(10**6, 1_000, is_one_time=True, **many),
+        *(choose_deployment(10**6, rate, has_rising_ids=True, **many) for rate in (150, 1_000)),
+        choose_deployment(10**6, 250, has_rising_ids=True, is_one_time=True, **many),
+        *(replace(each, **many) for each in beyond),
+    ]
+
+
+def measure(deployments: Iterable[Deployment], effort: Effort) -> Iterator[Result]:
+    """Yield what is found out about each deployment.
 
     A recovery depends on the rate, the shards and the queues alone: it is simulated once for each, and every size has
     a backlog of its own.
     """
-    recoveries = {}
-    for tasks in sizes:
-        for rate in rates:
-            advised = choose_deployment(tasks, rate)
-            for deployment in dict.fromkeys((advised, replace(advised, shards=1))):
-                steady, fan_out = measure_steady(deployment, effort), measure_fan_out(deployment)
-                if steady.is_saturated:
-                    yield Result(deployment, steady, fan_out, None, None)
-                    continue
-                key = (deployment.rate, deployment.shards)
-                if key not in recoveries:
-                    recoveries[key] = measure_purge(deployment, effort), measure_outage(deployment, effort)
-                yield Result(deployment, steady, fan_out, *recoveries[key])
+    recoveries: dict[Deployment, tuple[Recovery, Recovery]] = {}
+    for deployment in deployments:
+        steady, fan_out = measure_steady(deployment, effort), measure_fan_out(deployment)
+        if steady.is_saturated:
+            yield Result(deployment, steady, fan_out, None, None)
+            continue
+        key = replace(deployment, tasks=0)
+        if key not in recoveries:
+            recoveries[key] = measure_purge(deployment, effort), measure_outage(deployment, effort)
+        yield Result(deployment, steady, fan_out, *recoveries[key])
+
+
+def list_ceilings() -> list[tuple[Deployment, float]]:
+    """Return deployments of which the ceiling is looked for, and from which rate on."""
+    kinds = (False, True)
+    found = [(choose_deployment(10**6, rate, is_one_time=kind), rate) for rate in CEILING_RATES for kind in kinds]
+    middle = choose_deployment(10**6, CEILING_RATES[1], has_rising_ids=True)
+    return [*found, *((replace(middle, is_one_time=kind), _RATE_OF_RISING_IDS) for kind in kinds)]
+
+
+def measure_ceiling(settings: Deployment, effort: Effort, start: float) -> Ceiling:
+    """Raise the load of a deployment from a rate that it carries until it falls behind."""
+    carried = start
+    broke_at, limit = 0.0, ""
+    rate = carried * CEILING_STEP
+    for _ in range(effort.ceiling_steps):
+        # Each task is due every ten minutes, so that the rate is what is asked for.
+        steady = measure_steady(replace(settings, tasks=round(600 * rate), rate=rate, owners=1_000), effort)
+        if steady.is_saturated:
+            broke_at, limit = rate, steady.nearest_limit[0]
+        else:
+            carried = rate
+        rate = (carried + broke_at) / 2 if broke_at else carried * CEILING_STEP
+    load = {"is_one_time": settings.is_one_time, "has_rising_ids": settings.has_rising_ids}
+    return Ceiling(settings.rate, load, carried, broke_at, limit)
 
 
 def choose_part(deployment: Deployment, rate: float) -> Deployment:
-    """Return the deployment with the part that has about so many occurrences a second."""
-    fraction = min(1.0, rate / deployment.possible_rate)
-    return replace(deployment, queues=replace(deployment.queues, fraction=fraction))
+    """Return the deployment with the part that has about so many occurrences a second.
+
+    The part of the calls at the same time that each simulated queue has is a whole number.
+    """
+    queues = replace(deployment.queues, fraction=min(1.0, rate / deployment.possible_rate))
+    share = queues.limits.max_concurrent_dispatches / queues.concurrent
+    return replace(deployment, queues=replace(queues, fraction=share * queues.simulated / queues.count))
 
 
 def measure_steady(deployment: Deployment, effort: Effort, seed: int = 0) -> Steady:
@@ -275,8 +358,9 @@ def measure_steady(deployment: Deployment, effort: Effort, seed: int = 0) -> Ste
     end = BEGIN + effort.window
     with World(deployment, seed) as world:
         dues = _draw_dues(world, BEGIN, end)
-        first_dues = dict(zip(world.create_tasks(dues), dues, strict=True))
-        world.time.seconds = BEGIN
+        ids = world.plan_tasks(dues) if deployment.is_one_time else world.create_tasks(dues)
+        first_dues = dict(zip(ids, dues, strict=True))
+        world.time.seconds = BEGIN - LEAD_SECONDS - 1
         world.enforce_limits()
         world.queues.run(end + DRAIN_SECONDS)
         limits, counts = world.firestore.limits, world.firestore.counts
@@ -284,44 +368,50 @@ def measure_steady(deployment: Deployment, effort: Effort, seed: int = 0) -> Ste
         wanted = [
             (task_id, due + number * deployment.period)
             for task_id, due in first_dues.items()
-            for number in range(math.ceil((end - due) / deployment.period))
+            for number in range(1 if deployment.is_one_time else math.ceil((end - due) / deployment.period))
         ]
-        count, served = len(wanted), _count_finished(world, end)
-        late = sorted(begun.get((task_id, due), end + DRAIN_SECONDS) - due for task_id, due in wanted)
+        count, (served, served_in_time) = len(wanted), _count_finished(world, end)
+        lateness = {(task_id, due): begun.get((task_id, due), end + DRAIN_SECONDS) - due for task_id, due in wanted}
+        late = sorted(lateness.values())
+        growth = _measure_growth([(due, each) for (_, due), each in lateness.items()], BEGIN, end)
         ran = max(1, sum(len(each) for each in world.starts.values()))
         until = end if deployment.period > effort.window else end + DRAIN_SECONDS
         hottest, range_writes = limits.ranges.find_hottest(BEGIN, until)
         documents = limits.documents.sum_by_key(BEGIN, until + DOCUMENT_WINDOW)
         document = max(documents, key=lambda each: documents[each])
         imbalance = measure_imbalance(deployment.tasks, deployment.shards, effort.hashed)
-        hops = max(0, math.ceil(deployment.period / HORIZON.total_seconds()) - 1)
+        lasts = 0 if deployment.is_one_time else deployment.period
+        hops = max(0, math.ceil(lasts / HORIZON.total_seconds()) - 1)
+        is_behind = growth > GROWTH_SECONDS or served < _MOST * count
+        calls = deployment.queues.simulated * deployment.queues.limits.max_concurrent_dispatches
         return Steady(
             occurrences=count,
             served=served,
             lateness=(late[len(late) // 2], late[min(len(late) - 1, int(len(late) * 0.99))]),
+            growth=growth,
             reads=counts["reads"] / ran + hops,
             writes=counts["writes"] / ran,
             deletes=counts["deletes"] / ran,
             dispatches=world.queues.counts["created"] / ran + hops,
-            hottest_range=str(hottest),
-            range_writes=range_writes
-            * (imbalance if limits.ranges.is_of_shard(hottest) and not is_behind(count, served) else 1.0),
+            hottest_range=", ".join(hottest.index.fields),
+            range_writes=range_writes * (imbalance if limits.ranges.is_of_shard(hottest) and not is_behind else 1.0),
             hottest_document=str(document).partition("/documents/")[2],
             document_writes=documents[document] / (until - BEGIN),
             queue_use=world.queues.find_use(BEGIN, end),
+            calls_use=min(1.0, world.queues.busy_seconds / (until - BEGIN) / calls),
             busy_seconds=world.queues.busy_seconds / ran,
             aborted={name: number for name, number in counts.items() if name.startswith("aborted")},
             imbalance=imbalance,
             error=2 / math.sqrt(count) if deployment.fraction < 1 else 0.0,
             task_bytes=_measure_tasks(world),
             fraction=deployment.fraction,
-            served_rate=_measure_rate(deployment, effort.window, count, served),
+            served_rate=(served_in_time if is_behind else count) / effort.window / deployment.fraction,
         )
 
 
 def measure_purge(deployment: Deployment, effort: Effort) -> Recovery:
     """Lose all dispatches when many tasks are just due, in the worst second, and let the sweep find them."""
-    deployment = choose_part(deployment, effort.rate)
+    deployment = choose_part(deployment, effort.recovery_rate)
     with World(deployment) as world:
         due = math.floor(_MINUTE - _TOO_EARLY)
         lost = world.create_tasks([due] * effort.backlog, period=10**7)
@@ -340,7 +430,7 @@ def measure_fan_out(deployment: Deployment) -> float:
 
 def measure_outage(deployment: Deployment, effort: Effort) -> Recovery:
     """Answer no dispatch while many tasks come due, sweeping all the while, then let the executor work again."""
-    deployment = choose_part(deployment, effort.rate)
+    deployment = choose_part(deployment, effort.recovery_rate)
     length = 60.0
     with World(deployment) as world:
         dues = [BEGIN + math.floor(length * number / effort.backlog) for number in range(effort.backlog)]
@@ -399,24 +489,22 @@ def measure_imbalance(tasks: int, shards: int, hashed: int) -> float:
     return 1 + excess * math.sqrt(count / tasks)
 
 
-def is_behind(occurrences: int, served: int) -> bool:
-    """Return whether so few ran that the others are not just on their way."""
-    return served < 0.98 * occurrences
+def _measure_growth(late: list[tuple[float, float]], begin: float, end: float) -> float:
+    """Return how much later what came due in the last third of a time ran, on average, than what did in the first."""
+    third = (end - begin) / 3
+    first = [each for due, each in late if due < begin + third]
+    last = [each for due, each in late if due >= end - third]
+    return math.fsum(last) / max(1, len(last)) - math.fsum(first) / max(1, len(first))
 
 
-def _measure_rate(deployment: Deployment, window: int, count: int, served: int) -> float:
-    seconds = window + DRAIN_SECONDS if is_behind(count, served) else window
-    return served / seconds / deployment.fraction
-
-
-def _count_finished(world: World, end: float) -> int:
-    """Return how much of what came due before `end` has succeeded."""
-    return sum(
-        each.values["status"] == "SUCCEEDED"
-        and each.written_at <= end + DRAIN_SECONDS
-        and to_seconds(each.values["scheduledFor"]) < end
+def _count_finished(world: World, end: float) -> tuple[int, int]:
+    """Return how much of what came due before `end` has succeeded, and how much of that before `end`."""
+    ended = [
+        each.written_at
         for each in world.firestore.list_documents("executions")
-    )
+        if each.values["status"] == "SUCCEEDED" and to_seconds(each.values["scheduledFor"]) < end
+    ]
+    return sum(at <= end + DRAIN_SECONDS for at in ended), sum(at <= end for at in ended)
 
 
 def _measure_tasks(world: World) -> float:
@@ -430,69 +518,46 @@ def _draw_dues(world: World, begin: float, end: float) -> list[float]:
     deployment = world.deployment
     span = min(deployment.period, int(end - begin))
     count = round(deployment.possible_rate * deployment.fraction * span)
-    return [begin + world.chance.randrange(span) for _ in range(count)]
-
-
-def list_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a row, as the page in the documentation has them."""
-    late = f"{row['latenessMedianSeconds']:.2f} s, {row['latenessP99Seconds']:.2f} s"
-    return (
-        f"{row['tasks']:,}",
-        f"{row['occurrencesPerSecond']:,}",
-        f"{row['shards']:,}",
-        f"{row['queues']:,}",
-        f"{row['servedPerSecond']:,.0f}",
-        f"**{late}**, growing" if row["isSaturated"] else late,
-        f"{row['hottestRangeWritesPerSecond']:,.0f}/s",
-        f"{row['hottestDocumentWritesPerSecond']:.2f}/s",
-        f"{row['queueUse']:.0%}",
-        _show_duration(row["recoveryAfterPurgeSeconds"]),
-        _show_duration(row["recoveryAfterOutageSeconds"]),
-        "—" if row["isSaturated"] else f"{row['dollarsPerMonth']:,.0f}",
-    )
-
-
-def make_markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of the page in the documentation."""
-    heading, *lines = (f"| {' | '.join(cells)} |" for cells in (_HEADINGS, *map(list_cells, rows)))
-    return "\n".join([heading, f"|{'---:|' * len(_HEADINGS)}", *lines])
-
-
-def make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the table that people read."""
-    table = Table(title="A month of steady load, simulated")
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(*(cell.replace("**", "") for cell in list_cells(row)))
-    return table
+    dues = [begin + world.chance.randrange(span) for _ in range(count)]
+    return sorted(dues) if deployment.has_rising_ids else dues  # then the ids have that order, too
 
 
 def _round(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 1)
 
 
-def _show_duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "never"
-    return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
+def make_sheets(effort: Effort) -> Iterator[Sheet]:
+    """Yield the tables of the page in the documentation."""
+    yield make_settings_sheet()
+    yield make_limits_sheet()
+    small = replace(effort, rate=min(effort.rate, _RATE_OF_CEILINGS))
+    yield make_ceilings_sheet([measure_ceiling(settings, small, start) for settings, start in list_ceilings()])
+    yield make_sizes_sheet([_report(each.to_row()) for each in measure(list_sizes(), effort)])
+    loads = (Result(each, measure_steady(each, effort), 0.0, None, None) for each in list_loads())
+    yield make_loads_sheet([_report(each.to_row()) for each in loads])
+
+
+def _report(row: dict[str, Any]) -> dict[str, Any]:
+    print(f"{row}", file=sys.stderr, flush=True)
+    return row
 
 
 def main() -> None:
-    """Simulate, and print the figures."""
+    """Simulate, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="simulate less: within two minutes")
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--markdown", action="store_true", help="print the tables as the page has them")
+    parser.add_argument("--write", action="store_true", help="write them into the page, too")
     options = parser.parse_args()
     logging.getLogger("cloudsched").setLevel(logging.CRITICAL)  # what is aborted is counted, and in the figures
-    rows = []
-    for result in measure(SIZES, RATES, QUICK if options.quick else FULL):
-        rows.append(result.to_row())
-        print(f"{rows[-1]}", file=sys.stderr, flush=True)
-    if options.markdown:
-        print(make_markdown(rows))
-    else:
-        Console(width=190).print(make_table(rows))
+    sheets = list(make_sheets(QUICK if options.quick else FULL))
+    if options.write:
+        PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), sheets), encoding="utf-8")
+    for sheet in sheets:
+        if options.markdown:
+            print(sheet.to_markdown())
+        else:
+            Console(width=190).print(sheet.to_table())
 
 
 if __name__ == "__main__":

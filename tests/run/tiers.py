@@ -28,6 +28,7 @@ ALL = {
     "deployables/test_infra_access.py": "who can reach what, step by step",
     "deployables/test_infra_beside.py": "two deployments in one project",
     "deployables/test_infra_build.py": "what is packed for a build",
+    "deployables/test_infra_capacity.py": "that the scripts take the settings that the page of capacity advises",
     "deployables/test_infra_delays.py": "Google's slow or late answers",
     "deployables/test_infra_deploy.py": "most orders, options and failures of a deployment",
     "deployables/test_infra_gcloud.py": "that gcloud itself takes each command that the scripts type",

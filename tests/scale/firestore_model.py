@@ -202,6 +202,7 @@ class FirestoreModel:
             if before is None and change.message is None:
                 continue
             ranges.update(self.indexes.find_ranges(set() if before is None else before.entries, change.entries))
+            ranges.update(self.indexes.find_range_of_names(name))
             names.append(name)
         for each in ranges:
             if not limits.ranges.find(each).has_room(each, at):

@@ -7,6 +7,9 @@ exemption lists the indexes that remain (firebase.google.com/docs/firestore/quer
 Entries whose values rise lie next to each other: Firestore writes some 500 a second to such a place. A range here is an
 index up to its first rising value (an instant, or a text of `RISING_TEXTS`), with the values of the fields before that;
 an index of single collections also has one for each document that a collection belongs to.
+
+Documents lie in the order of their names, and so do the entries of an index that have the same values. If the ids of
+tasks rise, what is created or run at about the same time lies together there as well: a task with all that is below it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ INDEX_FILE = Path(__file__).parents[2] / "infra" / "firestore.indexes.json"
 SCRIPT = INDEX_FILE.parent / "lib" / "firestore_indexes.py"
 RISING_TEXTS = frozenset({"order"})
 """Texts that begin with an instant: those by which offers are ordered."""
+NAMED_BY_TASKS = ("tasks", "offers")
+"""The collections whose documents, with all below them, have the ids of tasks as their names."""
+NAME = "__name__"
+"""The last field of every index, and the only one in the order of documents."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -88,9 +95,11 @@ class Indexes:
 
     Args:
         content: What the index file has, as the scripts choose it for a number of shards.
+        has_rising_ids: Whether the ids of tasks rise, and with them the names of documents.
     """
 
-    def __init__(self, content: Mapping[str, Any]) -> None:
+    def __init__(self, content: Mapping[str, Any], *, has_rising_ids: bool = False) -> None:
+        self._has_rising_ids = has_rising_ids
         self._composites: defaultdict[str, list[Index]] = defaultdict(list)
         for each in content["indexes"]:
             fields = tuple(field["fieldPath"] for field in each["fields"])
@@ -108,9 +117,9 @@ class Indexes:
         self._ranges: dict[tuple[Index, str, tuple[Any, ...]], Range] = {}
 
     @classmethod
-    def of_shards(cls, count: int) -> Indexes:
+    def of_shards(cls, count: int, *, has_rising_ids: bool = False) -> Indexes:
         """Return the indexes that the scripts create for a number of shards."""
-        return cls(choose_indexes(count))
+        return cls(choose_indexes(count), has_rising_ids=has_rising_ids)
 
     def read(self, collection: str, message: Any) -> dict[str, Any]:  # noqa: ANN401 - a protobuf message
         """Return the fields of a document that an index may have, by their paths."""
@@ -134,13 +143,14 @@ class Indexes:
     def derive(self, collection: str, values: Mapping[str, Any], parent: str = "") -> set[Entry]:
         """Return the entries of a document, which is in a collection of `parent`.
 
-        Indexes without a rising value are left out: their entries are spread by the documents' names.
+        Indexes without a rising value are left out if the documents' names spread their entries.
         """
         key = (collection, frozenset(values))
         indexes = self._found.get(key)
         if indexes is None:
             indexes = self._found[key] = [*self._find_indexes(collection, values)]
-        return {entry for index in indexes for entry in _cut(index, parent, values)}
+        rising = self._has_rising_ids
+        return {entry for index in indexes for entry in _cut(index, parent, values, has_rising_ids=rising)}
 
     def _find_indexes(self, collection: str, paths: Iterable[str]) -> Iterator[Index]:
         """Yield the indexes that have a document with these fields."""
@@ -154,6 +164,13 @@ class Indexes:
     def find_ranges(self, before: set[Entry], after: set[Entry]) -> set[Range]:
         """Return the ranges in which a write adds or removes entries."""
         return {self._to_range(entry) for entry in before ^ after}
+
+    def find_range_of_names(self, name: str) -> set[Range]:
+        """Return the range that a document lies in itself, if the documents around it are written at the same time."""
+        collection = name.split("/")[5]
+        if not self._has_rising_ids or collection not in NAMED_BY_TASKS:
+            return set()
+        return {self._to_range((Index(collection, (NAME,)), "", (name,)))}
 
     def _to_range(self, entry: Entry) -> Range:
         index, parent, values = entry
@@ -204,8 +221,8 @@ def _iter_leaves(document: Mapping[str, Any], prefix: str = "") -> Iterator[tupl
             yield f"{prefix}{name}", value
 
 
-def _cut(index: Index, parent: str, values: Mapping[str, Any]) -> list[Entry]:
-    """Return an index's entries up to the first rising value, if there is one."""
+def _cut(index: Index, parent: str, values: Mapping[str, Any], *, has_rising_ids: bool) -> list[Entry]:
+    """Return an index's entries up to the first rising value, which may be the name at their end, if there is one."""
     parent = "" if index.is_group else parent
     kept: list[Any] = []
     elements = None
@@ -218,7 +235,9 @@ def _cut(index: Index, parent: str, values: Mapping[str, Any]) -> list[Entry]:
         if isinstance(value, datetime) or path in RISING_TEXTS:
             break
     else:
-        return []
+        if not has_rising_ids:
+            return []
+        kept.append(NAME)
     if index.array is None:
         return [(index, parent, tuple(kept))]
     return [(index, parent, (*kept[:at], _to_hashable(each), *kept[at + 1 :])) for each in elements or ()]

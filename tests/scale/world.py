@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 from unittest.mock import patch
@@ -47,7 +48,11 @@ from cloudsched.testing import START
 
 HANDLER_SECONDS: Final = 0.1
 OPERATIONS_PER_OCCURRENCE: Final = 3
-"""On the collection of tasks: a read and two writes. The ramp counts them."""
+"""On the collection of tasks: a read and two writes. The ramp counts them, and the creation of a one-time task."""
+LEAD_SECONDS: Final = 5.0
+"""How long before it is due a one-time task is created, if that is part of the load."""
+RETRY_SECONDS: Final = 1.0
+"""How long somebody who creates tasks waits before a new try."""
 _PATCHED: Final = (
     "cloudsched.adapters.google.backoff.time",
     "cloudsched.adapters.google.cloud_tasks.time",
@@ -65,6 +70,10 @@ class Deployment:
         shards: `CLOUDSCHED_SHARDS`.
         queues: The queues of each priority.
         indexes: The database's indexes; those that the scripts create for so many shards if None.
+        owners: To how many owners the tasks belong. One is `system`, as of tasks that a server creates without saying
+            whose they are. One for every hundred tasks if None.
+        is_one_time: Whether each task runs once, and is created beside the load, `LEAD_SECONDS` before.
+        has_rising_ids: Whether their ids rise, as in `order-1000001`, so that what runs after each other lies together.
     """
 
     tasks: int
@@ -72,6 +81,13 @@ class Deployment:
     shards: int = 1
     queues: QueueSetup = field(default_factory=QueueSetup)
     indexes: Indexes | None = None
+    owners: int | None = None
+    is_one_time: bool = False
+    has_rising_ids: bool = False
+
+    @property
+    def owner_count(self) -> int:
+        return self.owners or max(1, self.tasks // 100)
 
     @property
     def fraction(self) -> float:
@@ -108,7 +124,7 @@ class World:
         limits = StoreLimits(
             RangeLimits(deployment.fraction, deployment.shard_share, deployment.simulated_shards), is_enforced=False
         )
-        indexes = deployment.indexes or Indexes.of_shards(deployment.shards)
+        indexes = deployment.indexes or Indexes.of_shards(deployment.shards, has_rising_ids=deployment.has_rising_ids)
         self.firestore = FirestoreModel(self.time, indexes, limits)
         self.queues = QueuesModel(self.time, deployment.queues, self._deliver)
         self.queues.is_enforced = False
@@ -120,7 +136,8 @@ class World:
         self.actions: Counter[str] = Counter()
         """What became of deliveries."""
         self._stack = ExitStack()
-        self._next_id = 0
+        self._next_id = 1_000_000
+        self._next_owner = 0
 
     def __enter__(self) -> Self:
         """Put the models and the virtual time in the place of Google's services and of this machine's time."""
@@ -169,18 +186,37 @@ class World:
 
     def create_tasks(self, dues: Sequence[float], period: int | None = None) -> list[str]:
         """Create a task for each due time (in seconds), every `period` seconds from then on; limits do not count."""
-        deployment, present = self.deployment, self.time.seconds
-        ids = []
-        for due in dues:
-            schedule = Schedule.every(
-                timedelta(seconds=period or deployment.period), start=START + timedelta(seconds=due)
-            )
-            task_id = self._find_id()
-            owner = f"owner-{self._next_id % max(1, deployment.tasks // 100)}"
-            self.app.create(id=task_id, owner=owner, title="Task", handler="tick", schedule=schedule)
+        present, ids = self.time.seconds, [self._find_id() for _ in dues]
+        for task_id, due in zip(ids, dues, strict=True):
+            interval = timedelta(seconds=period or self.deployment.period)
+            self._create(task_id, Schedule.every(interval, start=START + timedelta(seconds=due)))
             self.time.seconds = present
-            ids.append(task_id)
         return ids
+
+    def plan_tasks(self, dues: Sequence[float]) -> list[str]:
+        """Have a task that runs once created for each due time, shortly before, while limits count."""
+        ids = [self._find_id() for _ in dues]
+        for task_id, due in zip(ids, dues, strict=True):
+            schedule = Schedule.once(START + timedelta(seconds=due))
+            at = due - LEAD_SECONDS - self.chance.random()
+            self.queues.at(at, partial(self._create_in_time, task_id, schedule))
+        return ids
+
+    def _create(self, task_id: str, schedule: Schedule) -> None:
+        count = self.deployment.owner_count
+        fields: dict[str, Any] = {} if count == 1 else {"owner": f"owner-{self._next_owner % count}"}
+        self._next_owner += 1
+        self.app.create(id=task_id, title="Task", handler="tick", schedule=schedule, **fields)
+
+    def _create_in_time(self, task_id: str, schedule: Schedule) -> None:
+        """Create a task, and try again if that fails, until it is due."""
+        try:
+            self._create(task_id, schedule)
+        except Unavailable:
+            self.actions["creation repeated"] += 1
+            self.queues.at(self.time.seconds + RETRY_SECONDS, partial(self._create_in_time, task_id, schedule))
+        except InvalidInput:
+            self.actions["created too late"] += 1
 
     def enforce_limits(self) -> None:
         """Begin to count, and to enforce what Google's services take of traffic that has reached its rate."""
@@ -188,7 +224,8 @@ class World:
         limits = self.firestore.limits
         limits.ranges.clear()
         limits.documents.counts.clear()
-        level = max(RAMP_BASE, RAMP_GROWTH * OPERATIONS_PER_OCCURRENCE * rate)
+        operations = OPERATIONS_PER_OCCURRENCE + self.deployment.is_one_time
+        level = max(RAMP_BASE, RAMP_GROWTH * operations * rate)
         limits.ramp = Ramp(level, self.time.seconds, fraction)
         limits.is_enforced = self.queues.is_enforced = True
         self.queues.ramp = Ramp(max(QUEUE_RAMP_BASE, RAMP_GROWTH * rate), self.time.seconds, fraction)
@@ -253,7 +290,7 @@ class World:
         """Return a task's id that the hash puts into a shard that is simulated."""
         while True:
             self._next_id += 1
-            task_id = f"t{self._next_id}"
+            task_id = f"order-{self._next_id}"
             if choose_shard(task_id, self.deployment.shards) in self.deployment.simulated_shards:
                 return task_id
 

@@ -57,6 +57,7 @@ from cloudsched.adapters.firestore.protos import (
     require_write_fits,
     with_precondition,
 )
+from cloudsched.adapters.firestore.rising_ids import RisingIds
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
 from cloudsched.adapters.firestore.values import Value, decode_instant, encode_model
@@ -111,6 +112,7 @@ class FirestoreStore:
         self._rpc = FirestoreRpc(path, emulator, deadline, prefix)
         self._shards = Shards(self._rpc, self._documents, shards)
         self._known = KnownTasks()
+        self._rising_ids = RisingIds()
 
     @cached_property
     def records(self) -> FirestoreRecords:
@@ -186,6 +188,9 @@ class FirestoreStore:
         response = self._rpc.commit(writes)
         if response is None:
             raise VersionConflict(f"task {task.id}")
+        for each in (commit, *commit.others):
+            if each.base is None:
+                self._rising_ids.note(each.task.id)
         results = response.write_results
         committed, *_ = [self._keep(each, writes[place], results[place].update_time) for place, each in places]
         return committed

@@ -89,6 +89,7 @@ class FailingSource:
         self._errors = list(errors)
         self.worker_filter, self.location = self._desk.worker_filter, self._desk.location
         self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
+        self.wait = timedelta(0)
 
     def claim(self, limit: int) -> Sequence[ClaimedWork]:
         if self._errors:

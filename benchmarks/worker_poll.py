@@ -2,14 +2,15 @@
 
     python -m benchmarks.worker_poll [--runs 60] [--idle 60]
 
-One worker is a process of its own, `cloudsched worker`. Its API is first `cloudsched serve` with SQLite, another process.
-Then it is an API over Google's Firestore emulator with the local Cloud Tasks, in this process, whose reads are counted. A
-run is late by the time from its due time to its claim, by the API's clock.
+One worker is a process of its own, `cloudsched worker`. Its API is first `cloudsched serve` with SQLite, in another
+process. Then it is an API over Google's Firestore emulator with the local Cloud Tasks, in this process, whose reads are
+counted. A run is late by the time from its due time to its claim, by the API's clock.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def report(name: str, late: list[float]) -> None:
 def run_process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run `cloudsched` with arguments, and stop it in the end."""
     command = (sys.executable, "-m", "cloudsched", *arguments)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - ours
+    environment = {**os.environ, "CLOUDSCHED_OPEN": "on", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)  # noqa: S603 - ours
     try:
         yield process
     finally:
@@ -99,9 +101,9 @@ def run_serve(handlers: Path) -> Iterator[str]:
     """Run `cloudsched serve` on a new folder, and return its address."""
     data = f"--data={handlers.parent / 'data'}"
     with run_process("serve", "--port=0", data, f"--handlers={handlers}") as process:
-        assert process.stdout is not None  # noqa: S101 - it is a pipe
+        assert process.stdout is not None  # it is a pipe
         words = next(line for line in process.stdout if "http://" in line).split()
-        yield next(word for word in words if word.startswith("http://")).rstrip("/.,;")
+        yield next(word for word in words if word.startswith("http://")).removesuffix("/v1/tasks")
 
 
 @contextmanager

@@ -68,7 +68,7 @@ class WorkerOperations:
             handlers: The names of the handlers that it has. None means any.
             owner: Claim only this owner's tasks. None means those of every owner that the caller may work for.
             limit: The maximum number of runs, up to 100.
-            wait: How long the API waits for work if there is none, up to 20 seconds. It answers sooner if too many wait.
+            wait: How long the API waits for work if there is none, up to 20 seconds. Less if too many wait.
 
         Raises:
             Forbidden: The caller may not work on this queue.

@@ -1,7 +1,7 @@
 """Where claims wait for work: each occupies a thread of the web server, so only so many may wait at a time.
 
-A server that knows its threads puts a `WaitingRoom` into each request's environment, and closes it when it stops. Behind
-any other server no claim waits.
+A server that knows its threads puts a `WaitingRoom` into each request's environment, and closes it when it stops.
+Behind any other server no claim waits.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     A user gets runs that users requested and that this user could have started. Runs that servers or code requested are
     for workers and admins.
 
-    With `wait`, it answers as soon as there is work, or with no claims at the end of that time. If too many wait already,
-    it answers at once, and `Retry-After` says in how many seconds to ask again.
+    With `wait`, it answers as soon as there is work, or with no claims at the end of that time. If too many wait, it
+    answers at once, and `Retry-After` says in how many seconds to ask again.
 
     A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
     repeat a claim whose response was lost. Any run that it claimed is offered again when its lease ends.

@@ -89,7 +89,7 @@ def test_a_poll_that_waits_gets_what_comes(harness: WorkerHarness, app: App) -> 
     def act() -> None: ...
 
     source = harness.source()
-    source.wait = timedelta(seconds=20)
+    source.wait = timedelta(seconds=1)
     with harness.run_beside(harness.worker(source, poll=NEVER, concurrency=2)) as thread:
         for count in (1, 2, 3):
             harness.offer("act")

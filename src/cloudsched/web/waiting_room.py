@@ -6,13 +6,14 @@ Behind any other server no claim waits.
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from cloudsched.config.settings import count_server_threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ class WaitingRoom:
         del self._waiting[woken]
 
 
-PROCESS_ROOM: Final = WaitingRoom(int(os.environ.get("THREADS", "0")))
+PROCESS_ROOM: Final = WaitingRoom(count_server_threads())
 """The room of a process whose server's threads the variable ``THREADS`` gives, as it does for functions."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from tests.adapters.firestore.production import PREFIX
 from tests.conftest import MakeTask
-from tests.contract.listener_harness import LATE, Proxy, open_listener
+from tests.contract.listener_harness import LATE, NotificationCounter, Proxy, open_listener
 from tests.harness import new_project, wait_until
 
 from cloudsched.adapters.firestore import listener as firestore_listener
@@ -21,6 +22,7 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import channel
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.pull.shared_listener import SharedListener
 
 
 @pytest.fixture
@@ -205,3 +207,17 @@ threading.context = context  # it is there to the end
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)  # noqa: S603 - ours
     assert (ended.stdout, ended.returncode) == ("received_ids\n", 0), ended.stderr
+
+
+def test_those_who_share_a_stream_are_told_of_what_came_since(
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask
+) -> None:
+    """One who joins a stream that is open already hears of each offer from then on."""
+    shared = SharedListener(listener, time.monotonic)
+    with open_listener(shared, ["gpu"]) as first:
+        second = NotificationCounter()
+        with shared.listen(["gpu"], None, second.notify):
+            firestore.commit(Commit(make_task(offer=Offer(queue_key="gpu", order="2 a"))))
+            first.wait()
+            second.wait()
+    shared.close()

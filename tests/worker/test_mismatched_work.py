@@ -53,6 +53,7 @@ class Wrong:
         self.worker_filter = WorkerFilter("gpu", ("cuda",), {"act"}, "ada", "box-1")
         self.location = self._desk.location
         self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
+        self.wait = timedelta(0)
 
     def claim(self, limit: int) -> Sequence[ClaimedWork]:
         return self._desk.claim(limit)

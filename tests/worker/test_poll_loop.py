@@ -81,6 +81,22 @@ def test_a_notification_triggers_a_poll(harness: WorkerHarness, app: App) -> Non
     assert bell.ring is None
 
 
+@pytest.mark.parametrize("harness", ["api"], indirect=True)
+def test_a_poll_that_waits_gets_what_comes(harness: WorkerHarness, app: App) -> None:
+    """A worker that polls once an hour runs one task after the other as they come, if its polls wait at the API."""
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    source = harness.source()
+    source.wait = timedelta(seconds=1)
+    with harness.run_beside(harness.worker(source, poll=NEVER, concurrency=2)) as thread:
+        for count in (1, 2, 3):
+            harness.offer("act")
+            harness.wait_for_outcomes(*["succeeded"] * count)
+        assert thread.is_alive()
+
+
 class FailingSource:
     """A source that is unreachable as often as the test says."""
 
@@ -89,6 +105,7 @@ class FailingSource:
         self._errors = list(errors)
         self.worker_filter, self.location = self._desk.worker_filter, self._desk.location
         self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
+        self.wait = timedelta(0)
 
     def claim(self, limit: int) -> Sequence[ClaimedWork]:
         if self._errors:

@@ -107,6 +107,7 @@ class SourceStoppedDuringClaim:
         self._stop = stop
         self.worker_filter, self.location = self._desk.worker_filter, self._desk.location
         self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
+        self.wait = timedelta(0)
 
     def claim(self, limit: int) -> Sequence[ClaimedWork]:
         found = self._desk.claim(limit)

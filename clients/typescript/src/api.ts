@@ -338,6 +338,8 @@ export interface ClaimRequest {
   owner?: string | null;
   /** The largest number of runs to claim. Default: `1`. */
   limit?: number;
+  /** The longest to wait for work if there is none. In seconds. Default: `0.0`. */
+  wait?: number;
 }
 
 /** A report that the work is done. */

@@ -469,7 +469,8 @@ export class Client<P extends object = AnyPayloads> extends TaskVerbs {
 
   /** Claim work from a queue. It is sent only once: if its answer is lost, the work is offered again when the lease ends. */
   async claim(queue: string, body: api.ClaimRequest = {}, options: RequestOptions = {}): Promise<api.Claim[]> {
-    return (await this.#post<api.ClaimList>(`/v1/queues/${encode(queue)}/claim`, body, options)).claims;
+    const limits = { timeout: this.#transport.timeout + 1_000 * Math.max(0, Number(body.wait ?? 0)), ...options };
+    return (await this.#post<api.ClaimList>(`/v1/queues/${encode(queue)}/claim`, body, limits)).claims;
   }
 
   heartbeat(claim: api.Claim, body: Omit<api.HeartbeatRequest, "leaseToken"> = {}, options?: RequestOptions): Promise<api.RenewedLease> {

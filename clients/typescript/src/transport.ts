@@ -60,12 +60,17 @@ export class Transport {
     return new Transport(this.#url, { ...this.#options, ...options });
   }
 
+  /** The milliseconds that a request may take, if it does not say so itself. */
+  get timeout(): number {
+    return this.#options.timeout ?? 30_000;
+  }
+
   /** Send a request, again if that is safe and there was no answer, and return what the API answered. */
   async send(sent: Sent): Promise<unknown> {
     // On the way, such parts are taken out of a path, encoded or not: it would be another operation's.
     const lost = sent.path.slice(1).split("/").find((part) => ["", ".", ".."].includes(part));
     if (lost !== undefined) throw new InvalidInput(`id is ${JSON.stringify(lost)} in ${sent.path}: no task, run, person or event is called that.`);
-    const limit = sent.options?.timeout ?? this.#options.timeout ?? 30_000;
+    const limit = sent.options?.timeout ?? this.timeout;
     const deadline = new AbortController();
     let late = false;
     const end = setTimeout(() => {

@@ -69,6 +69,14 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
 @click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
 @click.option("--poll", type=_SECONDS, metavar="SECONDS", default=3, show_default=True, help="How often to poll.")
 @click.option(
+    "--wait",
+    type=click.FloatRange(0, 20),
+    metavar="SECONDS",
+    default=10,
+    show_default=True,
+    help="How long a poll of the API waits for work. The next one follows at once. 0: do not wait.",
+)
+@click.option(
     "--grace",
     type=click.FloatRange(0, _SECONDS.max),
     metavar="SECONDS",
@@ -98,6 +106,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
     token: str | None,
     platform_token: str | None,
     poll: float,
+    wait: float,
     grace: float,
     time_limit: float,
     once: bool,
@@ -128,7 +137,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
         _print_attempt(summary)
 
     with (
-        _open_api_source(loaded.app, worker_filter, url, credentials)
+        _open_api_source(loaded.app, worker_filter, url, credentials, timedelta(seconds=0 if once else wait))
         if url
         else _open_store_source(loaded.app, worker_filter, limit) as source
     ):
@@ -193,7 +202,7 @@ def _validate_filter(worker_filter: WorkerFilter, loaded: LoadedApp) -> None:
 
 @contextmanager
 def _open_api_source(
-    app: App, worker_filter: WorkerFilter, url: str, credentials: dict[str, str | None]
+    app: App, worker_filter: WorkerFilter, url: str, credentials: dict[str, str | None], wait: timedelta
 ) -> Iterator[WorkSource]:
     with pause_collection(keeps_all=True):
         from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
@@ -206,6 +215,7 @@ def _open_api_source(
         app.container.registry,
         worker_filter,
         f"the API at {url}",
+        wait,
     )
     try:
         yield source
@@ -256,7 +266,10 @@ def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll:
     if poll is None:
         how, end = "once", "It ends when the waiting work has run."
     else:
-        how, end = "listens for new work" if source.can_listen else f"polls every {poll:g} s", "Ctrl-C stops it."
+        how, end = (
+            "listens for new work" if source.can_listen or source.wait else f"polls every {poll:g} s",
+            "Ctrl-C stops it.",
+        )
     return (
         f"{worker_filter.worker}: queue {worker_filter.queue}{skills}{owner}, from {source.location}, {how}, "
         f"{concurrency} at a time; handlers {handlers} ({loaded.origin}). {end}"

@@ -168,7 +168,7 @@ class Endpoint:
             "params": given(**(request.query or {})),
             "headers": {**kind, **self._key, **request.headers, **bearers},
             "content": None if request.content is None else _encode_json(request.content),
-            "timeout": self._timeout if request.time_limit is None else min(self._timeout, request.time_limit),
+            "timeout": request.wait + min(self._timeout, request.time_limit or self._timeout),
         }
 
     def unavailable(self, error: Exception) -> Unavailable:

@@ -69,6 +69,8 @@ class ApiRequest:
     """True if it may be repeated although its method is not idempotent."""
     time_limit: float | None = None
     """The most seconds that it may take. If this is given, it is sent only once."""
+    wait: float = 0.0
+    """The seconds that the API may wait before it answers, beside the time of the answer itself."""
 
     def __post_init__(self) -> None:
         # On the way, such parts are taken out of a path, encoded or not: it would be another operation's.

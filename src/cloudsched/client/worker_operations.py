@@ -53,6 +53,7 @@ class WorkerOperations:
         handlers: Iterable[str] | None = None,
         owner: str | None = None,
         limit: int = 1,
+        wait: timedelta = timedelta(0),
     ) -> Flow[list[ClaimView]]:
         """Claim work from a queue, by priority and then by due time. Returns an empty list if there is none.
 
@@ -67,6 +68,7 @@ class WorkerOperations:
             handlers: The names of the handlers that it has. None means any.
             owner: Claim only this owner's tasks. None means those of every owner that the caller may work for.
             limit: The maximum number of runs, up to 100.
+            wait: How long the API waits for work if there is none, up to 20 seconds. Less if too many wait.
 
         Raises:
             Forbidden: The caller may not work on this queue.
@@ -74,8 +76,10 @@ class WorkerOperations:
             Unavailable: There was no response.
         """
         only = given(handlers=None if handlers is None else list(handlers), owner=owner)
+        only |= to_wire_fields({"wait": wait}) if wait else {}  # an older API does not know it
         content = {"worker": worker, "skills": list(skills), "limit": limit, **only}
-        response = yield ApiRequest("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
+        path = f"/v1/queues/{quote(queue, safe='')}/claim"
+        response = yield ApiRequest("POST", path, content, wait=max(0.0, wait.total_seconds()))
         claims = []
         for item in response.read_list("claims", lambda claim: claim):
             try:

@@ -670,3 +670,9 @@ def _require_known(env: Mapping[str, str], known: Collection[str]) -> None:
         near = get_close_matches(name, known, n=1, cutoff=0.8)
         hint = f"did you mean {near[0]}?" if near else "docs/reference/settings.md lists them."
         raise Misconfigured(f"{name} is no setting of cloudsched: {hint} Names that begin with {_PREFIX} are its own.")
+
+
+def count_server_threads() -> int:
+    """Return how many threads the web server of this process has, as ``THREADS`` says. 0 if nothing does."""
+    threads = os.environ.get("THREADS", "")
+    return int(threads) if threads.isdecimal() else 0

@@ -21,6 +21,7 @@ from cloudsched.config.imports import require_extra
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
+from cloudsched.web.waiting_room import ROOM, SOCKET, WaitingRoom
 
 with require_extra("An app that runs its own tasks", "server"):
     from waitress.adjustments import Adjustments
@@ -131,6 +132,11 @@ class _Task(WSGITask):
 
     channel: _Connection
 
+    def get_environment(self) -> dict[str, Any]:
+        """Return the request's environment, with what a claim needs in order to wait for work."""
+        environ: dict[str, Any] = super().get_environment()
+        return {**environ, ROOM: self.channel.server.room, SOCKET: self.channel.socket}
+
     def execute(self) -> None:
         try:
             super().execute()
@@ -210,8 +216,9 @@ class _Connection(HTTPChannel):
 class _Threads(ThreadedTaskDispatcher):
     """Threads that start when all others are busy. The number of waitress's own is fixed."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: WaitingRoom) -> None:
         super().__init__()
+        self._room = room
         self._looked_at = self._used = 0.0
         self._is_processor_free = True
 
@@ -221,7 +228,7 @@ class _Threads(ThreadedTaskDispatcher):
             add = self.queue.appendleft if task.requests[0].path in PROBES else self.queue.append
             add(task)
             self.queue_cv.notify()
-        self.grow(MAX_THREADS if self._look_for_room() else THREADS)
+        self.grow(MAX_THREADS if self._look_for_room() else THREADS + self._room.count)
 
     def grow(self, limit: int) -> None:
         """Start the threads that requests wait for, up to a limit."""
@@ -251,7 +258,9 @@ class _Server(TcpWSGIServer):
     task_dispatcher: _Threads
     active_channels: dict[int, _Connection]  # type: ignore[assignment]  # all are made by `channel_class`
 
-    def __init__(self, application: WSGIApplication, listener: socket.socket, root_path: str) -> None:
+    def __init__(
+        self, application: WSGIApplication, listener: socket.socket, root_path: str, room: WaitingRoom
+    ) -> None:
         settings = Adjustments(
             sockets=[listener],
             asyncore_use_poll=True,
@@ -269,11 +278,12 @@ class _Server(TcpWSGIServer):
         self._looks_at = self._accepts_at = self._logs_at = 0.0
         place = (listener.family, listener.type, listener.proto, listener.getsockname())
         self._sockets: dict[int, Any] = {}
+        self.room = room
         super().__init__(
             application,
             map=self._sockets,
             _sock=listener,
-            dispatcher=_Threads(),
+            dispatcher=_Threads(self.room),
             adj=settings,
             sockinfo=place,
             bind_socket=False,
@@ -332,6 +342,7 @@ class _Server(TcpWSGIServer):
     def shut_down(self) -> None:
         """Accept nothing more, let requests in progress finish for a while, and close everything."""
         self.accepting = False
+        self.room.close()
         until = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < until and any(
             each.requests or each.total_outbufs_len for each in self.active_channels.values()
@@ -366,6 +377,8 @@ class WebServer:
         self._application = application
         self._host = host
         self._port = port
+        self.room = WaitingRoom(MAX_THREADS)
+        """Where claims wait for work."""
 
     @property
     def address(self) -> str:
@@ -383,7 +396,7 @@ class WebServer:
         except OSError as error:
             raise Misconfigured(f"Cannot listen on {self.address}: {error}. Choose another port, or 0.") from error
         self._port = listener.getsockname()[1]
-        self._server = _Server(self._application, listener, self._root_path)
+        self._server = _Server(self._application, listener, self._root_path, self.room)
         self._thread = ServiceThread("cloudsched-web-server", self._server.poll, at_end=self._server.shut_down)
         return self
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.presence import PresenceNotes
+    from cloudsched.engine.pull.shared_listener import SharedListener
     from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
@@ -98,12 +99,12 @@ class Container:
         self.__dict__.update(parts)
 
     def close(self) -> None:
-        """Close the store, the queue and a remote clock, if they were opened."""
+        """Close the store, the queue, its listener and a remote clock, if they were opened."""
         if isinstance(clock := self.__dict__.get("clock"), EmulatorClock):
             clock.close()
-        for name in ("dispatcher", "store"):
-            if name in self.__dict__:
-                self.__dict__.pop(name).close()
+        for name in ("shared_listener", "dispatcher", "store"):
+            if (opened := self.__dict__.pop(name, None)) is not None:
+                opened.close()
 
     @lazy_property
     def settings(self) -> Settings:
@@ -509,6 +510,15 @@ class Container:
         if self._store is None and self.settings.require_store() == "firestore":
             return open_firestore_listener(self.settings)
         return None
+
+    @lazy_property
+    def shared_listener(self) -> SharedListener | None:
+        """Notifies the claims that wait at the API of new work. None with stores that they must ask."""
+        if self.listener is None:
+            return None
+        from cloudsched.engine.pull.shared_listener import SharedListener  # noqa: PLC0415 - imported only when used
+
+        return SharedListener(self.listener, time.monotonic)
 
     @lazy_property
     def draft_tokens(self) -> DraftTokens:

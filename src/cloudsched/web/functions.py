@@ -29,6 +29,7 @@ from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.instance_end import release_at_end, watch_functions
+from cloudsched.web.waiting_room import serve_with_room
 
 if TYPE_CHECKING:
     from cloudsched.app import App
@@ -179,4 +180,4 @@ def to_asgi(application: WSGIApplication, threads: int) -> AsgiApplication:
     with require_extra("An ASGI application"):
         from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - functions, which are WSGI, start without it
 
-    return cast("AsgiApplication", WSGIMiddleware(cast("Any", application), workers=threads))
+    return cast("AsgiApplication", WSGIMiddleware(cast("Any", serve_with_room(application, threads)), workers=threads))

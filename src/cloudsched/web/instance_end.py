@@ -1,5 +1,7 @@
 """Give up what still runs when Cloud Run stops an instance, so that it costs no retry and another one goes on with it.
 
+Claims that wait for work are answered at once.
+
 Cloud Run sends SIGTERM, and SIGKILL ten seconds later (cloud.google.com/run/docs/container-contract#instance-shutdown).
 Functions run in gunicorn, which sets its own handler of SIGTERM in each of its processes: it ends a process once all
 requests are answered. This adds to that handler, in the hook that gunicorn has for it.
@@ -14,6 +16,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
+
+from cloudsched.web.waiting_room import PROCESS_ROOM
 
 if TYPE_CHECKING:
     from cloudsched.engine.execution.executor import Executor
@@ -45,6 +49,7 @@ def _watch(_worker: object) -> None:
         timer = threading.Timer(RELEASE_SECONDS, _release)
         timer.daemon = True
         timer.start()
+        PROCESS_ROOM.close()
         if callable(own):
             own(signum, frame)
 

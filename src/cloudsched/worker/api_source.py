@@ -80,7 +80,12 @@ class ApiSource:
     """A `WorkSource` that is an API. Each thread has a client of its own."""
 
     def __init__(
-        self, connect: Callable[[], Client], registry: Registry, worker_filter: WorkerFilter, location: str
+        self,
+        connect: Callable[[], Client],
+        registry: Registry,
+        worker_filter: WorkerFilter,
+        location: str,
+        wait: timedelta = timedelta(0),
     ) -> None:
         self._connect = connect
         self._local = threading.local()
@@ -89,6 +94,7 @@ class ApiSource:
         self.registry = registry
         self.worker_filter = worker_filter
         self.location = location
+        self.wait = wait
         self.can_listen = False
         self.clock = ServerClock()
 
@@ -111,11 +117,12 @@ class ApiSource:
             handlers=self._handlers,
             owner=worker_filter.owner,
             limit=limit,
+            wait=self.wait,
         )
         return [work for claim in claims if (work := self._parse_claim(claim)) is not None]
 
     def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - the API sends no notifications
-        """Do nothing: the worker has to poll."""
+        """Do nothing: the worker has to poll. A poll may wait."""
         return nullcontext()
 
     def close(self) -> None:

@@ -81,6 +81,8 @@ class WorkSource(Protocol):
     """The filter of the work that the worker can run."""
     location: str
     """A short description of where the source is, for messages."""
+    wait: timedelta
+    """The longest that a claim waits for work, if there is none."""
 
     @property
     def can_listen(self) -> bool:

@@ -1,8 +1,8 @@
 """The worker: claims as many runs as it has free slots, runs them, and shuts down without losing any.
 
 One loop: poll, assign the claimed work to free slots, wait for a wake-up. A slot that becomes free, a listener's
-notification and `stop` each send a wake-up. Without a listener the worker polls every few seconds, and less often the
-longer there is no work.
+notification and `stop` each send a wake-up. A poll that waits for work is followed by the next one at once. Without
+either, the worker polls every few seconds, and less often the longer there is no work.
 """
 
 from __future__ import annotations
@@ -166,6 +166,7 @@ class Worker:
         self._stops = 0
         self._stopped_at: float | None = None
         self._requested_wait = 0.0
+        self._has_waited = False
         self._has_connected = False
         self._outage_since: float | None = None
         self.leaves_handlers_running = False
@@ -219,11 +220,12 @@ class Worker:
             if not self._free or (once and self._busy):
                 self._wait(None)
             elif not once:
-                self._wait(backoff.next_delay(None if claimed is None else len(claimed), self._requested_wait))
+                delay = backoff.next_delay(None if claimed is None else len(claimed), self._requested_wait)
+                self._wait(0.0 if claimed is not None and self._has_waited else delay)
 
     def _poll_once(self, free: int, *, once: bool) -> Sequence[ClaimedWork] | None:
         """Return what was claimed, None if the poll failed, which is logged once per outage."""
-        self._requested_wait = 0.0
+        self._requested_wait, began = 0.0, time.monotonic()
         try:
             claimed = self._background_calls.call(partial(self._claim, free))
         except _FATAL_ERRORS as error:
@@ -242,6 +244,8 @@ class Worker:
             log.warning("stopped before the claim was answered: what it claimed is offered again when its lease ends")
             return None
         self._has_connected = True
+        longest = self._source.wait.total_seconds()
+        self._has_waited = longest > 0 and (bool(claimed) or time.monotonic() - began >= longest / 2)
         if self._outage_since is not None:
             log.warning("claiming works again after %.0f s", time.monotonic() - self._outage_since)
             self._outage_since = None

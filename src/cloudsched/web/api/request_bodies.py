@@ -405,6 +405,8 @@ Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 MAX_SENT_LINES: Final = 5 * MAX_LINES
 """The largest number of log lines in one request. If there are more than `MAX_LINES`, the latest are kept."""
 Delay = Annotated[Duration, Field(ge=timedelta(0), le=MAX_RETENTION)]
+MAX_WAIT: Final = timedelta(seconds=20)
+"""The longest that a claim may wait for work: less than proxies wait for an answer, which may be half a minute."""
 
 
 class ClaimRequest(WireModel):
@@ -426,6 +428,8 @@ class ClaimRequest(WireModel):
     """Claim only this owner's tasks. All that the worker may work on if omitted."""
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CLAIMS)] = 1
     """The largest number of runs to claim."""
+    wait: Annotated[Duration, Field(ge=timedelta(0), le=MAX_WAIT)] = timedelta(0)
+    """The longest to wait for work if there is none."""
 
 
 class ProgressItem(WireModel):

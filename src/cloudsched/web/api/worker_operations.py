@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ProgressNote, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
-from cloudsched.domain.documents.pull import Pull
+from cloudsched.domain.documents.pull import Pull, queue_keys
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
@@ -28,6 +29,7 @@ from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS, Json, json_response, task_response, task_to_json
 from cloudsched.web.api.visibility import AllowedVerbs
 from cloudsched.web.auth.roles import Right, Role
+from cloudsched.web.waiting_room import try_until_found
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _NO_STORE = {"Cache-Control": "no-store"}
 """No cache may store lease tokens."""
+_COME_AGAIN = {**_NO_STORE, "Retry-After": "3"}
+"""Says when to ask again if there was no place to wait: as often as workers poll."""
 _EXECUTION: Final = "/v1/tasks/{taskId}/executions/{executionId}"
 _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (409,)}
 """The options that all reports on a claimed run share."""
@@ -58,6 +62,9 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     A user gets runs that users requested and that this user could have started. Runs that servers or code requested are
     for workers and admins.
 
+    With `wait`, it answers as soon as there is work, or with no claims at the end of that time. If too many wait, it
+    answers at once, and `Retry-After` says in how many seconds to ask again.
+
     A claim is a lease: send heartbeats before `leaseUntil`, and end it with `complete`, `fail` or `release`. Do not
     repeat a claim whose response was lost. Any run that it claimed is offered again when its lease ends.
     """
@@ -69,10 +76,13 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     owner = call.caller.resolve_listed_owner(body.owner)
     worker_filter, by = WorkerFilter(queue, body.skills, handlers, owner, body.worker), _claim_caller(call)
     call.app.container.presence.note(worker_filter, by)
-    claims = call.app.container.work_queue.claim(worker_filter, by, body.limit)
+    attempt = partial(call.app.container.work_queue.claim, worker_filter, by, body.limit)
+    listener = call.app.container.shared_listener if body.wait else None
+    listen = None if listener is None else partial(listener.listen, queue_keys(queue, body.skills), owner)
+    claims, has_waited = try_until_found(attempt, body.wait.total_seconds(), call.request.environ, listen)
     allowed = AllowedVerbs(call.app, call.caller)
     shown = responses.ClaimList[Json].model_construct(claims=tuple(_make_claim(call, each, allowed) for each in claims))
-    return json_response(shown.to_wire(), headers=_NO_STORE)
+    return json_response(shown.to_wire(), headers=_NO_STORE if claims or has_waited else _COME_AGAIN)
 
 
 @operation(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -18,11 +18,12 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from tests.scale.firestore_queries import is_descending, make_match
 from tests.scale.google_limits import Refusal, VirtualTime
-from tests.scale.index_ranges import Entry, Indexes, Range
+from tests.scale.index_ranges import Entry, Indexes, Range, to_plain
 from tests.scale.store_limits import StoreLimits
 
 from cloudsched.adapters.firestore import protos as messages
 
+_EXPIRE_AT = "expireAt"
 GET_SECONDS, COMMIT_SECONDS, QUERY_SECONDS = 0.008, 0.025, 0.020
 """The median latencies within a region: assumptions."""
 
@@ -53,6 +54,8 @@ class FirestoreModel:
         self.limits = limits
         self.documents: dict[str, StoredDocument] = {}
         self._by_collection: defaultdict[str, dict[str, StoredDocument]] = defaultdict(dict)
+        self._by_parent: defaultdict[str, dict[str, StoredDocument]] = defaultdict(dict)
+        """The same by the full name of the collection."""
         self.counts: Counter[str] = Counter()
         """Billed documents: reads, writes, deletes; and commits, and the reasons of those that were aborted."""
         self._time = time
@@ -60,6 +63,24 @@ class FirestoreModel:
 
     def list_documents(self, collection: str) -> list[StoredDocument]:
         return list(self._by_collection[collection].values())
+
+    # ── The TTL policies ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def list_expired(self) -> list[str]:
+        """Return the names of the documents whose `expireAt` has passed."""
+        now = self._time.now()
+        expiring = ((name, each.message.fields) for name, each in self.documents.items())
+        return [name for name, fields in expiring if _EXPIRE_AT in fields and to_plain(fields[_EXPIRE_AT]) <= now]
+
+    def expire(self) -> None:
+        """Delete these: whatever is full aborts others, and not the TTL, which takes the room that it needs."""
+        for name in self.list_expired():
+            stored = self.documents[name]
+            self._put(name, replace(stored, message=None))
+            self.counts["expired"] += 1
+            if self.limits.is_enforced:
+                for place in self.indexes.find_ranges(stored.entries, set()):
+                    self.limits.ranges.find(place).add(place, self._time.seconds, 1)
 
     # ── The channel ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -103,11 +124,10 @@ class FirestoreModel:
         query = request.structured_query
         (source,) = query.from_
         match = make_match(query)
+        is_group, path = source.all_descendants, f"{request.parent}/{source.collection_id}"
+        among = self._by_collection[source.collection_id] if is_group else self._by_parent[path]
         found = [
-            (key, name, stored)
-            for name, stored in self._by_collection[source.collection_id].items()
-            if (source.all_descendants or name.startswith(f"{request.parent}/{source.collection_id}/"))
-            and (key := match(stored.values, name)) is not None
+            (key, name, stored) for name, stored in among.items() if (key := match(stored.values, name)) is not None
         ]
         found.sort(key=lambda each: each[:2], reverse=is_descending(query))
         limit = query.limit.value or len(found)
@@ -146,12 +166,20 @@ class FirestoreModel:
             if (found := by_name.get(write.update.name)) is not None and result.HasField("update_time"):
                 found.message.update_time.CopyFrom(result.update_time)
         for document, name in changes:
-            if document.message is None:
-                self.documents.pop(name, None)
-                self._by_collection[document.collection].pop(name, None)
-            else:
-                self.documents[name] = self._by_collection[document.collection][name] = document
+            self._put(name, document)
         return response
+
+    def _put(self, name: str, document: StoredDocument) -> None:
+        """Store a document, or remove it if it has no content."""
+        for each in (
+            self.documents,
+            self._by_collection[document.collection],
+            self._by_parent[name.rpartition("/")[0]],
+        ):
+            if document.message is None:
+                each.pop(name, None)
+            else:
+                each[name] = document
 
     def _is_as_expected(self, write: Any) -> bool:  # noqa: ANN401 - a protobuf message
         stored = self.documents.get(write.delete or write.update.name)

@@ -7,6 +7,7 @@ of all queues' rate. Shards share no index range, and queues no rate, so such a 
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -232,6 +233,16 @@ class World:
         self.firestore.counts.clear()
         self.queues.counts.clear()
         self.queues.busy_seconds = 0.0
+
+    def expire_each_second(self, since: float, until: float) -> None:
+        """Have Firestore's TTL delete what has expired, every second."""
+        for second in range(math.ceil(since), math.ceil(until)):
+            self.queues.at(second, self.firestore.expire)
+
+    def count_ended(self) -> int:
+        """Return how many tasks wait for the sweep to remove them."""
+        tasks = self.firestore.list_documents("tasks")
+        return sum("removeAt" in each.message.fields for each in tasks)
 
     def sweep_each_minute(self, since: float, until: float) -> None:
         """Sweep at every full minute, as Cloud Scheduler does: not while a sweep is still under way."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -72,8 +73,8 @@ GRACE = timedelta(seconds=20)
 """The time that something may be overdue before the sweep considers it lost: a normal delivery takes less."""
 PAGE_SIZE = 200
 """The number of tasks that are read at a time."""
-MAX_REMOVED = 4_000
-"""The number of ended tasks that one sweep looks at to remove them, after all lost work. The next one continues."""
+MAX_REMOVAL = timedelta(seconds=20)
+"""The time for which a sweep removes ended tasks, after all lost work. The next one continues: it must not be late."""
 MAX_EXAMINED = 40_000
 """The number of tasks that one sweep examines. The next sweep of the same process continues after them."""
 COMMIT_MARGIN = timedelta(minutes=5)
@@ -186,7 +187,7 @@ class Sweeper:
         while True:
             page = self._list_due(now, token)
             tasks = sorted(page.items, key=lambda task: task.priority.rank)
-            failures = self._repair_all(tasks, now, failures, result)
+            failures = self._for_each(tasks, lambda task, found: self._repair(task, now, found), failures, result)
             token = page.next_page_token
             if token is None or result.examined >= limit:
                 return token
@@ -196,29 +197,50 @@ class Sweeper:
 
         Whatever waits for that, lost work has come before it. A look in ten minutes is enough, and costs less.
         """
-        now, failures, token, count = self._engine.clock.now(), 0, None, 0
-        while self._removes and count < MAX_REMOVED:
+        now, failures, token = self._engine.clock.now(), 0, None
+        while self._removes and self._engine.clock.now() < now + MAX_REMOVAL:
             page = self._engine.store.list_due_tasks(
                 now - GRACE, shard=self._shard, is_removal=True, limit=PAGE_SIZE, page_token=token
             )
-            failures = self._repair_all(page.items, now, failures, result)
-            token, count = page.next_page_token, count + len(page.items)
+            failures = self._remove_all(page.items, now, failures, result)
+            token = page.next_page_token
             self._removes = token is not None
 
-    def _repair_all(self, tasks: Sequence[Task], now: datetime, failures: int, result: Sweep) -> int:
-        """Repair tasks, and return for how many in a row the store has not answered. Raises StoreUnavailable."""
-        for found, error in map_in_threads(lambda task: self._try_repair(task, now), tasks, self._threads):
+    def _remove_all(self, tasks: Sequence[Task], now: datetime, failures: int, result: Sweep) -> int:
+        """Remove tasks whose retention has passed. What several of an owner have used is noted together.
+
+        Those that leave something behind (`leaves_nothing`) are marked before, so that another sweep finishes this if
+        the process dies, and nobody changes them meanwhile.
+        """
+        marked: list[VersionedTask] = []
+        failures = self._for_each(tasks, lambda task, found: self._remove(task.id, found, marked), failures, result)
+        self._engine.usage().note([each.task for each in marked])
+        result.purged += sum(map_in_threads(lambda stored: self._finish_removal(stored, now), marked, self._threads))
+        return failures
+
+    def _finish_removal(self, marked: VersionedTask, now: datetime) -> bool:
+        self._engine.locks().cancel_task(marked.task, now)
+        return self._engine.store.remove(marked) or self._child_tasks.remove(marked.task)
+
+    def _for_each(
+        self, tasks: Sequence[Task], work: Callable[[Task, Sweep], None], failures: int, result: Sweep
+    ) -> int:
+        """Do a work for each task, and return for how many in a row the store has not answered.
+
+        Raises StoreUnavailable.
+        """
+        for found, error in map_in_threads(lambda task: self._try(task, work), tasks, self._threads):
             result.add(found)
             failures = 0 if error is None else failures + 1
             if error is not None and failures == MAX_CONSECUTIVE_FAILURES:
                 raise error
         return failures
 
-    def _try_repair(self, task: Task, now: datetime) -> tuple[Sweep, StoreUnavailable | None]:
+    def _try(self, task: Task, work: Callable[[Task, Sweep], None]) -> tuple[Sweep, StoreUnavailable | None]:
         result, store_error = Sweep(examined=1), None
         try:
             with limit_search():
-                self._repair(task, now, result)
+                work(task, result)
         except QueueUnavailable as error:
             result.unsent += 1
             log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
@@ -282,7 +304,7 @@ class Sweeper:
                 self._child_tasks.notify_parent(task)
                 result.undeferred += self._clear_deferred(task.id)
                 return
-            result.purged += self._expire(task.id)
+            self._remove_all([task], now, 0, result)
             return
         if task.zone_plan is not None and can_replan(task) and replan_task(self._engine, task.id):
             result.replanned += 1
@@ -308,28 +330,19 @@ class Sweeper:
         elif stored.task.deferred:
             result.undeferred += self._child_tasks.complete_cancel(stored.task) is not None
 
-    def _expire(self, task_id: str) -> bool:
-        """Remove a task whose retention has passed. One that was retried or recreated meanwhile stays."""
+    def _remove(self, task_id: str, result: Sweep, marked: list[VersionedTask]) -> None:
+        """Remove or mark a task whose retention has passed. One that was retried or recreated meanwhile stays."""
         store, now = self._engine.store, self._engine.clock.now()
         stored = store.recall(task_id) or store.load(task_id)  # it has just been listed
         if stored is None or not stored.task.waits_for_removal or self._keep_for_parent(stored.task):
-            return False
+            return
         if stored.task.wake_at is None or stored.task.wake_at > now:
-            return False
-        return (leaves_nothing(stored.task) and store.remove(stored)) or self._delete(stored, now)
-
-    def _delete(self, stored: VersionedTask, now: datetime) -> bool:
-        """Remove a task and what it leaves: its use, its waits for a lock, more records than one commit takes.
-
-        It is marked before, so that another sweep finishes this if the process dies, and nobody changes it meanwhile.
-        """
-        try:
-            deleted = self._engine.committer.commit(Commit(delete(stored.task, now).task, stored))
-        except VersionConflict:
-            return False
-        self._engine.usage().note([deleted.task])
-        self._engine.locks().cancel_task(deleted.task, now)
-        return self._engine.store.remove(deleted) or self._child_tasks.remove(deleted.task)
+            return
+        if leaves_nothing(stored.task) and store.remove(stored):
+            result.purged += 1
+            return
+        with suppress(VersionConflict):
+            marked.append(self._engine.committer.commit(Commit(delete(stored.task, now).task, stored)))
 
     def _keep_for_parent(self, task: Task) -> bool:
         """Keep a call for longer if its parent may still read the result, also after a retry. Return whether it may."""

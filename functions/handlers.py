@@ -20,7 +20,7 @@ class Reminder(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-@app.handler("remind", retry=False, expected_duration=timedelta(seconds=30), access="users")
+@app.handler("remind", retry=False, expected_duration=timedelta(seconds=30), access="users", draft="Sends a reminder")
 def remind(ctx: Context, payload: Reminder) -> str:
     """Send a message to the owner's inbox."""
     ctx.notify(ctx.task.delivery_title or ctx.task.title, payload.text)

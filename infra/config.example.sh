@@ -70,6 +70,9 @@ QUEUE_WEBHOOK="10/10"
 QUEUE_OPERATOR="5/5"
 # The same for calls that renew a wake-up more than 30 days ahead. They run no handler.
 QUEUE_HOPS="100/5"
+# `on` lets the API look at these queues and pause, change and purge them, and gives its account the role for that. `off`
+# takes the role away. See docs/run/operate.md.
+QUEUE_ADMIN="off"
 # Over how many ranges of Firestore's indexes tasks are spread, up to 1000. Never lower it. See docs/run/capacity.md.
 SHARDS=1
 # How many queues each priority has, up to 200, each with the limits above. You need more than one for more than 500

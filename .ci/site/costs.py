@@ -25,6 +25,29 @@ DELIVERY = UsageCounts(reads=2, writes=5, dispatches=1)
 """What a delivery by one channel other than the web inbox adds."""
 HOP = UsageCounts(reads=1, dispatches=1)
 """What a task that waits longer than Cloud Tasks holds a call costs, every 30 days."""
+CREATION = UsageCounts(writes=1, dispatches=1)
+REMOVAL = UsageCounts(deletes=2)
+"""What Firestore's TTL deletes of an ended one-time task: it and its record. Nothing reads them."""
+REMOVAL_OF_CALL = UsageCounts(reads=4, deletes=2)
+"""What the sweep does to remove a call: it looks whether its caller may still read it."""
+REMOVAL_AFTER_THREE = UsageCounts(reads=4, deletes=4)
+"""What it does to remove a recurring task with three records: a read and a deletion for each, and for the task."""
+BRIEF_REMOVAL = UsageCounts(reads=3, writes=2, deletes=2)
+"""What it does to remove a task that is kept for less than a week: it also notes what that has used."""
+DELETION = UsageCounts(reads=4, writes=3, deletes=2)
+"""What a deletion by hand does to a task with one record."""
+COUNTED = {
+    "create": CREATION,
+    "run and plan the next": OCCURRENCE,
+    "hop": HOP,
+    "remove a one-time task": REMOVAL,
+    "remove a task with a lock key": REMOVAL,
+    "remove a call": REMOVAL_OF_CALL,
+    "remove a recurring task with 3 records": REMOVAL_AFTER_THREE,
+    "remove a task that is kept for less than a week": BRIEF_REMOVAL,
+    "delete a task with a record by hand": DELETION,
+}
+"""What `python -m benchmarks.costs` counts on the Firestore emulator, by its names. A test compares the two."""
 RECORD_BYTES = 1_315
 """What Firestore stores of an occurrence: its record without content, and that record's index entries."""
 _LOG_BYTES = 2_500
@@ -53,12 +76,16 @@ _GIB = 1024**3
 _MILLION = 1_000_000
 _SHOWN_WHOLE = 100
 _ROWS = {
-    "creation of a task": UsageCounts(writes=1, dispatches=1),
+    "creation of a task": CREATION,
     "successful occurrence": OCCURRENCE,
     "… more, with a lock key that is free": LOCK,
     "… more, run by a worker at the store": WORKER,
     "… more, for each channel but `WEB`": DELIVERY,
     "every 30 days that a task waits": HOP,
+    "removal of an ended one-time task, by TTL": REMOVAL,
+    "removal of a recurring task with 3 records": REMOVAL_AFTER_THREE,
+    "removal of a call": REMOVAL_OF_CALL,
+    "removal of a task that is kept for less than a week": BRIEF_REMOVAL,
 }
 
 

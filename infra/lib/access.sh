@@ -30,6 +30,7 @@ set_access_settings() {
         ${CORS_ORIGINS:+"CLOUDSCHED_CORS_ORIGINS=$CORS_ORIGINS"}
       )
       [[ "$API_ACCESS" == public ]] || ACCESS_SETTINGS+=("CLOUDSCHED_TRUST_CLOUD_RUN=on")
+      [[ "$QUEUE_ADMIN" == off ]] || ACCESS_SETTINGS+=("CLOUDSCHED_QUEUE_ADMIN=on")
       ;;
     sweep)
       # Always private: only Cloud Scheduler's account may call it.

@@ -137,7 +137,7 @@ admin, user, reader, delegate, worker or worker@QUEUE+QUEUE."
 
 # The variables that the scripts set themselves, from other values of the configuration.
 DERIVED="CLOUDSCHED_(SECRET|PREVIOUS_SECRET|FIREBASE_PROJECT|SERVICE_ACCOUNTS|AUDIENCES|TRUST_CLOUD_RUN|API_KEYS|SWEEPER)"
-DERIVED+="|CLOUDSCHED_(CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY|SHARDS|LOCATION|QUEUE|DATABASE|EXECUTOR_URL|INVOKER|MAX_[A-Z_]*)"
+DERIVED+="|CLOUDSCHED_(CORS_ORIGINS|BUCKET|QUEUES_PER_PRIORITY|SHARDS|LOCATION|QUEUE|QUEUE_ADMIN|DATABASE|EXECUTOR_URL|INVOKER|MAX_[A-Z_]*)"
 DERIVED+="|CLOUDSCHED_COLLECTION_PREFIX|CLOUDSCHED_TIME_LIMIT_SECONDS|GOOGLE_CLOUD_PROJECT|FIREBASE_AUTH_EMULATOR_HOST|FUNCTION_TARGET|THREADS|PORT|K_[A-Z]*"
 
 # require_own_variable LIST NAME: reject a variable that the scripts derive.
@@ -245,6 +245,7 @@ the kinds account, queue, function, job, repository and exclusion."
 
 # Reject limits that Cloud Tasks refuses, or that the executor could not keep up with.
 validate_queues() {
+  require_match QUEUE_ADMIN 'on|off' "it must be on or off"
   require_match QUEUES_PER_PRIORITY '[1-9][0-9]?|1[0-9][0-9]|200' "it must be a whole number from 1 to 200"
   add_queues
   local priority limits sum=0 capacity=$((EXECUTE_CONCURRENCY * EXECUTE_MAX_INSTANCES))

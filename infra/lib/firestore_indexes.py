@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Line = tuple[str, ...]
 PREFIX = os.environ.get("COLLECTION_PREFIX", "")
-RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "order", "writtenAt"}
+RISING = {"createdAt", "unlisted.createdAt", "nextExecutionTime", "wakeAt", "removeAt", "order", "writtenAt"}
 """The fields whose values rise."""
 
 

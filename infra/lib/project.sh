@@ -163,7 +163,7 @@ list_secret_readers() {
 
 grant_resource_roles() {
   log_step "Roles on the secrets, the queues, the invoker and the bucket"
-  local api executor invoker member priority queue
+  local api executor invoker member priority queue admin=roles/cloudtasks.queueAdmin
   api="serviceAccount:$(require ACCOUNT_EMAILS api)" executor="serviceAccount:$(require ACCOUNT_EMAILS executor)"
   invoker="$(require ACCOUNT_EMAILS invoker)"
   # Both members of one resource follow each other, so that its policy is read once.
@@ -178,6 +178,12 @@ grant_resource_roles() {
     for member in "$api" "$executor"; do
       grant_role "queue $queue" "$member" roles/cloudtasks.enqueuer -- gcloud tasks queues -- "$queue" --location="$REGION"
     done
+    if [[ "$QUEUE_ADMIN" == on ]]; then
+      grant_role "queue $queue" "$api" "$admin" -- gcloud tasks queues -- "$queue" --location="$REGION"
+    elif has_binding "$api" "$admin" gcloud tasks queues get-iam-policy "$queue" --location="$REGION" --project="$PROJECT" --quiet; then
+      change "revoke $admin on queue $queue from $api" gcloud tasks queues remove-iam-policy-binding "$queue" \
+        --location="$REGION" --member="$api" --role="$admin" --format=none --project="$PROJECT" --quiet
+    fi
   done
   grant_secret_roles
   [[ -n "$BUCKET" ]] || return 0

@@ -157,6 +157,8 @@ class App:
         retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
         expected_duration: timedelta | None = None,
         pull: str | Pull | None = None,
+        query_per_execution: float | None = None,
+        tokens_per_execution: float | None = None,
         on_failure: OnFailure | None = None,
         tool: bool = False,
         task_id: Callable[[Any], str | None] | None = None,
@@ -179,6 +181,9 @@ class App:
             retry_on: The exceptions that are retried. Any other fails the occurrence at once.
             expected_duration: The default time limit of one attempt.
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
+            query_per_execution: The queries that one run uses as a rule, for tasks that do not say it. Usage shows it
+                beside what was reported. See ``docs/guides/quotas.md``.
+            tokens_per_execution: The tokens of a language model that one run uses as a rule, likewise.
             on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
                 failure is stored. So it is called at least once, and again if the process dies in between. A process
                 without the handler cannot call it. See ``docs/guides/workers.md``.
@@ -215,6 +220,8 @@ class App:
             retry_on=retry_on,
             expected_duration=expected_duration,
             pull=pull,
+            query_per_execution=query_per_execution,
+            tokens_per_execution=tokens_per_execution,
             on_failure=on_failure,
             tool=tool,
             task_id=task_id,

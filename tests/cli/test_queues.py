@@ -121,3 +121,27 @@ def test_what_carries_its_own_dispatches_needs_no_cloud_tasks(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "cloudsched.adapters.google.queue_admin", None)
     with Simulation(App()) as sim:
         assert sim.app.container.queue_admin is None
+
+
+def test_where_it_is_switched_off_everybody_is_told_the_setting(
+    run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by the commands; the doctor does not say that the queues are well. Users see none anyway."""
+    parts = {
+        "CLOUDSCHED_STORE": "sqlite",
+        "GOOGLE_CLOUD_PROJECT": "demo",
+        "CLOUDSCHED_SECRET": "a-secret-of-many-letters",
+        "CLOUDSCHED_API_KEYS": " ".join(str(entry) for _, entry in MADE.values()),
+    }
+    monkeypatch.setenv("CLOUDSCHED_KEY", MADE["admin"][0])
+    app = App(Settings.from_environment(parts))
+    with serve_api_of(app) as url:
+        for words in (("list",), ("pause", "cloudsched"), ("purge", "cloudsched", "--yes")):
+            refused = run_command("admin", "queues", "--url", url, *words)
+            assert (refused.code != 0, "QUEUE_ADMIN" in refused.err) == (True, True), refused.err
+        report = json.loads(run_command("doctor", "--url", url, "--no-canary", "--json").out)
+        found = next(each for each in report["findings"] if each["area"] == "queues")
+        assert (found["verdict"], "QUEUE_ADMIN" in str(found)) == ("unknown", True)
+        monkeypatch.setenv("CLOUDSCHED_KEY", MADE["user"][0])
+        assert run_command("admin", "queues", "--url", url, "list").code == 0
+    app.close()

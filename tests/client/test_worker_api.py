@@ -78,7 +78,9 @@ def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, t
     assert (beat.lease_until, beat.is_cancelled) == (about(sim.now + SOON), False)
     done = client.complete(claim, Frames(count=7), notices=[InboxMessage("Rendered", "7 frames")], queries=1, tokens=2)
     assert (done.status, done.offered_at) == (TaskStatus.COMPLETED, None)
-    assert done == client.get(task_id)
+    shown = client.get(task_id)
+    assert done == shown.model_copy(update={"last_result": None})
+    assert shown.last_result == {"count": 7}
     record = client.wait(task_id, timedelta(0))
     assert (record.content, record.queries, record.tokens, record.attempts[0].worker) == ({"count": 7}, 1, 2, "box")
     assert [(step.at, step.text) for step in record.progress] == [(about(sim.now), "half"), (claim.started_at, "more")]

@@ -25,7 +25,7 @@ from cloudsched.domain.documents.execution import (
     Run,
 )
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import Backfill, Source
+from cloudsched.domain.documents.task import Backfill, Source, TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import ArchivedJournal, Commit, TaskWrite
 from cloudsched.engine.ports.search import TaskQuery
@@ -220,6 +220,40 @@ def test_purge_removes_a_task_and_its_executions(
     assert len(store.list_executions(stays.id, limit=10).items) == 5
     assert len(store.list_messages("ada", limit=10).items) == 2
     assert store.next_wakeup() == stays.wake_at
+
+
+def test_an_ended_task_is_removed_whole_unless_it_has_changed(
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
+) -> None:
+    """With all of its records, whether they expire by themselves or not, or none of it is."""
+    task = make_task(status=TaskStatus.COMPLETED, wake_at=NOW)
+    records = [make_execution(task, f"e{number:03}", expire_at=(None, NOW)[number % 2]) for number in range(5)]
+    read = store.commit(Commit(task, None, records))
+    store.commit(Commit(task.model_copy(update={"title": "Tock"}), read))
+    assert not store.remove(read)
+    assert len(store.list_executions(task.id, limit=10).items) == 5
+    assert store.remove(load(store, task.id))
+    assert store.load(task.id) is None
+    assert not store.list_executions(task.id, limit=10).items
+    assert store.next_wakeup() is None
+    assert not store.remove(read), "it is gone already"
+
+
+def test_a_record_goes_on_without_its_end_and_as_it_is_otherwise(
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
+) -> None:
+    """Nobody who has written it meanwhile loses that; one that has been removed by then cannot go on."""
+    task = make_task(status=TaskStatus.COMPLETED, expire_at=NOW)
+    record = make_execution(task, "one", expire_at=NOW, message="as it is")
+    read = store.commit(Commit(task, None, [record]))
+    active = task.model_copy(update={"status": TaskStatus.ACTIVE, "expire_at": None})
+    with pytest.raises(VersionConflict):
+        store.commit(Commit(active, read, kept_record="two"))
+    store.commit(Commit(active, read, kept_record="one"))
+    assert store.load_execution(task.id, "one") == record.model_copy(update={"expire_at": None})
+    store.expire(NOW + timedelta(days=1))
+    assert store.load_execution(task.id, "one") is not None
+    assert load(store, task.id).task == active
 
 
 def test_purge_leaves_a_task_that_is_not_deleted(

@@ -29,7 +29,7 @@ _FEW_TASKS = st.lists(
         {
             "owner": st.sampled_from(["ada", "bob"]),
             "handler": st.sampled_from(["greet", "check"]),
-            "status": st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
+            "status": st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED, TaskStatus.COMPLETED]),
             "created_at": _INSTANTS,
             "next_execution_time": st.none() | _INSTANTS,
             "wake_at": st.none() | _INSTANTS,
@@ -105,9 +105,13 @@ def test_every_filter_in_every_combination(
             assert found == select_expected(tasks, query)
 
 
+def _read_after(read: Callable[..., Page[Task]], token: str | None) -> Page[Task]:
+    return read(page_token=token)
+
+
 @settings(max_examples=20, deadline=None)
 @given(fields=_FEW_TASKS, before=_INSTANTS, since=st.none() | _INSTANTS, limit=st.integers(1, 4))
-def test_due_tasks_are_listed_for_the_sweep(
+def test_due_tasks_are_listed_for_the_sweep_apart_from_those_to_remove(
     open_store: OpenStore,
     make_task: MakeTask,
     fields: list[dict[str, Any]],
@@ -117,14 +121,16 @@ def test_due_tasks_are_listed_for_the_sweep(
 ) -> None:
     tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
     waiting = sorted((task.wake_at, task.id) for task in tasks if task.wake_at is not None)
+    to_remove = {task.id for task in tasks if task.waits_for_removal}
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
             store.commit(Commit(task, store.commit(Commit(task.model_copy(update=other)))))
-        found = read_pages(
-            lambda token: store.list_due_tasks(before, since=since, limit=limit, page_token=token), limit
-        )
-        expected = [each for each in waiting if (since or each[0]) <= each[0] <= before]
-        assert [(task.wake_at, task.id) for task in found] == expected
+        due = [each for each in waiting if (since or each[0]) <= each[0] <= before]
+        for is_removal in (False, True):  # however many wait for their removal, nothing else waits behind them
+            read = partial(store.list_due_tasks, before, since=since, is_removal=is_removal, limit=limit)
+            found = read_pages(partial(_read_after, read), limit)
+            expected = [each for each in due if (each[1] in to_remove) == is_removal]
+            assert [(task.wake_at, task.id) for task in found] == expected
         assert store.next_wakeup() == (waiting[0][0] if waiting else None)
 
 

@@ -6,12 +6,14 @@ import html
 import re
 from datetime import timedelta
 
+import pytest
 from tests.dashboard.role_pages import Pages
 from tests.web.api.test_deliveries import app
 
 from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.errors import Forbidden
 
 __all__ = ["app"]  # a fixture
 
@@ -86,3 +88,19 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
         assert "Europe/Paris" in text
     assert pages.get("bob", "/people/ada").status_code in {403, 404}
     assert pages.get("admin", "/people/nobody").status_code == 404
+
+
+def test_where_queues_are_not_administered_the_page_offers_nothing_of_them(
+    pages: Pages, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API refuses then. What waits for workers is shown all the same, and no button that could only fail."""
+
+    def refuse(_: object) -> None:
+        raise Forbidden("It is switched off.")
+
+    monkeypatch.setattr(type(app.container), "queue_admin", property(refuse))
+    app.create(title="Render", owner="ada", handler="render", pull="gpu")
+    pages.sim.advance(timedelta(minutes=1))
+    text = read(pages, "admin", "/queues")
+    assert "gpu" in text
+    assert "Pause" not in text

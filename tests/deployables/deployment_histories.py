@@ -161,6 +161,7 @@ class History:
             (3, self.move),
             (1, self._open_or_close),
             (1, lambda: self.settings.update(PUBLIC_LINKS=self.chance.choice(["yes", "no"]))),
+            (1, lambda: self.settings.update(QUEUE_ADMIN=self.chance.choice(["on", "off"]))),
             (2, lambda: self._wait(self.chance.choice([700, 4_000, 32 * 86_400]))),
             (1, self._harm),
         ]

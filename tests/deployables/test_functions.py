@@ -58,6 +58,22 @@ def test_a_task_goes_through_the_functions(served: Served) -> None:
     assert (message["title"], message["body"]) == ("Tea", "It is ready.")
 
 
+def test_a_fresh_deployment_turns_a_sentence_into_a_reminder(served: Served) -> None:
+    """Its own handler is open to drafts. What is confirmed is the task that was shown, and it runs."""
+    emulator, functions = served
+    api = functions["api"].url
+    said = {"text": "every day at 9 remind me to stretch", "timezone": "UTC", "owner": "ada"}
+    draft = request(api, "POST", "/v1/tasks/draft", said).body
+    assert (draft["decision"], draft["task"]["handler"]) == ("creation", "remind"), draft
+    made = request(api, "POST", "/v1/tasks", {"draftToken": draft["draftToken"], **draft["task"]})
+    assert made.status == 201, made.body
+
+    emulator.advance(timedelta(days=1))
+
+    told = [each["body"] for each in request(api, "GET", "/v1/inboxes/ada/messages").body["messages"]]
+    assert told.count("stretch") == 1
+
+
 def test_execute_requires_a_token(served: Served) -> None:
     """`execute` answers 401 without a token, and accepts only POST."""
     url = served[1]["execute"].url

@@ -30,6 +30,7 @@ def gcloud() -> Gcloud:
 def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     """Run the scripts through deployment, repair, upgrade, rollback and teardown; return every gcloud command."""
     public = {"API_ACCESS": "public", "API_KEYS_SECRET": "keys", "BUCKET": "results", "BUDGET_A_MONTH": "100"}
+    public |= {"QUEUE_ADMIN": "on"}
     cloud = Cloud(folder, deployed.state, MONITORING="on")
     calls = list(deployed.calls)
     smoke = f"smoke@{PROJECT}.iam.gserviceaccount.com"
@@ -51,7 +52,7 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     run("upgrade.sh")
     run("rollback.sh")
     Schedules(cloud).declare()
-    public |= {"SHARDS": "4", "BUDGET_A_MONTH": "200"}
+    public |= {"SHARDS": "4", "BUDGET_A_MONTH": "200", "QUEUE_ADMIN": "off"}
     cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public)
     run("deploy.sh", "--step=indexes")
     run("upgrade.sh")

@@ -88,13 +88,13 @@ class Effects:
         stored = self._values.snapshots[snapshot]
         if any(stored.get(key) != expected for key, expected in writes.checks):  # guard: version check
             return CONFLICT, snapshot
-        if any(key not in stored for key in writes.required):
+        if any(key not in stored for key, _ in writes.required):
             return CONFLICT, snapshot
         gone = writes.emptied
         after = {key: number for key, number in stored.items() if not (gone and key.startswith(gone))}
-        for key in writes.required:
+        for key, (name, value) in writes.required:
             record = self._values.documents[after[key]]
-            after[key] = self._values.keep(record.model_copy(update={"is_delivered": True}))
+            after[key] = self._values.keep(record.model_copy(update={name: value}))
         for key, written in writes.documents:
             if written is None:
                 after.pop(key, None)

@@ -388,22 +388,25 @@ class ValueStore:
     def _lower(self, commit: Commit) -> Writes:
         keep = self._processes.values.keep
         checks, documents = list[tuple[str, int | None]](), list[tuple[str, int | None]]()
-        for each in (commit, *commit.others):
+        tasks = (commit, *commit.others)
+        for each in tasks:
             checks.append((_of_task(each.task.id), None if each.base is None else _number(each.base.version)))
             documents.append((_of_task(each.task.id), keep(each.task)))
             documents += [(f"record/{each.task.id}/{one.id}", keep(one)) for one in each.executions]
         documents += [(f"message/{one.id}", keep(one)) for one in commit.messages]
         documents += [(_of_entry(commit.task.id, one), keep(one)) for one in commit.entries]
-        required: tuple[str, ...] = ()
+        required: list[tuple[str, tuple[str, Any]]] = [
+            (f"record/{w.task.id}/{w.kept_record}", ("expire_at", None)) for w in tasks if w.kept_record
+        ]
         checks += [(_of_task(one.task.id), _number(one.version)) for one in commit.unchanged]
         if commit.delivered is not None:
-            required = (f"record/{commit.delivered.task_id}/{commit.delivered.execution_id}",)
+            key = f"record/{commit.delivered.task_id}/{commit.delivered.execution_id}"
+            required.append((key, ("is_delivered", True)))
         if commit.lock is not None:
             lowered = self._lower_lock(commit.lock)
             checks, documents = [*checks, *lowered.checks], [*documents, *lowered.documents]
         emptied = tuple(f"step/{commit.task.id}/{one.execution_id}/" for one in commit.archived)
-        tasks = (commit, *commit.others)
-        return Writes(tuple(checks), tuple(documents), tasks, required, emptied)
+        return Writes(tuple(checks), tuple(documents), tasks, tuple(required), emptied)
 
     def _lower_lock(self, lock: VersionedLock) -> Writes:
         key, keep = lock.lock.key, self._processes.values.keep
@@ -455,12 +458,18 @@ class ValueStore:
         *,
         since: datetime | None = None,
         shard: int | None = None,
+        is_removal: bool = False,
         limit: int,
         page_token: str | None = None,
     ) -> Page[Task]:
         del since, limit, page_token
+        if is_removal:  # in these worlds everything is kept
+            return Page(())
         found = self._read("list_due", before, shard)
         return Page([self._document(number) for number in found])
+
+    def remove(self, *_: object) -> Never:
+        raise AssertionError("in these worlds everything is kept")
 
     def count_shards(self) -> int:
         return 1

@@ -51,8 +51,8 @@ class Writes:
     """None deletes."""
     tasks: tuple[TaskWrite, ...]
     """The tasks in it, for the rules."""
-    required: tuple[Key, ...] = ()
-    """What must exist."""
+    required: tuple[tuple[Key, tuple[str, Any]], ...] = ()
+    """What must exist, and the one field of each that is written, with its value."""
     emptied: tuple[Key, ...] = ()
     """The beginnings of the keys of all that is deleted."""
 

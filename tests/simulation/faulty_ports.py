@@ -182,19 +182,41 @@ class FaultyStore:
         return self._call("load_journal", lambda: self._world.real_store.load_journal(task_id, execution_id))
 
     def expire(self, now: datetime) -> int:
-        return self._call("expire", lambda: self._world.real_store.expire(now))
+        def effect() -> int:
+            count = self._world.real_store.expire(now)
+            for task in list(self._world.committed.values()):
+                self._note_removed(task.id, task)
+            return count
+
+        return self._call("expire", effect)
 
     def purge(self, task_id: str) -> None:
         def effect() -> None:
             before = self._world.real_store.load(task_id)
             self._world.real_store.purge(task_id)
-            self._world.on_write()
-            if self._world.real_store.load(task_id) is None:
-                self._world.committed.pop(task_id, None)
-                self._world.rules.on_purge(before.task if before else None)
-                self._world.backlogs.on_purge(before.task if before else None)
+            self._note_removed(task_id, before.task if before else None)
 
         self._call("purge", effect)
+
+    def remove(self, ended: VersionedTask) -> bool:
+        def effect() -> bool:
+            is_gone = self._world.real_store.remove(ended)
+            self._note_removed(ended.task.id, ended.task)
+            return is_gone
+
+        return self._call("remove", effect)
+
+    def _note_removed(self, task_id: str, before: Task | None) -> None:
+        """Tell the invariants of a task's removal, if it is gone: none of its records may be left."""
+        if self._world.real_store.load(task_id) is not None:
+            return
+        assert not self._world.real_store.list_executions(task_id, limit=1).items, (
+            f"{task_id} is gone without its records"
+        )
+        self._world.on_write()
+        self._world.committed.pop(task_id, None)
+        self._world.rules.on_purge(before)
+        self._world.backlogs.on_purge(before)
 
     def list_tasks(
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
@@ -210,12 +232,15 @@ class FaultyStore:
         *,
         since: datetime | None = None,
         shard: int | None = None,
+        is_removal: bool = False,
         limit: int,
         page_token: str | None = None,
     ) -> Page[Task]:
         def effect() -> Page[Task]:
             size = limit if shard is None else 2  # so that a sweep of a shard has several parts
-            page = self._world.real_store.list_due_tasks(before, since=since, limit=size, page_token=page_token)
+            page = self._world.real_store.list_due_tasks(
+                before, since=since, is_removal=is_removal, limit=size, page_token=page_token
+            )
             if shard is None:
                 return page
             return replace(page, items=[each for each in page.items if self._world.shards.is_in(each.id, shard)])

@@ -896,6 +896,10 @@ export interface FailedTask {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
+  /** The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task. */
+  lastResult?: unknown;
+  /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
+  lastError?: ExecutionError;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
   /** The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours. */
@@ -992,6 +996,10 @@ export interface HandlerInfo {
   isTool: boolean;
   /** The queue of the workers that run its tasks, unless a task says otherwise. */
   queue?: string;
+  /** The queries that one run uses as a rule, if the handler declares it and unless a task says otherwise. */
+  queryPerExecution?: number;
+  /** The tokens that one run uses as a rule, likewise. */
+  tokensPerExecution?: number;
   /** The JSON schema of its payload, or None if it takes any object. */
   payloadSchema?: Record<string, unknown>;
   /** The JSON schemas of the payloads of the events that it has declared, by the events' names. */
@@ -1806,6 +1814,10 @@ export interface ReportedTask {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
+  /** The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task. */
+  lastResult?: unknown;
+  /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
+  lastError?: ExecutionError;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }
@@ -2257,6 +2269,10 @@ export interface Task {
   triggered?: TriggeredRun;
   /** Its schedule as it was understood, only in answers that create it or change its schedule. A request that has searched all that it may leaves it out. */
   readBack?: ReadBack;
+  /** The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task. */
+  lastResult?: unknown;
+  /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
+  lastError?: ExecutionError;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }

@@ -99,9 +99,10 @@ STORE: Final[Mapping[str, Cost]] = {
     "next_wakeup": _FREE,
     "purge": _FREE,
     "recall": _FREE,
+    "remove": _FREE,
 }
-"""The cost of each call of a `Store`. Deletions by `purge` and `expire` are not counted, nor the reading of inboxes.
-Only the local clock asks for the next wake-up."""
+"""The cost of each call of a `Store`. Deletions by `purge`, `remove` and `expire` are not counted, nor the reading of
+inboxes. Only the local clock asks for the next wake-up."""
 RECORDS: Final[Mapping[str, Cost]] = {
     "delete": lambda *_: {"commits": 1, "deletes": 1},
     "list": _read_each,

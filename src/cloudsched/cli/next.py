@@ -57,7 +57,7 @@ def add_calendars(schedule: Schedule, rules: Sequence[CalendarRule], stored: Sto
 
     Calendars that it names and that are not among these are stored ones. A single instant raises InvalidSchedule.
     """
-    if rules and schedule.is_one_time:
+    if rules and schedule.is_single_time:
         raise InvalidSchedule("calendar", "has no meaning for a single instant", "omit it")
     contents = {WEEKENDS: WEEKENDS_CONTENT} | {rule.id: rule.content or "" for rule in rules}
     named = []
@@ -166,7 +166,7 @@ def _read(
         )
     if not dtstart:
         return read
-    if read.schedule.is_one_time:
+    if read.schedule.is_single_time:
         raise InvalidSchedule("dtstart", "has no meaning for a single instant", "omit it")
     fields = read.schedule.model_dump(exclude_none=True) | {"dtstart": dtstart}
     return replace(read, schedule=Schedule.model_validate(fields))

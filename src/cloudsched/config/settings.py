@@ -359,6 +359,14 @@ class Settings:
         whole_number(MAX_QUEUES_PER_PRIORITY),
         default=1,
     )
+    queue_admin: bool = setting(
+        "CLOUDSCHED_QUEUE_ADMIN",
+        "`on` lets admins look at the queues in Cloud Tasks through the API, and pause, change and purge them. "
+        "`QUEUE_ADMIN` in `infra/config.sh` sets it and grants [the role](../run/operate.md#queues). "
+        "A local Cloud Tasks needs neither.",
+        SWITCH,
+        default=False,
+    )
     executor_url: str = setting(
         "CLOUDSCHED_EXECUTOR_URL",
         "The address of the `execute` function, without a path.",

@@ -213,7 +213,7 @@ def _parse_exchange(parser: Parser) -> Change | None:
     change = make_change(new)
 
     def exchange(current: Schedule, context: Context) -> Schedule:
-        if current.is_one_time:
+        if current.is_single_time:
             return change(current, context)
         old_group = build_plan(replaced).groups[-1]
         new_group = build_plan(new).groups[-1]

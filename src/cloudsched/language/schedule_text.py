@@ -112,9 +112,8 @@ def read_until(text: str, *, now: datetime, timezone: str, default_time: time = 
             found = read_schedule(words, now=now, timezone=timezone, default_time=default_time, has_title=True)
         except InvalidSchedule:
             continue
-        if found.schedule.is_one_time and found.title is None:
-            at = found.schedule.anchor(now).at
-            assert at is not None  # noqa: S101 - it is one instant
+        at = found.schedule.anchor(now).first() if found.schedule.is_single_time else None
+        if at is not None and found.title is None:
             return at
     hint = "Give a length of time, PT10M or 10 minutes, or one instant: tomorrow at 9:00."
     raise InvalidInput("duration", f"{text[:MAX_SHOWN]!r} is not understood", hint)

@@ -184,7 +184,7 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     key = None if text is None else "\n".join((" ".join(text.casefold().split()), *([locale] if locale else [])))
     if current_text is not None and current_text.partition("\n")[0] == key:  # in the language that was named then
         key, locale = current_text, current_text.partition("\n")[2] or None
-    is_known = current is not None and not current.is_one_time and key is not None and key == current_text
+    is_known = current is not None and not current.is_single_time and key is not None and key == current_text
     kept = {"timezone": OWNER_ZONE if current.follows_owner else current.timezone} if is_known and current else {}
     if locale is not None:
         kept["locale"] = locale
@@ -219,4 +219,4 @@ def _is_whole(text: str, found: ScheduleText, read_with: Callable[..., ScheduleT
         alone = read_with(current=None).schedule
     except InvalidSchedule:
         return False
-    return alone.rules == found.schedule.rules and not found.schedule.is_one_time and not alone.is_one_time
+    return alone.rules == found.schedule.rules and not found.schedule.is_single_time and not alone.is_single_time

@@ -117,7 +117,7 @@ def find_start(plan: Plan, context: Context) -> date:
 
 def take_apart(current: Schedule, context: Context) -> Edit:
     """Split a schedule into an `Edit`."""
-    if current.is_one_time:
+    if current.is_single_time:
         raise Refused("no-update", hint="it runs once only")
     anchored = current.anchor(context.now)
     if anchored.dtstart is None or not anchored.rules or anchored.rdates:
@@ -374,7 +374,7 @@ def _is_whole(plan: Plan, current: Schedule) -> bool:
     """Return whether a phrase has a whole schedule, which replaces any other and needs nothing of it."""
     if plan.recurs:
         return all(_says_when(group) for group in plan.groups)
-    if current.is_one_time or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
+    if current.is_single_time or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
         return False
     group = plan.groups[0]
     lengths = [each.length for each in group.relatives if each.length is not None]

@@ -21,7 +21,7 @@ from cloudsched.engine.ports.fork_safety import make_reentrant_lock
 from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
-from cloudsched.errors import InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
+from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.factories import (
     Circuits,
     Parts,
@@ -165,10 +165,17 @@ class Container:
 
     @lazy_property
     def queue_admin(self) -> QueueAdmin | None:
-        """Administers the queues in Cloud Tasks. None if something else carries the dispatches."""
+        """Administers the queues in Cloud Tasks. None if something else carries the dispatches.
+
+        Raises Forbidden unless it is switched on. A local Cloud Tasks asks for no role.
+        """
         settings = self.settings
-        if self._dispatcher is not None and not settings.tasks_emulator:
-            return None
+        if not settings.tasks_emulator:
+            if self._dispatcher is not None:
+                return None
+            if not settings.queue_admin:
+                hint = 'Set QUEUE_ADMIN="on" in infra/config.sh, or CLOUDSCHED_QUEUE_ADMIN=on in the environment.'
+                raise Forbidden(f"The administration of queues is switched off. {hint}")
         from cloudsched.adapters.google.queue_admin import QueueAdmin  # noqa: PLC0415 - of the extra gcp
 
         return QueueAdmin(

@@ -132,7 +132,7 @@ def test_the_page_for_clients_says_what_a_document_shows_beside_the_api() -> Non
     rows = re.findall(r"^\| (`[^|]+`) \| ([^|]*) \|", part, re.MULTILINE)
     beside = {each.key for each in list_stored_fields(Task) if each.name not in PublicTask.model_fields}
     named = {key for keys, _ in rows for key in re.findall(r"`(\w+)`", keys)}
-    assert named == (beside - own.PRIVATE_FIELDS) | {own.UNLISTED, PRIVATE}
+    assert named == (beside - own.PRIVATE_FIELDS) | {own.UNLISTED, own.REMOVE_AT, PRIVATE}
     told = set(re.findall(r"`(\w+)`", dict(rows)["`runs`"]))
     assert {each.key for each in list_stored_fields(Lease)} <= told
 
@@ -189,7 +189,7 @@ def list_found_by() -> set[tuple[str, str]]:
 def test_what_documents_are_found_by_is_always_stored() -> None:
     """Firestore finds no document by a field that it does not have: such a field is there, or its absence is meant."""
     records = {each.collection: each for each in list_record_kinds()}
-    of_store = {own.CHANGED, own.LISTED, own.OFFER_SHARD, own.OPEN, own.OFFER_WRITTEN_AT, own.TROUBLE}
+    of_store = {own.CHANGED, own.LISTED, own.OFFER_SHARD, own.OPEN, own.OFFER_WRITTEN_AT, own.REMOVE_AT, own.TROUBLE}
     found = list_found_by()
     assert ("tasks", "owner") in found
     for collection, path in found:

@@ -230,15 +230,20 @@ def test_an_expired_occurrence_does_not_count_as_a_run(make: Callable[[], tuple[
 
 
 @pytest.mark.parametrize(
-    "end",
-    [{"until": START + 10 * HOUR}, {"schedule": Schedule(rrule="FREQ=DAILY;COUNT=1", dtstart="2027-01-01T09:00:00")}],
+    ("end", "status"),
+    [
+        ({"until": START + 10 * HOUR}, TaskStatus.COMPLETED),
+        ({"schedule": Schedule(rrule="FREQ=DAILY;COUNT=1", dtstart="2027-01-01T09:00:00")}, TaskStatus.EXPIRED),
+    ],
 )
-def test_an_expired_occurrence_does_not_prolong_a_finished_plan(sim: Simulation, end: dict[str, Any]) -> None:
-    """`until` and the COUNT of the rule still apply."""
+def test_an_expired_occurrence_does_not_prolong_a_finished_plan(
+    sim: Simulation, end: dict[str, Any], status: TaskStatus
+) -> None:
+    """`until` and the COUNT of the rule still apply. A rule that counts to one is a one-time task."""
     offer(sim, "a", **{"schedule": DAILY, "max_runs": 1, "expiration": HOUR, **end})
     sim.advance(3 * DAY)
     task = sim.app.get("a")
-    assert (statuses(sim, "a"), task.status, task.run_count) == (["EXPIRED"], TaskStatus.COMPLETED, 0)
+    assert (statuses(sim, "a"), task.status, task.run_count) == (["EXPIRED"], status, 0)
 
 
 @pytest.mark.parametrize("edit", [{}, {"overlap": "skip"}, {"title": "b"}])

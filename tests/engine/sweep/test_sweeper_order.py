@@ -11,9 +11,10 @@ import pytest
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.sweep.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE
+from cloudsched.engine.sweep.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE, PAGE_SIZE
 from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
@@ -105,7 +106,8 @@ def sweep_starts(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[datet
     ask: Callable[..., Page[Task]] = sim.app.container.store.list_due_tasks
 
     def record(*args: Any, **named: Any) -> Page[Task]:
-        starts.append(named.get("since"))
+        if not named.get("is_removal"):
+            starts.append(named.get("since"))
         return ask(*args, **named)
 
     monkeypatch.setattr(sim.app.container.store, "list_due_tasks", record)
@@ -148,3 +150,34 @@ def test_what_is_overdue_when_it_is_committed_is_found_by_the_next_sweep(
     sim.clock.move_to(sim.now + MINUTE)
     assert sim.app.container.sweeper.sweep().dispatched == 1
     assert sweep_starts[-1] is not None
+
+
+def test_lost_work_comes_before_whatever_waits_to_be_removed(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many have ended, and however long ago: what was lost is dispatched before the first of them goes."""
+    for number in range(2 * PAGE_SIZE + 1):
+        make(app, sim, f"ended-{number}", retention=DAY)
+    sim.advance(MINUTE)
+    make(app, sim, "lost", 2 * DAY)
+    sim.queue.purge()
+    sim.clock.advance(2 * DAY + MINUTE)
+    order: list[str] = []
+    create, remove = sim.queue.create, SqliteStore.remove
+
+    def note_and_create(message: QueueMessage) -> None:
+        order.append("dispatched")
+        create(message)
+
+    def note_and_remove(store: SqliteStore, ended: VersionedTask) -> bool:
+        order.append("removed")
+        return remove(store, ended)
+
+    monkeypatch.setattr(sim.queue, "create", note_and_create)
+    monkeypatch.setattr(SqliteStore, "remove", note_and_remove)
+    before = sim.counts.copy()
+    page = app.container.store.list_due_tasks(sim.now, limit=PAGE_SIZE)
+    assert [task.id for task in page.items] == ["lost"]
+    assert sim.counts.since(before).reads == 1, "those that wait for their removal are not even read"
+    assert app.sweep().purged == 2 * PAGE_SIZE + 1
+    assert order == ["dispatched", *["removed"] * (2 * PAGE_SIZE + 1)]

@@ -14,7 +14,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.control_flow import ControlFlow
-from cloudsched.domain.transitions.commit import VersionedTask
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -111,17 +111,17 @@ def refuse_while_away(
 def test_a_sweep_ends_if_the_store_is_down_but_not_for_a_single_task(
     sim: Simulation, app: App, monkeypatch: pytest.MonkeyPatch, refuses: int
 ) -> None:
-    """A single task that cannot be loaded is skipped; after several in a row the sweep takes the store to be down."""
+    """A single task that cannot be written is skipped; after several in a row the sweep takes the store to be down."""
     refused, asked = set[str](), list[str]()
-    load = SqliteStore.load
+    write = SqliteStore.commit
 
-    def load_or_fail(store: SqliteStore, task_id: str) -> VersionedTask | None:
-        if task_id in refused:
-            asked.append(task_id)
+    def commit_or_fail(store: SqliteStore, commit: Commit) -> VersionedTask:
+        if commit.task.id in refused:
+            asked.append(commit.task.id)
             raise StoreUnavailable("The store", "deadline exceeded")
-        return load(store, task_id)
+        return write(store, commit)
 
-    monkeypatch.setattr(SqliteStore, "load", load_or_fail)
+    monkeypatch.setattr(SqliteStore, "commit", commit_or_fail)
     usual: dict[str, Any] = {"owner": "ada", "title": "Tick", "handler": "tick", "schedule": Schedule.once(START)}
     tasks = [app.create(**usual, retention=timedelta(days=1)) for _ in range(9)]
     sim.queue.deliver_due()

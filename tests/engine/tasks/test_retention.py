@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
+from random import Random
+from typing import Any
 
 import pytest
 from tests.engine.harness import Simulate
 from tests.engine.tasks.test_schedule_forms import app
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.errors import NotFound
+from cloudsched.errors import InvalidInput, NotAllowed, NotFound
 from cloudsched.testing import START, Simulation
 
+HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=1))
 IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
 
 __all__ = ["app"]  # a fixture
@@ -76,3 +81,70 @@ def test_executions_are_kept_for_the_execution_retention_of_their_task(sim: Simu
     sim.advance(timedelta(days=7))
     assert app.sweep().expired == 5
     assert len(sim.executions(task.id)) == 2
+
+
+def live_on(app: App, sim: Simulation, chance: Random) -> str:
+    """Return the id of a task with some retention, after a random life by hand."""
+    retention = chance.choice([timedelta(days=7), timedelta(days=30), timedelta(hours=5)])
+    fields: dict[str, Any] = {"schedule": IN_A_MINUTE} if chance.random() < 0.8 else {"schedule": HOURLY, "max_runs": 2}
+    if chance.random() < 0.2:
+        fields["execution_retention"] = timedelta(days=3)
+    task_id = app.create(owner="ada", title="Tick", handler="tick", retention=retention, **fields).id
+    verbs: list[Callable[[], object]] = [
+        lambda: app.trigger(task_id),
+        lambda: app.pause(task_id),
+        lambda: app.resume(task_id),
+        lambda: app.cancel(task_id),
+        lambda: app.update(task_id, title="Tock"),
+        lambda: app.update(task_id, schedule=sim.now + timedelta(hours=chance.randrange(1, 30))),
+        lambda: app.update(task_id, retention=chance.choice([None, timedelta(days=8), timedelta(days=60)])),
+        lambda: sim.advance(timedelta(minutes=chance.randrange(90))),
+        lambda: sim.advance(timedelta(days=chance.randrange(9))),
+    ]
+    for verb in chance.choices(verbs, k=chance.randrange(9)):
+        with suppress(NotAllowed, NotFound, InvalidInput):
+            verb()
+    return task_id
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app: App, seed: int) -> None:
+    """Whatever was done by hand: as long as the task is there, so are its records, and afterwards none of them is.
+
+    A store that removes each document alone, at the instant that it says, removes a task and all of its records.
+    """
+    sim = simulate(retention=timedelta(days=7))
+    task_id = live_on(app, sim, Random(seed))  # noqa: S311 - the same on every machine
+    for _ in range(3):
+        sim.advance(timedelta(days=2))
+        stored = app.container.store.load(task_id)
+        records = app.container.store.list_executions(task_id, limit=100).items
+        if stored is None:
+            assert records == []
+            return
+        own = timedelta(days=3 if stored.task.execution_retention else -1)
+        kept = {each.expire_at for each in records if each.expire_at != (each.finished_at or START) + own}
+        at = stored.task.expire_at
+        assert kept <= {at}, "a record is left behind, or lost before its task"
+        assert at is None or stored.task.wake_at is None
+    if (task := app.get(task_id)).has_ended and task.retention is not None:
+        sim.advance(timedelta(days=75))
+        assert app.container.store.load(task_id) is None
+        assert app.container.store.list_executions(task_id, limit=100).items == []
+
+
+def test_all_records_of_a_task_are_kept_as_long_as_it_is(simulate: Simulate, app: App) -> None:
+    """Also those of several runs that one cancel has ended, after the task was started again."""
+    sim = simulate(retention=timedelta(days=9))
+    task = app.create(
+        owner="ada", title="T", handler="tick", pull="gpu", schedule=Schedule.once(START), overlap="allow"
+    )
+    for _ in range(2):
+        app.trigger(task.id)
+        sim.advance(timedelta(minutes=1))
+    app.cancel(task.id)
+    records = {each.id for each in sim.executions(task.id)}
+    assert len(records) > 1
+    app.update(task.id, schedule=sim.now + timedelta(days=20))
+    sim.advance(timedelta(days=15))
+    assert {each.id for each in sim.executions(task.id)} == records

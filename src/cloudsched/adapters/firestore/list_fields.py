@@ -34,7 +34,11 @@ UNLISTED: Final = "unlisted"
 """The place of the fields of a delivery by which other lists are ordered."""
 HIDDEN: Final = ("createdAt", "nextExecutionTime", "status")
 """The fields that are one level deeper in the documents of deliveries."""
-SHOWN: Final = frozenset({"deletedAt", "delivery", "history", "runs", "wakeAt"})
+REMOVE_AT: Final = "removeAt"
+"""The place of `wake_at` of a task that only waits for its removal. It has an index of its own, so that however many
+wait, nobody reads them to find lost work."""
+_WAKE_AT: Final = "wakeAt"
+SHOWN: Final = frozenset({"deletedAt", "delivery", "expireAt", "history", "runs", _WAKE_AT})
 """The fields beside a task's private map that the API shows in another form: rules, indexes and pages read them.
 
 Their owner reads them, too, as no rule can hide a field. docs/guides/clients.md says what they show.
@@ -66,10 +70,20 @@ def unhide(data: dict[str, Any]) -> dict[str, Any]:
 
 def build_delivery_mark(documents: str, mark: DeliveryMark) -> Message:
     """Return the write of `is_delivered` alone."""
-    write = _Write()
-    write.update.name = f"{documents}/tasks/{mark.task_id}/executions/{mark.execution_id}"
+    write = _build_record_mark(documents, mark.task_id, mark.execution_id, "isDelivered")
     write.update.fields["isDelivered"].boolean_value = True
-    write.update_mask.field_paths.append("isDelivered")
+    return write
+
+
+def build_kept_mark(documents: str, task_id: str, execution_id: str) -> Message:
+    """Return the write that removes `expire_at` of a record alone."""
+    return _build_record_mark(documents, task_id, execution_id, "expireAt")
+
+
+def _build_record_mark(documents: str, task_id: str, execution_id: str, field_path: str) -> Message:
+    write = _Write()
+    write.update.name = f"{documents}/tasks/{task_id}/executions/{execution_id}"
+    write.update_mask.field_paths.append(field_path)
     write.current_document.exists = True
     return write
 
@@ -98,6 +112,9 @@ def add_list_fields(fields: Message, document: Document, shard: int) -> None:
             if key in fields:
                 private[key].CopyFrom(fields[key])
                 del fields[key]
+        if document.waits_for_removal and _WAKE_AT in fields:
+            fields[REMOVE_AT].CopyFrom(fields[_WAKE_AT])
+            del fields[_WAKE_AT]
         encode_fields(private, {"changed": {"shard": shard}})
         if (position := find_open_position(document)) is not None:
             status, since = position
@@ -116,6 +133,8 @@ def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return a stored document without these fields, and with its own private ones where they belong."""
     private = data.pop(PRIVATE, None)
     data.pop(OFFER_SHARD, None)
+    if REMOVE_AT in data:
+        data[_WAKE_AT] = data.pop(REMOVE_AT)
     return {**data, **{key: private[key] for key in PRIVATE_FIELDS if key in private}} if private else data
 
 
@@ -148,10 +167,17 @@ def read_version(document: Message) -> TaskVersion:
     return TaskVersion(document.update_time.ToNanoseconds(), shard, document.ByteSize())
 
 
+def is_wake_moved(before: Task, task: Task) -> bool:
+    """Return whether a task has its `wake_at` in another place than before, or in that of its removal."""
+    return before.waits_for_removal or task.waits_for_removal
+
+
 def list_field_paths(before: Task, task: Task, written: Collection[str], version: TaskVersion, shard: int) -> list[str]:
     """Return the paths of an update's mask. `version` is the one that was read."""
     keys = _list_keys()
     paths = [COMMIT_ID, *[keys[name] for name in written]]
+    if is_wake_moved(before, task):
+        paths.append(REMOVE_AT)
     if task.delivery is not None:
         paths = [f"{UNLISTED}.{path}" if path in HIDDEN else path for path in paths]
     if version.shard != shard:

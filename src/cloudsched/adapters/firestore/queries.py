@@ -16,7 +16,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.list_fields import OFFER_SHARD, OFFER_WRITTEN_AT, TASK_SHARD, TROUBLE, UNLISTED
+from cloudsched.adapters.firestore.list_fields import (
+    OFFER_SHARD,
+    OFFER_WRITTEN_AT,
+    REMOVE_AT,
+    TASK_SHARD,
+    TROUBLE,
+    UNLISTED,
+)
 from cloudsched.adapters.firestore.values import Value, encode
 from cloudsched.domain.documents.task import TaskStatus
 
@@ -233,9 +240,16 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
     return replace(listing, order="createdAt", is_descending=True, contains=contains)
 
 
-def build_due_listing(before: datetime, since: datetime | None = None, shards: Sequence[int] | None = None) -> Listing:
-    """Return the listing of the tasks that wait for the sweep, including those being deleted."""
-    return replace(BY_WAKE_TIME, start=since, last=before, shards=shards)
+def build_due_listing(
+    before: datetime,
+    since: datetime | None = None,
+    shards: Sequence[int] | None = None,
+    *,
+    is_removal: bool = False,
+) -> Listing:
+    """Return the listing of the tasks that wait for the sweep, including those being deleted, or only for removal."""
+    listing = replace(BY_WAKE_TIME, order=REMOVE_AT) if is_removal else BY_WAKE_TIME
+    return replace(listing, start=since, last=before, shards=shards)
 
 
 def build_offer_listing(queue_keys: Sequence[str], owner: str | None, shards: Sequence[int] | None = None) -> Listing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
     rpc: FirestoreRpc,
-    kind: type[D],
+    parse: type[D] | Callable[[Message], D],
     parent: str | None,
     listing: Listing,
     query: object,
@@ -75,7 +75,8 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
         max_bytes=max_bytes,
         is_bounded=bool(listing.looked_for),
     )
-    items = skip_unreadable((each.name, partial(to_document, kind, each)) for each in found.rows)
+    read_one = partial(to_document, parse) if isinstance(parse, type) else parse
+    items = skip_unreadable((each.name, partial(read_one, each)) for each in found.rows)
     token = None
     if found.last is not None:
         value, key = to_sort_key(found.last, listing)

@@ -34,12 +34,15 @@ from cloudsched.adapters.firestore.list_fields import (
     CHANGED_AT,
     OFFER_WRITTEN_AT,
     OPEN,
+    REMOVE_AT,
     TASK_SHARD,
     TROUBLE,
     TaskVersion,
     add_list_fields,
     build_delivery_mark,
+    build_kept_mark,
     hide_from_lists,
+    is_wake_moved,
     list_field_paths,
     read_version,
     to_document,
@@ -274,6 +277,17 @@ class FirestoreStore:
                 break
             last = Value(reference_value=found[-1].name)
 
+    def remove(self, ended: VersionedTask) -> bool:
+        """Remove an ended task with its executions, if it has not changed."""
+        from cloudsched.adapters.firestore.queries import NAME, build_query  # noqa: PLC0415 - see above
+
+        name = f"{self._documents}/tasks/{ended.task.id}"
+        found = self._rpc.query(name, build_query("executions", PURGE_BATCH_SIZE + 1, fields=(NAME,)))
+        if len(found) > PURGE_BATCH_SIZE:
+            return False
+        task = with_precondition(_Write(delete=name), ended.version)
+        return self._rpc.commit([task, *(_Write(delete=each.name) for each in found)]) is not None
+
     def expire(self, now: datetime) -> int:  # noqa: ARG002 - required by the port
         """Do nothing and return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
         return 0
@@ -295,6 +309,7 @@ class FirestoreStore:
         *,
         since: datetime | None = None,
         shard: int | None = None,
+        is_removal: bool = False,
         limit: int,
         page_token: str | None = None,
     ) -> Page[Task]:
@@ -302,8 +317,10 @@ class FirestoreStore:
         from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
         shards = self._shards.find_ranges() if shard is None else (shard,)
-        listing = queries.build_due_listing(before, since, shards)
-        return search.fetch_page(self._rpc, Task, self._documents, listing, "due", limit, page_token)
+        listing = queries.build_due_listing(before, since, shards, is_removal=is_removal)
+        query = ("due", is_removal)
+        read = lambda each: self._to_versioned_task(each).task  # noqa: E731 - known from then on, with its version
+        return search.fetch_page(self._rpc, read, self._documents, listing, query, limit, page_token)
 
     def count_shards(self) -> int:
         """Return how many shards `list_due_tasks` takes."""
@@ -340,15 +357,15 @@ class FirestoreStore:
         return skip_unreadable((each.name, partial(self._to_versioned_task, each)) for each in found)
 
     def next_wakeup(self) -> datetime | None:
-        """Return the earliest `wake_at` of all tasks, or None if there is none. Reads one document."""
+        """Return the earliest `wake_at` of all tasks, or None if there is none. Reads two documents."""
         from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
 
-        listing = replace(queries.BY_WAKE_TIME, shards=self._shards.find_ranges())
-        found = query_in_order(self._rpc, self._documents, listing, 1)
-        if not found:
-            return None
-        value, _ = search.to_sort_key(found[0], queries.BY_WAKE_TIME)
-        return decode_instant(value)
+        first = list[datetime]()
+        for order in ("wakeAt", REMOVE_AT):
+            listing = replace(queries.BY_WAKE_TIME, order=order, shards=self._shards.find_ranges())
+            found = query_in_order(self._rpc, self._documents, listing, 1)
+            first += [decode_instant(search.to_sort_key(each, listing)[0]) for each in found]
+        return min(first, default=None)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
@@ -399,6 +416,8 @@ class FirestoreStore:
         if offer != before:
             writes.append(self._build_offer_write(task.id, offer))
         writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in task_write.executions)
+        if task_write.kept_record is not None:
+            writes.append(build_kept_mark(self._documents, task.id, task_write.kept_record))
         return writes
 
     def _build_update(self, task: Task, base: VersionedTask) -> google_calls.Message:
@@ -408,6 +427,8 @@ class FirestoreStore:
         """
         stored, version = base.task, cast("TaskVersion", base.version)
         shard, written = self._shards.choose(task.id), find_changes(stored, task)
+        if is_wake_moved(stored, task):
+            written = {*written, "wake_at"}
         task.require_readable(written)
         write, path = _Write(), ("tasks", task.id)
         write.update.name = "/".join((self._documents, *path))

@@ -16,7 +16,9 @@ from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavai
 
 TIMEOUT_SECONDS: Final = 10.0
 _READ_MASK: Final = {"paths": ["name", "state", "rate_limits", "stats"]}
-_ROLE_HINT: Final = "grant the API's account roles/cloudtasks.queueAdmin on the queue"
+_ROLE_HINT: Final = (
+    "the API's account needs roles/cloudtasks.queueAdmin on it, which infra/deploy.sh grants with QUEUE_ADMIN=on"
+)
 
 
 class QueueAdmin:

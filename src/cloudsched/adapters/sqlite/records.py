@@ -55,11 +55,20 @@ _MARK_DELIVERED: Final = (
 )
 
 
+_KEEP: Final = "UPDATE executions SET body = json_remove(body, '$.expireAt') WHERE task_id = ? AND id = ?"
+
+
 def require_unchanged(connection: sqlite3.Connection, tasks: Sequence[VersionedTask]) -> None:
     """Check that tasks are as they were read. Raises VersionConflict."""
     for each in tasks:
         if connection.execute(_HAS_TASK, (each.task.id, each.version.value)).fetchone() is None:
             raise VersionConflict(f"task {each.task.id}")
+
+
+def keep_record(connection: sqlite3.Connection, task_id: str, execution_id: str | None) -> None:
+    """Remove `expire_at` of a record, if one is named. Raises VersionConflict if there is none."""
+    if execution_id is not None and connection.execute(_KEEP, (task_id, execution_id)).rowcount != 1:
+        raise VersionConflict(f"execution {execution_id} of {task_id}")
 
 
 def mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:

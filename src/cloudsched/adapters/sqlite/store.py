@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords, mark_delivered, require_unchanged, write_lock
+from cloudsched.adapters.sqlite.records import (
+    SqliteInbox,
+    SqliteRecords,
+    keep_record,
+    mark_delivered,
+    require_unchanged,
+    write_lock,
+)
 from cloudsched.adapters.sqlite.search import (
     BODY,
     Listing,
@@ -45,7 +52,7 @@ from cloudsched.adapters.sqlite.tables import (
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import Task
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Lock, Waiter
@@ -70,11 +77,18 @@ _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executio
 
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
 _EXPIRED = "SELECT kind, parent, id FROM expiring WHERE expire_at <= ? ORDER BY expire_at LIMIT ?"
-_EXPIRE = {  # a record that was reopened since then has no expireAt
+_EXPIRE = {  # what was reopened since then has no expireAt
     "execution": "DELETE FROM executions WHERE task_id = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
+    "task": "DELETE FROM tasks WHERE owner = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
     "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
     "record": "DELETE FROM records WHERE kind = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
 }
+
+_WAITS_FOR_REMOVAL = f"""(status IN ({", ".join(f"'{each}'" for each in sorted(FINAL_STATUSES))})
+    AND (body ->> '$.runs', body ->> '$.deletedAt', body ->> '$.deferred') IS (NULL, NULL, NULL))"""
+_NEXT_WAKEUP = """SELECT min(at) FROM (SELECT min(wake_at) AS at FROM tasks WHERE wake_at IS NOT NULL
+    UNION ALL SELECT min(expire_at) FROM expiring WHERE kind = 'task')"""
+_REMOVE = "DELETE FROM tasks WHERE id = ? AND version = ?"
 
 _TRIAL = ("(trial)", "." * 16_384)
 _DELETE_TRIAL = "DELETE FROM records WHERE kind = '(trial)'"
@@ -160,6 +174,7 @@ class SqliteStore:
         made = [(each.task.id, e) for each in writes for e in each.executions]
         executions = [to_execution_row(key, e) for key, e in made]
         expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
+        expiring += [("task", t.owner, t.id, to_microseconds(t.expire_at)) for w in writes if (t := w.task).expire_at]
         expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in commit.messages if m.expire_at]
         records: dict[str, list[Row]] = {
             _PUT_MESSAGE: [
@@ -181,6 +196,8 @@ class SqliteStore:
             versions = [write_task(connection, each) for each in tasks]
             if commit.lock is not None:
                 write_lock(connection, commit.lock)
+            for each in writes:
+                keep_record(connection, each.task.id, each.kept_record)
             require_unchanged(connection, commit.unchanged)
             if commit.delivered is not None:
                 mark_delivered(connection, commit.delivered)
@@ -248,8 +265,23 @@ class SqliteStore:
             pass
         self._database.write(task)
 
+    def remove(self, ended: VersionedTask) -> bool:
+        """Remove an ended task with its executions, if it has not changed."""
+        task_id = ended.task.id
+
+        def write(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_REMOVE, (task_id, ended.version.value)).rowcount:
+                return False
+            connection.execute("DELETE FROM executions WHERE task_id = ?", (task_id,))
+            connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
+            connection.execute(DELETE_OFFER, (task_id,))
+            self._notify_removed(task_id)
+            return True
+
+        return self._database.write(write)
+
     def expire(self, now: datetime) -> int:
-        """Remove the executions and messages whose `expire_at` has passed, in batches, and return how many.
+        """Remove the tasks, executions and messages whose `expire_at` has passed, in batches, and return how many.
 
         Other writers get their turn between two of them.
         """
@@ -294,14 +326,16 @@ class SqliteStore:
         *,
         since: datetime | None = None,
         shard: int | None = None,  # noqa: ARG002 - there is one
+        is_removal: bool = False,
         limit: int,
         page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
+        conditions = (*bounds, _WAITS_FOR_REMOVAL if is_removal else f"NOT {_WAITS_FOR_REMOVAL}")
         values = tuple(map(to_microseconds, bounds.values()))
-        listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values, more=("version",))
-        return fetch_page(self._database, self._parse, listing, "due", limit, page_token)
+        listing = Listing("tasks", "wake_at", conditions=conditions, values=values, more=("version",))
+        return fetch_page(self._database, self._parse, listing, ("due", is_removal), limit, page_token)
 
     def count_shards(self) -> int:
         """Return 1: a file has one index."""
@@ -326,9 +360,9 @@ class SqliteStore:
         return [VersionedTask(task, versions[task.id]) for task in skip_unreadable(parsed.items())]
 
     def next_wakeup(self) -> datetime | None:
-        """Return the earliest `wake_at` of all tasks."""
-        rows = self._database.read("SELECT wake_at FROM tasks WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1")
-        return from_microseconds(rows[0][0]) if rows else None
+        """Return the earliest `wake_at` or `expire_at` of all tasks."""
+        at = self._database.read(_NEXT_WAKEUP)[0][0]
+        return None if at is None else from_microseconds(at)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""

@@ -28,6 +28,8 @@ MAX_BACKLOG_SECONDS = 3600
 """The most that a queue may hold: what it delivers in an hour. Part of it may lie ahead, so more need not be late."""
 POLL_SECONDS = 0.5
 OWNER = "cloudsched-doctor"
+QUEUE_ADMIN = 'set QUEUE_ADMIN="on" in infra/config.sh, then infra/deploy.sh and infra/upgrade.sh'
+"""What lets the API look at its queues in Cloud Tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _check_queues(api: Api) -> Iterator[Finding]:
     try:
         found = api.client.dispatch_queues()
     except CloudschedError as error:
-        yield unknown("queues", f"they cannot be looked at: {error}", "grant the API's account queueAdmin on them")
+        yield unknown("queues", f"they cannot be looked at: {error}", QUEUE_ADMIN)
         return
     if not found:
         yield skipped("queues", "this API uses no Cloud Tasks")

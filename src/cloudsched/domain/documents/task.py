@@ -469,6 +469,10 @@ class Task(PublicTask):
     """The time zone data that it is planned with, or None if they cannot move it."""
     wake_at: Instant | None = None
     """The time at which the sweep must process this task if nothing else has. None: never."""
+    expire_at: Instant | None = None
+    """The time from which the store may remove it by itself, after its end. See `transitions.expiry`."""
+    keeps_records: bool = False
+    """True if it has records that go with it: none that the store may remove by itself."""
 
     @cached_property
     def assumed(self) -> tuple[str, ...]:
@@ -495,6 +499,11 @@ class Task(PublicTask):
         last = len(self.history) - 1
         gaps = [at for at in range(last) if self.history[at].number + 1 < self.history[at + 1].number]
         return self.history[gaps[-1] + 1 :] if gaps else self.history
+
+    @property
+    def waits_for_removal(self) -> bool:
+        """Return whether nothing is left to do for it but to remove it once its retention has passed."""
+        return self.has_ended and self.deleted_at is None and not self.deferred
 
     @property
     def has_ended(self) -> bool:

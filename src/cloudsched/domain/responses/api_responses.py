@@ -492,6 +492,10 @@ class Task(PublicTask):
     read_back: ReadBack | None = None
     """Its schedule as it was understood, only in answers that create it or change its schedule. A request that has
     searched all that it may leaves it out."""
+    last_result: Any = None
+    """The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task."""
+    last_error: execution.ExecutionError | None = None
+    """The error of that execution's last attempt, likewise. Both are gone once its record has been removed."""
     allowed_verbs: tuple[str, ...] | None = None
     """What the caller may do with it now. Each execution says whether it may be retried."""
 

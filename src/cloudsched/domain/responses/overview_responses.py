@@ -330,6 +330,10 @@ class HandlerInfo(ApiResponse):
     """True if scripts may call it."""
     queue: str | None = None
     """The queue of the workers that run its tasks, unless a task says otherwise."""
+    query_per_execution: float | None = None
+    """The queries that one run uses as a rule, if the handler declares it and unless a task says otherwise."""
+    tokens_per_execution: float | None = None
+    """The tokens that one run uses as a rule, likewise."""
     payload_schema: dict[str, Any] | None = None
     """The JSON schema of its payload, or None if it takes any object."""
     event_schemas: dict[str, dict[str, Any]] | None = None

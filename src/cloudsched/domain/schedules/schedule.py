@@ -432,11 +432,19 @@ class Schedule(BaseModel):
 
     @property
     def is_one_time(self) -> bool:
-        """Return whether this is a single instant, known yet or not, or a single local time that follows its owner."""
+        """Return whether it can have one occurrence only: a single time, a DTSTART without rules, or one COUNT of 1."""
+        if self.is_single_time:
+            return True
+        counts_one = isinstance(self.rrule, str) and "COUNT=1" in self.rrule.split(";")
+        return not self.rdates and (counts_one or not (self.rrule or self.fold == "both"))
+
+    @property
+    def is_single_time(self) -> bool:
+        """Return whether it is nothing but one instant, known yet or not, or one local time."""
         if self.at is not None or self.delay is not None:
             return True
-        is_local_time = self.follows_owner and self.dtstart is not None
-        return is_local_time and not (self.rrule or self.rdates or self.calendars)
+        is_plain = not (self.rrule or self.rdates or self.exdates or self.calendars)
+        return is_plain and self.dtstart is not None and self.fold != "both"
 
     @property
     def is_now(self) -> bool:
@@ -453,10 +461,13 @@ class Schedule(BaseModel):
         return type(self).model_validate({**dict(self), **self._to_local_times(self.timezone), "follows_owner": True})
 
     def as_fixed(self) -> Self:
-        """Return a schedule that follows its owner as one of the zone that it is planned in, and any other as it is."""
-        if not self.follows_owner:
+        """Return a schedule that follows its owner as one of the zone that it is planned in, and any other as it is.
+
+        A local time alone becomes its instant.
+        """
+        once = {"at": self.first(), "dtstart": None} if self.is_single_time and self.dtstart is not None else {}
+        if not (once or self.follows_owner):
             return self
-        once = {"at": self.first(), "dtstart": None} if self.is_one_time and self.dtstart is not None else {}
         return self.rebase().copy_unchecked(follows_owner=False, **once)
 
     def change_zone(self, zone: str) -> Self:
@@ -470,7 +481,7 @@ class Schedule(BaseModel):
             there = based.copy_unchecked(timezone=zone, exdates=())
             start = parse_moment(based.dtstart or "", "dtstart").wall
             values["exdates"] = exdates.change_zone(based.exdates, based._base, there._base, start)  # noqa: SLF001 - its own class
-        if self.is_one_time and self.dtstart is not None:
+        if self.is_single_time and self.dtstart is not None:
             values.update(local=self.dtstart, dtstart=None)
         if values["local"] is not None:
             values["at"] = None

@@ -119,6 +119,8 @@ class TaskWrite:
     """The task as it was read, or None if it must not exist. Only the differences from it are written."""
     executions: Sequence[Execution] = ()
     """Its records that are created or overwritten with it."""
+    kept_record: str | None = field(default=None, kw_only=True)
+    """The id of its record that goes on without `expire_at`: nothing else of it is written. It must exist."""
 
     def find_offers(self) -> tuple[OfferEntry | None, OfferEntry | None]:
         """Return the offer that is stored, and the one that is to be: if they differ, it is written or deleted."""
@@ -219,7 +221,7 @@ class Commit(TaskWrite):
         for each in (self, *self.others):
             if each.base is None and not new_tasks:
                 continue
-            writes += 1 + len(each.executions)
+            writes += 1 + len(each.executions) + (each.kept_record is not None)
             if each.task.offer is not None or (each.base is not None and each.base.task.offer is not None):
                 before, after = each.find_offers()
                 if before != after:

@@ -252,7 +252,7 @@ def _choose_schedule(task: Task, draft: TaskDraft, now: datetime, lead: timedelt
     if draft.schedule is None:
         return task.schedule
     is_same_text = draft.schedule_text is not None and draft.schedule_text == task.schedule_text
-    if is_same_text and not task.is_one_time and _means_the_same(draft.schedule, task):
+    if is_same_text and not task.schedule.is_single_time and _means_the_same(draft.schedule, task):
         return task.schedule
     if not draft.schedule.is_anchored and draft.schedule == task.schedule.copy_unchecked(dtstart=None):
         return task.schedule
@@ -323,13 +323,14 @@ def _first_occurrence(task: Task, now: datetime, asked_at: datetime, lead: timed
     if unbounded is not None:
         problem = f"ends the task before its first run at {_format_instant(unbounded)}"
         raise InvalidInput("until", problem, "Give a later end.")
-    if task.schedule.is_one_time:
+    if task.schedule.is_single_time:
         late = f"is in the past: it is {_format_instant(now)} now"
         near = f"is nearer than the minimum lead of {lead}: it is {_format_instant(now)} now"
         gone = "is the instant of an occurrence that was processed already"
         at = task.schedule.next_after(asked_at - _TICK)
         problem = late if at is None else near if at < earliest else gone
-        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run now.")
+        field = "schedule.at" if task.schedule.dtstart is None else "schedule.dtstart"
+        raise InvalidSchedule(field, problem, "Give a later instant, or none to run now.")
     problem = f"has no occurrence from {_format_instant(earliest)} on"
     raise InvalidSchedule("schedule", problem, "Give a later end or count.")
 

@@ -53,6 +53,7 @@ ALLOWED = complete_table(
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
 
+    A task that the store was to remove by itself (`transitions.expiry`) is so only as long as that instant stays.
     Events for a single execution are removed together with its run. Raises NotAllowed if the table does not permit the
     change of status.
     """
@@ -75,7 +76,11 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
         derived["earlier_definitions"] = drop_unused(changed)
     if derived:
         changed = changed.model_copy(update=derived)
-    vars(changed)["wake_at"] = wake_instant(changed)  # nobody else has seen this copy yet
+    wake_at = wake_instant(changed)
+    if task.expire_at is not None and not (changed.waits_for_removal and wake_at == task.expire_at):
+        vars(changed)["expire_at"] = None
+    if changed.expire_at is None:
+        vars(changed)["wake_at"] = wake_at  # nobody else has seen this copy yet
     return changed
 
 

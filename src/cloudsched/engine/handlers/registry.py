@@ -75,6 +75,10 @@ class Handler:
     """The lease duration of tasks that do not set one."""
     pull: Pull | None = None
     """The workers of tasks that do not name any."""
+    query_per_execution: float | None = None
+    """The estimated queries of one execution, for tasks that do not say it."""
+    tokens_per_execution: float | None = None
+    """The estimated tokens of one execution, likewise."""
     on_failure: OnFailure | None = None
     """Called when an occurrence has failed permanently."""
     is_async: bool = False
@@ -114,7 +118,8 @@ class Handler:
     @property
     def defaults(self) -> dict[str, Any]:
         """The values of fields that a task leaves out. None where the handler sets no value either."""
-        return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
+        names = ("retry", "expected_duration", "pull", *ESTIMATES)
+        return {name: getattr(self, name) for name in names}
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
         """Return the payload as the type that the handler takes. Raises InvalidPayload."""
@@ -268,6 +273,21 @@ def validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
         raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from None
 
 
+MAX_ESTIMATE = 1_000_000_000
+ESTIMATES = ("query_per_execution", "tokens_per_execution")
+"""The fields of a task that say what one execution uses."""
+
+
+def validate_estimate(name: str, option: str, value: object) -> float | None:
+    """Return what one execution of a handler's tasks is estimated to use. Raises Misconfigured."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_ESTIMATE:
+        hint = f"give a number, 0 to {MAX_ESTIMATE:,}: what one run uses as a rule"
+        raise Misconfigured(f"Handler {name!r}: {option} is no estimate; {hint}.")
+    return float(value)
+
+
 def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:
     """Return a handler's options for users. Reject such options if users may not name the handler."""
     access, user_max_priority = options.get("access", Requesters.SERVERS), options.get("user_max_priority")
@@ -339,6 +359,8 @@ class HandlerOptions(TypedDict, total=False):
     retry_on: type[Exception] | tuple[type[Exception], ...]
     expected_duration: timedelta | None
     pull: str | Pull | None
+    query_per_execution: float | None
+    tokens_per_execution: float | None
     on_failure: OnFailure | None
     tool: bool
     task_id: Callable[[Any], str | None] | None
@@ -401,6 +423,7 @@ class Registry:
             "retry_on": retry_on if isinstance(retry_on, tuple) else (retry_on,),
             "expected_duration": duration,
             "pull": validate_pull(name, options.get("pull")),
+            **{each: validate_estimate(name, each, options.get(each)) for each in ESTIMATES},
             "on_failure": options.get("on_failure"),
             "is_tool": options.get("tool", False),
             "task_id": validate_task_id(name, options.get("task_id")),

@@ -99,6 +99,7 @@ def _check_sizes(draft: TaskDraft) -> None:
 
 SHORT_FIELDS: Final = frozenset(
     {"id", "owner", "title", "handler", "payload", "schedule", "pull", "retry", "retention", "expected_duration"}
+    | {"query_per_execution", "tokens_per_execution"}
 )
 """Fields that are within the limit together, even with the largest payload, if the schedule has no lists."""
 

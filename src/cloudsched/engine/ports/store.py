@@ -140,8 +140,15 @@ class Store(Protocol):
         """
         ...
 
+    def remove(self, ended: VersionedTask) -> bool:
+        """Remove an ended task with its executions, in one commit. Return whether it is gone.
+
+        It stays if it has changed since it was read, or has more executions than one commit takes.
+        """
+        ...
+
     def expire(self, now: datetime) -> int:
-        """Delete the executions and messages whose `expire_at` has passed, or many of them, and return how many.
+        """Delete the tasks, executions and messages whose `expire_at` has passed, or many of them, and return how many.
 
         A store that does this itself (Firestore, by a TTL policy) does nothing and returns 0.
         """
@@ -163,12 +170,14 @@ class Store(Protocol):
         *,
         since: datetime | None = None,
         shard: int | None = None,
+        is_removal: bool = False,
         limit: int,
         page_token: str | None = None,
     ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
 
-        Reads only those (wakeAt, then id, both ascending), including tasks that are being deleted. `since` leaves out
+        Reads only those (wakeAt, then id, both ascending), including tasks that are being deleted. Those that only wait
+        to be removed (`Task.waits_for_removal`) are in a list of their own, with `is_removal`. `since` leaves out
         those with an earlier `wake_at`, so that a store need not walk over what it has deleted there. `shard` leaves
         out those that are not in that one of `count_shards`. Each task is in one of them.
         """
@@ -195,7 +204,10 @@ class Store(Protocol):
         ...
 
     def next_wakeup(self) -> datetime | None:
-        """Return the earliest `wake_at` of all tasks, or None if no task has one. Reads one document."""
+        """Return the earliest `wake_at` of all tasks, or None if no task has one. Reads two documents.
+
+        A store that removes tasks only as it is told to (`expire`) returns the earliest `expire_at` if that is before.
+        """
         ...
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
+from cloudsched.domain.transitions.expiry import W, goes_on, keep_record, settle_expiry
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.run_records import fit_runs
 from cloudsched.engine.ports.procedure import Procedure, StoreCommit, run_procedure
@@ -131,6 +132,9 @@ class Committer:
         yield from self._make_calls("calls_before_commit", commit, before)
         if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
             whole = whole.having(task=fitted)
+        whole = self._settle_expiry(whole)
+        if whole.others:
+            whole = whole.having(others=tuple(map(self._settle_expiry, whole.others)))
         write = StoreCommit(partial(self._store.commit, whole), whole)
         committed = Committed((yield write), whole)  # guard: stored claim
         self._log(whole, before)
@@ -141,6 +145,13 @@ class Committer:
             if concerns(committed):
                 option.after_commit(committed)
         return committed.stored
+
+    def _settle_expiry(self, write: W) -> W:
+        """Return a change with what it says of the removal of its task. See `transitions.expiry`."""
+        if goes_on(write):
+            last = write.task.last_execution_id
+            return keep_record(write, None if last is None else self._store.load_execution(write.task.id, last))
+        return settle_expiry(write) if write.executions or write.task.has_ended else write
 
     def _make_calls(self, hook: str, commit: Commit, before: Task) -> Procedure[None]:
         for concerns, option in getattr(self.options, hook) if commit.executions else ():

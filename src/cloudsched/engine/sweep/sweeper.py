@@ -20,7 +20,8 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.allowance import limit_search
-from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.domain.transitions.expiry import leaves_nothing
 from cloudsched.domain.transitions.lifecycle import delete, was_recreated
 from cloudsched.domain.transitions.planning import can_replan
 from cloudsched.domain.transitions.wakeups import (
@@ -71,6 +72,8 @@ GRACE = timedelta(seconds=20)
 """The time that something may be overdue before the sweep considers it lost: a normal delivery takes less."""
 PAGE_SIZE = 200
 """The number of tasks that are read at a time."""
+MAX_REMOVED = 4_000
+"""The number of ended tasks that one sweep looks at to remove them, after all lost work. The next one continues."""
 MAX_EXAMINED = 40_000
 """The number of tasks that one sweep examines. The next sweep of the same process continues after them."""
 COMMIT_MARGIN = timedelta(minutes=5)
@@ -141,6 +144,8 @@ class Sweeper:
         """The earliest instant that the latest sweep found, kept in memory: storing it would cost a read a sweep."""
         self._full_at: datetime | None = None
         """The instant at which a sweep last began at the very first instant."""
+        self._removes = False
+        """Whether to look for ended tasks to remove: after such a sweep, and until none is left."""
 
     def sweep(self) -> Sweep:
         """Repair overdue tasks, the earliest first. The reads grow with the overdue tasks, not with all tasks.
@@ -155,6 +160,7 @@ class Sweeper:
         if token is None and start_token is not None and result.examined < MAX_EXAMINED:
             token = self._sweep_pages(None, MAX_EXAMINED, result)
         self._resume_token = token
+        self._remove_ended(result)
         result.expired = self._engine.store.expire(self._engine.clock.now())
         self._log(result)
         return result
@@ -163,6 +169,8 @@ class Sweeper:
         """Repair about so many overdue tasks, those after a token. Return the token after them, None at the end."""
         result = Sweep()
         token = self._sweep_pages(after, limit, result)
+        if token is None:
+            self._remove_ended(result)
         self._log(result)
         return result, token
 
@@ -178,14 +186,33 @@ class Sweeper:
         while True:
             page = self._list_due(now, token)
             tasks = sorted(page.items, key=lambda task: task.priority.rank)
-            for found, error in map_in_threads(lambda task: self._try_repair(task, now), tasks, self._threads):
-                result.add(found)
-                failures = 0 if error is None else failures + 1
-                if error is not None and failures == MAX_CONSECUTIVE_FAILURES:
-                    raise error
+            failures = self._repair_all(tasks, now, failures, result)
             token = page.next_page_token
             if token is None or result.examined >= limit:
                 return token
+
+    def _remove_ended(self, result: Sweep) -> None:
+        """Remove tasks whose retention has passed and that the store does not remove by itself, the earliest first.
+
+        Whatever waits for that, lost work has come before it. A look in ten minutes is enough, and costs less.
+        """
+        now, failures, token, count = self._engine.clock.now(), 0, None, 0
+        while self._removes and count < MAX_REMOVED:
+            page = self._engine.store.list_due_tasks(
+                now - GRACE, shard=self._shard, is_removal=True, limit=PAGE_SIZE, page_token=token
+            )
+            failures = self._repair_all(page.items, now, failures, result)
+            token, count = page.next_page_token, count + len(page.items)
+            self._removes = token is not None
+
+    def _repair_all(self, tasks: Sequence[Task], now: datetime, failures: int, result: Sweep) -> int:
+        """Repair tasks, and return for how many in a row the store has not answered. Raises StoreUnavailable."""
+        for found, error in map_in_threads(lambda task: self._try_repair(task, now), tasks, self._threads):
+            result.add(found)
+            failures = 0 if error is None else failures + 1
+            if error is not None and failures == MAX_CONSECUTIVE_FAILURES:
+                raise error
+        return failures
 
     def _try_repair(self, task: Task, now: datetime) -> tuple[Sweep, StoreUnavailable | None]:
         result, store_error = Sweep(examined=1), None
@@ -239,7 +266,7 @@ class Sweeper:
         since = None if is_full or self._front is None else self._front - COMMIT_MARGIN
         page = self._engine.store.list_due_tasks(now - GRACE, since=since, shard=self._shard, limit=PAGE_SIZE)
         if is_full:
-            self._full_at, self._front = now, None
+            self._full_at, self._front, self._removes = now, None, True
         if not page.unreadable:  # the wake_at of an unreadable document is unknown
             first = page.items[0].wake_at if page.items else None
             self._front = first or now - GRACE
@@ -283,22 +310,26 @@ class Sweeper:
 
     def _expire(self, task_id: str) -> bool:
         """Remove a task whose retention has passed. One that was retried or recreated meanwhile stays."""
-        stored = self._engine.store.load(task_id)
-        now = self._engine.clock.now()
-        if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
+        store, now = self._engine.store, self._engine.clock.now()
+        stored = store.recall(task_id) or store.load(task_id)  # it has just been listed
+        if stored is None or not stored.task.waits_for_removal or self._keep_for_parent(stored.task):
             return False
-        if stored.task.deferred:  # its `wake_at` is not set by its retention
+        if stored.task.wake_at is None or stored.task.wake_at > now:
             return False
-        if self._keep_for_parent(stored.task):
-            return False
+        return (leaves_nothing(stored.task) and store.remove(stored)) or self._delete(stored, now)
+
+    def _delete(self, stored: VersionedTask, now: datetime) -> bool:
+        """Remove a task and what it leaves: its use, its waits for a lock, more records than one commit takes.
+
+        It is marked before, so that another sweep finishes this if the process dies, and nobody changes it meanwhile.
+        """
         try:
-            deleted = self._engine.committer.commit(Commit(delete(stored.task, now).task, stored)).task
+            deleted = self._engine.committer.commit(Commit(delete(stored.task, now).task, stored))
         except VersionConflict:
             return False
-        self._engine.usage().note([deleted])
-        self._engine.locks().cancel_task(deleted, now)
-        self._engine.store.purge(task_id)
-        return True
+        self._engine.usage().note([deleted.task])
+        self._engine.locks().cancel_task(deleted.task, now)
+        return self._engine.store.remove(deleted) or self._child_tasks.remove(deleted.task)
 
     def _keep_for_parent(self, task: Task) -> bool:
         """Keep a call for longer if its parent may still read the result, also after a retry. Return whether it may."""

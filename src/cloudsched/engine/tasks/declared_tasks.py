@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 _PAGE = 500
-_OF_HANDLERS = ("overlap", "pull", "expected_duration")
-"""The fields that may come from a handler, and that another handler may not be able to have."""
+_OF_HANDLERS = ("overlap", "pull", "expected_duration", "query_per_execution", "tokens_per_execution")
+"""The fields that may come from a handler, and that another handler may not be able to have, or has of its own."""
 
 
 class Action(StrEnum):

@@ -27,6 +27,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.transitions.budget_pause import pause_for_budget, resume_from_budget
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.domain.transitions.expiry import MIN_RETENTION
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.engine.ports.pages import Page, iterate_pages, make_token, read_token
@@ -340,6 +341,7 @@ class UsageWatch:
         self._summation = summation
         self._budgets_at: datetime | None = None
         self._sums_at: datetime | None = None
+        self._warned_at: datetime | None = None
 
     def run(self) -> None:
         """Do what is due. A failure is logged, and never makes a sweep fail."""
@@ -350,8 +352,18 @@ class UsageWatch:
             if _is_due(self._sums_at, now, SUMS_EVERY):
                 front = self._summation.sum_up(None, at_most_every=SUMS_EVERY - _SLACK)
                 self._sums_at = None if front.page_token else (front.summed_at or now)
+                self._warn_if_behind(front, now)
         except CloudschedError as error:
             log.warning("usage is not summed up: %s", error, extra={"action": "usage_not_summed"})
+
+    def _warn_if_behind(self, front: UsageFront, now: datetime) -> None:
+        """Say once a day that a pass takes so long that ended tasks may be removed before they are summed up."""
+        began_at = front.pass_began_at if front.page_token else None
+        is_behind = began_at is not None and now - began_at > MIN_RETENTION / 2
+        if began_at is not None and is_behind and _is_due(self._warned_at, now, SUMS_EVERY):
+            self._warned_at = now
+            about = {"action": "usage_behind", "since": began_at.isoformat()}
+            log.warning("The tasks that changed since %s are still being summed up", began_at.isoformat(), extra=about)
 
     def _enforce(self, now: datetime) -> None:
         stored = self._store.records.load(UsageFront, _NOTE_ID)

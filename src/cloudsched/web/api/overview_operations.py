@@ -65,7 +65,7 @@ def list_dispatch_queues(call: ApiCall) -> Response:
     """List the queues in Cloud Tasks that carry dispatches, with their states, rates and depths.
 
     Those that do not exist, or that the API's account may not see, are left out. `serve` has none, and who sees only an
-    owner's tasks gets none.
+    owner's tasks gets none. Where the administration of queues is switched off, this and all below are refused.
     """
     admin = None if call.caller.visible_owner is not None else call.app.container.queue_admin
     queues = () if admin is None else admin.list()
@@ -98,7 +98,7 @@ def purge_dispatch_queue(call: ApiCall) -> Response:
 
 
 def _open_queue_admin(call: ApiCall) -> QueueAdmin:
-    """Return what administers queues. Raises Forbidden for all but admins, and NotFound without Cloud Tasks."""
+    """Return what administers queues. Raises Forbidden for all but admins, or if it is off, and NotFound."""
     _require_admin(call, "administer queues")
     admin = call.app.container.queue_admin
     if admin is None:
@@ -216,6 +216,8 @@ def _make_handler(handler: Handler) -> responses.HandlerInfo:
         access=handler.access,
         is_tool=handler.is_tool,
         queue=None if handler.pull is None else handler.pull.queue,
+        query_per_execution=handler.query_per_execution,
+        tokens_per_execution=handler.tokens_per_execution,
         payload_schema=None if handler.payload is None else _make_schema(handler.payload),
         event_schemas={name: schema for name, schema in events.items() if schema is not None} or None,
     )

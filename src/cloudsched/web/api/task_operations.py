@@ -34,7 +34,7 @@ from cloudsched.drafts.draft_tokens import FIELD, Requester
 from cloudsched.engine.queries import explanations as explain
 from cloudsched.engine.queries.task_search import search_tasks
 from cloudsched.engine.tasks.read_back import WouldCommit, list_assumed, make_dry_scheduler, read_back
-from cloudsched.errors import InvalidInput, QuotaExceeded
+from cloudsched.errors import InvalidInput, QuotaExceeded, UnreadableDocument
 from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.draft_operations import patch_confirmed
@@ -42,6 +42,8 @@ from cloudsched.web.api.operation import ApiCall, Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import (
     Json,
+    compute_etag,
+    includes_tag,
     json_response,
     make_occurrence,
     make_tree,
@@ -183,9 +185,25 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
 def get_task(call: ApiCall) -> Response:
     """Get a task.
 
-    The `ETag` identifies the task's state. With `If-None-Match`, an unchanged task is answered with 304.
+    `lastResult` and `lastError` are those of its last execution, which costs one read more. The `ETag` identifies the
+    task's state. With `If-None-Match`, an unchanged task is answered with 304.
     """
-    return task_response(call, call.app.get(call.task_id))
+    task = call.app.get(call.task_id)
+    is_known = includes_tag(call.request.if_none_match, compute_etag(task))
+    return task_response(call, task, more=None if is_known else _show_last_execution(call.app, task))
+
+
+def _show_last_execution(app: App, task: Task) -> Json:
+    """Return the result and the error of a task's last execution, as its own answer has them."""
+    if task.last_execution_id is None:
+        return {}
+    try:
+        record = app.container.store.load_execution(task.id, task.last_execution_id)
+    except UnreadableDocument:  # its own answer says why
+        return {}
+    shown = {} if record is None else record.to_wire()
+    names = {"lastResult": "content", "lastError": "error"}
+    return {name: shown[field] for name, field in names.items() if field in shown}
 
 
 @operation(

@@ -1,0 +1,69 @@
+"""Which ended tasks the store removes by itself, with their records, once their retention has passed.
+
+A store removes each document alone, at an instant that it has (`expire_at`). So that no record is left without its
+task, this is only for a task all of whose records are written by the commit that ends it, as those of most one-time
+tasks are. The sweep removes all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.commit import TaskWrite
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+
+W = TypeVar("W", bound=TaskWrite)
+
+MIN_RETENTION: Final = timedelta(days=7)
+"""The least retention of a task that the store removes by itself. What tasks have used is summed up every day
+(`engine.usage.budgets`, which warns before it is this late): after that, nobody has to read an ended one again."""
+
+
+def leaves_nothing(task: Task) -> bool:
+    """Return whether an ended task leaves nothing behind when its retention ends, but for its records.
+
+    Its use has been summed up by then. One that was cancelled or expired may still wait for its lock: it never had it.
+    """
+    is_summed_up = task.retention is not None and task.retention >= MIN_RETENTION
+    return is_summed_up and (task.lock_key is None or task.status in {TaskStatus.COMPLETED, TaskStatus.FAILED})
+
+
+def settle_expiry(write: W) -> W:
+    """Return a change with what it says of the removal of its task: by the store if its only record is in this.
+
+    A call is kept as long as its parent may read it, which the sweep finds out.
+    """
+    task, before = write.task, None if write.base is None else write.base.task
+    kept = [each for each in write.executions if each.status.is_final and each.expire_at is None]
+    has_others = before is not None and (before.keeps_records or bool(before.recent_outcomes))
+    has_others = has_others or any(each.id != task.last_execution_id for each in kept)
+    is_call = task.parent is not None and task.delivery is None
+    is_alone = not has_others and not is_call
+    if is_alone and task.waits_for_removal and task.wake_at is not None and leaves_nothing(task):
+        own = tuple(each.model_copy(update={"expire_at": task.wake_at}) for each in kept)
+        rest = tuple(each for each in write.executions if each not in kept)
+        expiring = task.model_copy(update={"wake_at": None, "expire_at": task.wake_at})
+        return replace(write, task=expiring, executions=(*own, *rest))
+    if kept and not task.keeps_records:
+        return replace(write, task=task.model_copy(update={"keeps_records": True}))
+    return write
+
+
+def goes_on(write: TaskWrite) -> bool:
+    """Return whether a change keeps a task that was to be removed by the store, and so its record."""
+    was_to_go = write.base is not None and write.base.task.expire_at is not None
+    return was_to_go and write.task.expire_at is None and write.task.deleted_at is None
+
+
+def keep_record(write: W, record: Execution | None) -> W:
+    """Return the change of a task that goes on (`goes_on`), with its only record as it is kept from now on."""
+    task = write.task.model_copy(update={"keeps_records": True})
+    is_ours = record is not None and write.base is not None and record.expire_at == write.base.task.expire_at
+    is_written = record is not None and any(each.id == record.id for each in write.executions)
+    return replace(write, task=task, kept_record=record.id if record and is_ours and not is_written else None)

@@ -1,0 +1,102 @@
+"""The result and the error of a task's last execution, in the answer that has the task."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.web.conftest import Call
+
+from cloudsched import App, Settings
+from cloudsched.client.views import TaskView
+from cloudsched.testing import Simulation
+
+HOURLY = {"rrule": "FREQ=HOURLY", "dtstart": "2027-01-01T01:00:00"}
+RESULT = {"rows": [1, None, {"a": None}], "text": "ä"}
+
+
+@pytest.fixture
+def app() -> App:
+    """An app whose handler fails while its task's payload says so."""
+    app = App(Settings())
+
+    @app.handler("work", access="users", retry=0)
+    def work(payload: dict[str, Any]) -> dict[str, Any]:
+        if payload:
+            raise KeyError("x")
+        return RESULT
+
+    return app
+
+
+def make(call: Call) -> None:
+    body = {"id": "t", "owner": "ada", "title": "T", "handler": "work", "schedule": HOURLY}
+    assert call("POST", "/v1/tasks", body).status_code == 201
+
+
+def read_reads(sim: Simulation, call: Call, **headers: str) -> tuple[int, Any]:
+    """Return the reads that a GET of the task costs, and its answer."""
+    before = sim.counts.copy()
+    answer = call("GET", "/v1/tasks/t", headers=headers)
+    return sim.counts.since(before).reads, answer
+
+
+def test_a_task_shows_what_its_last_execution_shows(call: Call, sim: Simulation) -> None:
+    """One request says how it went. A later run takes the place of an earlier one's result and error."""
+    make(call)
+    assert call("GET", "/v1/tasks/t").get_json().keys().isdisjoint({"lastResult", "lastError"})
+    for payload in ({}, {"fail": True}, {}):
+        call("PATCH", "/v1/tasks/t", {"payload": None})
+        call("PATCH", "/v1/tasks/t", {"payload": payload})
+        sim.advance(timedelta(hours=1))
+        task = call("GET", "/v1/tasks/t").get_json()
+        execution = call("GET", f"/v1/tasks/t/executions/{task['lastExecutionId']}").get_json()
+        assert [task.get("lastResult"), task.get("lastError")] == [execution.get("content"), execution.get("error")]
+        view = TaskView.from_response(task)
+        assert view.last_result == execution.get("content")
+        assert (view.last_error and view.last_error.type) == (execution.get("error") or {}).get("type")
+        assert ("lastError" in task, "lastResult" in task) == (bool(payload), not payload)
+
+
+def test_only_the_answer_for_one_task_has_them(call: Call, sim: Simulation) -> None:
+    """A page of tasks costs one read a task, and changes show what the caller has changed."""
+    make(call)
+    sim.advance(timedelta(hours=1))
+    (listed,) = call("GET", "/v1/tasks?owner=ada").get_json()["tasks"]
+    for shown in (listed, call("PATCH", "/v1/tasks/t", {"title": "U"}).get_json()):
+        assert "lastResult" not in shown
+
+
+def test_it_costs_a_read_only_where_there_is_something_to_read(call: Call, sim: Simulation) -> None:
+    """None before the first run, and none for a caller who has the task already."""
+    make(call)
+    before, _ = read_reads(sim, call)
+    sim.advance(timedelta(hours=1))
+    after, answer = read_reads(sim, call)
+    known, unchanged = read_reads(sim, call, **{"If-None-Match": answer.headers["ETag"]})
+    assert (after - before, known - before, unchanged.status_code) == (1, 0, 304)
+
+
+def test_a_new_result_has_a_new_tag(call: Call, sim: Simulation) -> None:
+    """So nobody keeps an old one."""
+    make(call)
+    tags = set()
+    for _ in range(3):
+        sim.advance(timedelta(hours=1))
+        tags.add(call("GET", "/v1/tasks/t").headers["ETag"])
+    assert len(tags) == 3
+
+
+def test_a_record_that_is_gone_leaves_the_task_readable(call: Call, sim: Simulation) -> None:
+    """Records may be kept for less time than their task."""
+    make(call)
+    call("PATCH", "/v1/tasks/t", {"executionRetention": 86400})
+    sim.advance(timedelta(hours=1))
+    call("POST", "/v1/tasks/t/pause")
+    sim.advance(timedelta(days=9))
+    sim.app.sweep()
+    task = call("GET", "/v1/tasks/t")
+    assert call("GET", f"/v1/tasks/t/executions/{task.get_json()['lastExecutionId']}").status_code == 404
+    assert task.status_code == 200
+    assert "lastResult" not in task.get_json()

@@ -23,6 +23,7 @@ from tests.doc_blocks import read_blocks, read_section
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Context, Execution, Settings, Task
+from cloudsched.adapters.firestore.rising_ids import is_in_order
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
@@ -42,7 +43,7 @@ PAGES_WITH_TESTS = (
 PAGES = {
     "plain-language.md", "calendars.md",
     "dashboard.md", "python.md", "access.md", "resources.md", "clients.md",
-    "agents.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md",
+    "agents.md", "approvals.md", "testing.md", "retries-and-locks.md", "guarantees.md", "capacity.md",
     *PAGES_WITH_TESTS,
 }  # fmt: skip
 
@@ -128,6 +129,19 @@ def test_the_test_of_a_page_is_green(page: str, monkeypatch: pytest.MonkeyPatch,
         assert functions
         for each in functions:
             each()
+
+
+def test_the_hash_in_front_of_an_id_spreads_it() -> None:
+    """The page's ids are allowed, no longer follow each other, and are the same for the same order."""
+    (code,) = read_python("capacity.md")
+    codes = [code.replace("1000001", f"{1_000_001 + number}") for number in range(200)]
+    ids = [run(each, "capacity.md")["task_id"] for each in codes]
+    assert not is_in_order(ids)
+    assert run(code, "capacity.md")["task_id"] == ids[0]
+    app = App(Settings())
+    app.handler("ship")(lambda: None)
+    with Simulation(app):
+        assert app.create(id=ids[0], handler="ship").id == ids[0]
 
 
 def test_two_tasks_share_a_lock() -> None:

@@ -15,7 +15,7 @@ def test_queries_in_the_documents_have_an_index() -> None:
     indexes = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     served = {
         (index["collectionGroup"], *((field["fieldPath"], field.get("order")) for field in index["fields"]))
-        for index in indexes["indexes"]
+        for index in (*indexes["indexes"], *indexes["clients"]["indexes"])
     } | {
         (field["collectionGroup"], (field["fieldPath"], index["order"]))
         for field in indexes["fieldOverrides"]

@@ -298,6 +298,7 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
     assert "Try again in 10 minutes" in run("upgrade.sh")
     age_closing(cloud)
     assert "Upgraded" in run("upgrade.sh")
+    assert "delete the composite index on tasks (owner, createdAt)" in run("deploy.sh"), "no client reads it any more"
     assert cloud.ok("deploy.sh", "--check").out == ""
     assert len(history) > 30
     assert find_forgeable_states(history) == []

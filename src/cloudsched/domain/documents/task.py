@@ -471,8 +471,6 @@ class Task(PublicTask):
     """The time at which the sweep must process this task if nothing else has. None: never."""
     expire_at: Instant | None = None
     """The time from which the store may remove it by itself, after its end. See `transitions.expiry`."""
-    keeps_records: bool = False
-    """True if it has records that go with it: none that the store may remove by itself."""
 
     @cached_property
     def assumed(self) -> tuple[str, ...]:

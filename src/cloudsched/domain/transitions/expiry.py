@@ -41,18 +41,20 @@ def settle_expiry(write: W) -> W:
     """
     task, before = write.task, None if write.base is None else write.base.task
     kept = [each for each in write.executions if each.status.is_final and each.expire_at is None]
-    has_others = before is not None and (before.keeps_records or bool(before.recent_outcomes))
+    if kept and task.last_execution_id is None:  # so that it is known later that there is one
+        task = task.model_copy(update={"last_execution_id": kept[-1].id})
+        write = replace(write, task=task)
+    earlier = None if before is None else before.last_execution_id
+    has_others = before is not None and bool(before.recent_outcomes)
     has_others = has_others or any(each.id != task.last_execution_id for each in kept)
+    has_others = has_others or earlier not in {None, *(each.id for each in kept)}
     is_call = task.parent is not None and task.delivery is None
-    is_alone = not has_others and not is_call
-    if is_alone and task.waits_for_removal and task.wake_at is not None and leaves_nothing(task):
-        own = tuple(each.model_copy(update={"expire_at": task.wake_at}) for each in kept)
-        rest = tuple(each for each in write.executions if each not in kept)
-        expiring = task.model_copy(update={"wake_at": None, "expire_at": task.wake_at})
-        return replace(write, task=expiring, executions=(*own, *rest))
-    if kept and not task.keeps_records:
-        return replace(write, task=task.model_copy(update={"keeps_records": True}))
-    return write
+    if has_others or is_call or not task.waits_for_removal or task.wake_at is None or not leaves_nothing(task):
+        return write
+    own = tuple(each.model_copy(update={"expire_at": task.wake_at}) for each in kept)
+    rest = tuple(each for each in write.executions if each not in kept)
+    expiring = task.model_copy(update={"wake_at": None, "expire_at": task.wake_at})
+    return replace(write, task=expiring, executions=(*own, *rest))
 
 
 def goes_on(write: TaskWrite) -> bool:
@@ -63,7 +65,7 @@ def goes_on(write: TaskWrite) -> bool:
 
 def keep_record(write: W, record: Execution | None) -> W:
     """Return the change of a task that goes on (`goes_on`), with its only record as it is kept from now on."""
-    task = write.task.model_copy(update={"keeps_records": True})
     is_ours = record is not None and write.base is not None and record.expire_at == write.base.task.expire_at
-    is_written = record is not None and any(each.id == record.id for each in write.executions)
-    return replace(write, task=task, kept_record=record.id if record and is_ours and not is_written else None)
+    if record is None or not is_ours or any(each.id == record.id for each in write.executions):
+        return write
+    return replace(write, kept_record=record.id)

@@ -7,7 +7,7 @@ tasks ran as long ago as ended tasks are kept, and another minute of them runs n
 first ones. Google says that documents are "typically deleted within 24 hours after the expiration date"
 (firebase.google.com/docs/firestore/ttl), and nothing of a rate: here they go at once, and each deletion takes room in
 the ranges of its indexes, which is harsher than to delete them later. The second table has tasks that the sweep
-removes itself, since they are kept for less than a week, and a dispatch that was lost behind them.
+removes itself, since they are kept for less than a month, and a dispatch that was lost behind them.
 """
 
 from __future__ import annotations

@@ -28,12 +28,13 @@ HOP = UsageCounts(reads=1, dispatches=1)
 CREATION = UsageCounts(writes=1, dispatches=1)
 REMOVAL = UsageCounts(deletes=2)
 """What Firestore's TTL deletes of an ended one-time task: it and its record. Nothing reads them."""
-REMOVAL_OF_CALL = UsageCounts(reads=4, deletes=2)
+REMOVAL_OF_CALL = UsageCounts(reads=5, deletes=2)
 """What the sweep does to remove a call: it looks whether its caller may still read it."""
-REMOVAL_AFTER_THREE = UsageCounts(reads=4, deletes=4)
-"""What it does to remove a recurring task with three records: a read and a deletion for each, and for the task."""
+REMOVAL_AFTER_THREE = UsageCounts(reads=5, deletes=4)
+"""What it does to remove a recurring task with three records: a read and a deletion for each, and for the task,
+and a read that says that its use is noted."""
 BRIEF_REMOVAL = UsageCounts(reads=3, writes=2, deletes=2)
-"""What it does to remove a task that is kept for less than a week: it also notes what that has used."""
+"""What it does to remove a task that is kept for less than a month: it also notes what that has used."""
 DELETION = UsageCounts(reads=4, writes=3, deletes=2)
 """What a deletion by hand does to a task with one record."""
 COUNTED = {
@@ -44,7 +45,7 @@ COUNTED = {
     "remove a task with a lock key": REMOVAL,
     "remove a call": REMOVAL_OF_CALL,
     "remove a recurring task with 3 records": REMOVAL_AFTER_THREE,
-    "remove a task that is kept for less than a week": BRIEF_REMOVAL,
+    "remove a task that is kept for less than a month": BRIEF_REMOVAL,
     "delete a task with a record by hand": DELETION,
 }
 """What `python -m benchmarks.costs` counts on the Firestore emulator, by its names. A test compares the two."""
@@ -85,7 +86,7 @@ _ROWS = {
     "removal of an ended one-time task, by TTL": REMOVAL,
     "removal of a recurring task with 3 records": REMOVAL_AFTER_THREE,
     "removal of a call": REMOVAL_OF_CALL,
-    "removal of a task that is kept for less than a week": BRIEF_REMOVAL,
+    "removal of a task that is kept for less than a month": BRIEF_REMOVAL,
 }
 
 

@@ -70,7 +70,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
 @click.option("--poll", type=_SECONDS, metavar="SECONDS", default=3, show_default=True, help="How often to poll.")
 @click.option(
     "--wait",
-    type=click.FloatRange(0, 20),
+    type=click.IntRange(0, 20),
     metavar="SECONDS",
     default=10,
     show_default=True,
@@ -106,7 +106,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
     token: str | None,
     platform_token: str | None,
     poll: float,
-    wait: float,
+    wait: int,
     grace: float,
     time_limit: float,
     once: bool,

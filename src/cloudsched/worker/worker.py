@@ -34,13 +34,15 @@ from cloudsched.worker.source import ClaimedWork, WorkSource, mismatch_reason
 T = TypeVar("T")
 
 SHUTDOWN_WAIT_SECONDS = 10.0
-"""The seconds of waiting for a result after `stop`."""
+"""The least seconds of waiting for a result after `stop`."""
 
 
 class BackgroundCalls(Generic[T]):
     """Runs one call at a time on a helper thread. Until `stop`, its caller waits for each result."""
 
-    def __init__(self) -> None:
+    def __init__(self, wait: timedelta = timedelta(0)) -> None:
+        """Take for how long a call may wait for work: `stop` waits for that, too, so that no claim is lost."""
+        self._shutdown_seconds = max(SHUTDOWN_WAIT_SECONDS, wait.total_seconds() + 2)
         self._requests: SimpleQueue[Callable[[], T] | None] = SimpleQueue()
         self._results: SimpleQueue[Outcome | None] = SimpleQueue()  # its `put` is safe to call from a signal handler
         self._stops = 0
@@ -53,7 +55,7 @@ class BackgroundCalls(Generic[T]):
             self._is_started = False
 
     def stop(self) -> None:
-        """Wait at most `SHUTDOWN_WAIT_SECONDS` longer for a result, after a second call not at all. Thread-safe."""
+        """Wait a while longer for a result, after a second call not at all. Thread-safe."""
         self._stops += 1
         self._results.put(None)
 
@@ -63,7 +65,7 @@ class BackgroundCalls(Generic[T]):
             self._is_started = True
             ServiceThread("worker-calls", self._run_next).start()
         self._requests.put(function)
-        deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS if self._stops else None
+        deadline = time.monotonic() + self._shutdown_seconds if self._stops else None
         while self._stops <= 1:
             try:
                 outcome = take(self._results, None if deadline is None else deadline - time.monotonic())
@@ -71,7 +73,7 @@ class BackgroundCalls(Generic[T]):
                 return None
             if outcome is not None:
                 return cast("T", outcome.unwrap())
-            deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS
+            deadline = time.monotonic() + self._shutdown_seconds
         return None
 
     def _run_next(self) -> float | None:
@@ -162,7 +164,7 @@ class Worker:
         self._busy: set[Slot] = set()
         self._lost_runs = LostRuns()
         self._on_attempt_finished = on_attempt_finished
-        self._background_calls: BackgroundCalls[Sequence[ClaimedWork]] = BackgroundCalls()
+        self._background_calls: BackgroundCalls[Sequence[ClaimedWork]] = BackgroundCalls(source.wait)
         self._stops = 0
         self._stopped_at: float | None = None
         self._requested_wait = 0.0

@@ -150,14 +150,14 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
                 for since in (None, NOW)
                 for shard in (None, *range(store.count_shards())[1:])
             ],
-            ("due", False),
+            "due",
         ),
         "removals": list_pages(
             lambda **page: [
                 store.list_due_tasks(NOW, shard=shard, is_removal=True, **page)
                 for shard in (None, *range(store.count_shards())[1:])
             ],
-            ("due", True),
+            "removal",
         ),
         "remove": lambda: store.remove(VersionedTask(task, Version(1))),
         "count_shards": store.count_shards,

@@ -85,7 +85,7 @@ def test_executions_are_kept_for_the_execution_retention_of_their_task(sim: Simu
 
 def live_on(app: App, sim: Simulation, chance: Random) -> str:
     """Return the id of a task with some retention, after a random life by hand."""
-    retention = chance.choice([timedelta(days=7), timedelta(days=30), timedelta(hours=5)])
+    retention = chance.choice([timedelta(days=7), timedelta(days=30), timedelta(days=31), timedelta(hours=5)])
     fields: dict[str, Any] = {"schedule": IN_A_MINUTE} if chance.random() < 0.8 else {"schedule": HOURLY, "max_runs": 2}
     if chance.random() < 0.2:
         fields["execution_retention"] = timedelta(days=3)
@@ -97,7 +97,7 @@ def live_on(app: App, sim: Simulation, chance: Random) -> str:
         lambda: app.cancel(task_id),
         lambda: app.update(task_id, title="Tock"),
         lambda: app.update(task_id, schedule=sim.now + timedelta(hours=chance.randrange(1, 30))),
-        lambda: app.update(task_id, retention=chance.choice([None, timedelta(days=8), timedelta(days=60)])),
+        lambda: app.update(task_id, retention=chance.choice([None, timedelta(days=8), timedelta(days=40)])),
         lambda: sim.advance(timedelta(minutes=chance.randrange(90))),
         lambda: sim.advance(timedelta(days=chance.randrange(9))),
     ]
@@ -113,10 +113,10 @@ def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app:
 
     A store that removes each document alone, at the instant that it says, removes a task and all of its records.
     """
-    sim = simulate(retention=timedelta(days=7))
+    sim = simulate(retention=timedelta(days=30))
     task_id = live_on(app, sim, Random(seed))  # noqa: S311 - the same on every machine
-    for _ in range(3):
-        sim.advance(timedelta(days=2))
+    for _ in range(4):
+        sim.advance(timedelta(days=10))
         stored = app.container.store.load(task_id)
         records = app.container.store.list_executions(task_id, limit=100).items
         if stored is None:
@@ -128,7 +128,7 @@ def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app:
         assert kept <= {at}, "a record is left behind, or lost before its task"
         assert at is None or stored.task.wake_at is None
     if (task := app.get(task_id)).has_ended and task.retention is not None:
-        sim.advance(timedelta(days=75))
+        sim.advance(timedelta(days=95))
         assert app.container.store.load(task_id) is None
         assert app.container.store.list_executions(task_id, limit=100).items == []
 
@@ -145,6 +145,32 @@ def test_all_records_of_a_task_are_kept_as_long_as_it_is(simulate: Simulate, app
     app.cancel(task.id)
     records = {each.id for each in sim.executions(task.id)}
     assert len(records) > 1
-    app.update(task.id, schedule=sim.now + timedelta(days=20))
-    sim.advance(timedelta(days=15))
+    app.update(task.id, schedule=sim.now + timedelta(days=60))
+    sim.advance(timedelta(days=50))
     assert {each.id for each in sim.executions(task.id)} == records
+
+
+def test_a_record_with_a_longer_life_goes_with_its_task(simulate: Simulate, app: App) -> None:
+    """Nobody would find it any more: neither a list nor who erases its owner."""
+    sim = simulate()
+    life: dict[str, Any] = {"retention": timedelta(days=40), "execution_retention": timedelta(days=90)}
+    task = app.create(owner="ada", title="Tick", handler="tick", schedule=IN_A_MINUTE, **life)
+    sim.advance(timedelta(days=41))
+    assert app.container.store.load(task.id) is None
+    assert app.container.store.list_executions(task.id, limit=10).items == []
+
+
+def test_what_was_used_outlives_its_task_after_an_outage(simulate: Simulate, app: App) -> None:
+    """Nothing was swept nor summed up for longer than the tasks are kept, and the first sweep removes them."""
+    sim = simulate()
+    life: dict[str, Any] = {"owner": "ada", "title": "Tick", "handler": "tick", "retention": timedelta(days=8)}
+    app.create(**life, schedule=IN_A_MINUTE)
+    app.create(**life, schedule=HOURLY, max_runs=2)
+    sim.clock.advance(timedelta(minutes=1))
+    sim.queue.deliver_due()
+    sim.clock.advance(timedelta(hours=1))
+    sim.queue.deliver_due()
+    sim.clock.advance(timedelta(days=9))
+    assert app.sweep().purged == 2
+    sheets = sim.app.container.engine.usage().list_sheets("ada", f"{START:%Y-%m}")
+    assert sum(mark.counts.executions for sheet in sheets for mark in sheet.marks) == 3

@@ -318,7 +318,7 @@ class FirestoreStore:
 
         shards = self._shards.find_ranges() if shard is None else (shard,)
         listing = queries.build_due_listing(before, since, shards, is_removal=is_removal)
-        query = ("due", is_removal)
+        query = "removal" if is_removal else "due"
         read = lambda each: self._to_versioned_task(each).task  # noqa: E731 - known from then on, with its version
         return search.fetch_page(self._rpc, read, self._documents, listing, query, limit, page_token)
 

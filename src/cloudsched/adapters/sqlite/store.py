@@ -335,7 +335,8 @@ class SqliteStore:
         conditions = (*bounds, _WAITS_FOR_REMOVAL if is_removal else f"NOT {_WAITS_FOR_REMOVAL}")
         values = tuple(map(to_microseconds, bounds.values()))
         listing = Listing("tasks", "wake_at", conditions=conditions, values=values, more=("version",))
-        return fetch_page(self._database, self._parse, listing, ("due", is_removal), limit, page_token)
+        query = "removal" if is_removal else "due"
+        return fetch_page(self._database, self._parse, listing, query, limit, page_token)
 
     def count_shards(self) -> int:
         """Return 1: a file has one index."""

@@ -25,6 +25,7 @@ on whole seconds, except one given as a single instant.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
@@ -435,7 +436,7 @@ class Schedule(BaseModel):
         """Return whether it can have one occurrence only: a single time, a DTSTART without rules, or one COUNT of 1."""
         if self.is_single_time:
             return True
-        counts_one = isinstance(self.rrule, str) and "COUNT=1" in self.rrule.split(";")
+        counts_one = isinstance(self.rrule, str) and re.search(r"\bCOUNT=0*1\b", self.rrule) is not None
         return not self.rdates and (counts_one or not (self.rrule or self.fold == "both"))
 
     @property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", bound=TaskWrite)
 
-MIN_RETENTION: Final = timedelta(days=7)
+MIN_RETENTION: Final = timedelta(days=30)
 """The least retention of a task that the store removes by itself. What tasks have used is summed up every day
 (`engine.usage.budgets`, which warns before it is this late): after that, nobody has to read an ended one again."""
 
@@ -30,14 +30,14 @@ def leaves_nothing(task: Task) -> bool:
 
     Its use has been summed up by then. One that was cancelled or expired may still wait for its lock: it never had it.
     """
-    is_summed_up = task.retention is not None and task.retention >= MIN_RETENTION
+    is_summed_up = task.wake_at is not None and task.wake_at >= task.updated_at + MIN_RETENTION
     return is_summed_up and (task.lock_key is None or task.status in {TaskStatus.COMPLETED, TaskStatus.FAILED})
 
 
 def settle_expiry(write: W) -> W:
     """Return a change with what it says of the removal of its task: by the store if its only record is in this.
 
-    A call is kept as long as its parent may read it, which the sweep finds out.
+    The sweep removes calls, which stay as long as their parents may read them, and records with their own retention.
     """
     task, before = write.task, None if write.base is None else write.base.task
     kept = [each for each in write.executions if each.status.is_final and each.expire_at is None]
@@ -49,7 +49,8 @@ def settle_expiry(write: W) -> W:
     has_others = has_others or any(each.id != task.last_execution_id for each in kept)
     has_others = has_others or earlier not in {None, *(each.id for each in kept)}
     is_call = task.parent is not None and task.delivery is None
-    if has_others or is_call or not task.waits_for_removal or task.wake_at is None or not leaves_nothing(task):
+    is_sweeps = has_others or is_call or task.execution_retention is not None
+    if is_sweeps or not task.waits_for_removal or task.wake_at is None or not leaves_nothing(task):
         return write
     own = tuple(each.model_copy(update={"expire_at": task.wake_at}) for each in kept)
     rest = tuple(each for each in write.executions if each not in kept)

@@ -48,11 +48,13 @@ class SharedListener:
         key, place = (frozenset(queue_keys), owner), object()
         with self._lock:
             stale = self._take_stale()
-            stream = self._streams.setdefault(key, _Stream())
-            stream.listening[place] = notify
+            stream = self._streams.get(key) or _Stream()
             if stream.context is None:
-                stream.context = self._listener.listen(queue_keys, owner, stream.notify)
-                stream.context.__enter__()
+                context = self._listener.listen(queue_keys, owner, stream.notify)
+                context.__enter__()  # if this fails, the next one tries again
+                stream.context = context
+            self._streams[key] = stream
+            stream.listening[place] = notify
         _end(stale)
         try:
             yield

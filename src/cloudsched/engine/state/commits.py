@@ -20,7 +20,7 @@ from cloudsched.domain.transitions.run_records import fit_runs
 from cloudsched.engine.ports.procedure import Procedure, StoreCommit, run_procedure
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.options import Options
-from cloudsched.errors import Contended, PreconditionFailed, StoreUnavailable, VersionConflict
+from cloudsched.errors import Contended, DamagedDocument, PreconditionFailed, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -149,8 +149,10 @@ class Committer:
     def _settle_expiry(self, write: W) -> W:
         """Return a change with what it says of the removal of its task. See `transitions.expiry`."""
         if goes_on(write):
-            last = write.task.last_execution_id
-            return keep_record(write, None if last is None else self._store.load_execution(write.task.id, last))
+            record, last = None, write.task.last_execution_id
+            with suppress(DamagedDocument):
+                record = None if last is None else self._store.load_execution(write.task.id, last)
+            return keep_record(write, record)
         return settle_expiry(write) if write.executions or write.task.has_ended else write
 
     def _make_calls(self, hook: str, commit: Commit, before: Task) -> Procedure[None]:

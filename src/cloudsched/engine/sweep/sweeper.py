@@ -207,12 +207,13 @@ class Sweeper:
             self._removes = token is not None
 
     def _remove_all(self, tasks: Sequence[Task], now: datetime, failures: int, result: Sweep) -> int:
-        """Remove tasks whose retention has passed. What several of an owner have used is noted together.
+        """Remove tasks whose retention has passed. What several of an owner have used is noted together before.
 
         Those that leave something behind (`leaves_nothing`) are marked before, so that another sweep finishes this if
         the process dies, and nobody changes them meanwhile.
         """
         marked: list[VersionedTask] = []
+        self._engine.usage().note(filter(leaves_nothing, tasks))
         failures = self._for_each(tasks, lambda task, found: self._remove(task.id, found, marked), failures, result)
         self._engine.usage().note([each.task for each in marked])
         result.purged += sum(map_in_threads(lambda stored: self._finish_removal(stored, now), marked, self._threads))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -20,6 +21,7 @@ from cloudsched.local import wsgi_server
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import wsgi
+from cloudsched.web.waiting_room import WaitingRoom
 
 WAIT = timedelta(seconds=20)
 
@@ -144,3 +146,11 @@ def test_without_a_server_that_knows_its_threads_nobody_waits(sim: Simulation) -
         answer = client.post("/v1/queues/gpu/claim", json={"wait": 20})
     assert answer.json() == {"claims": []}
     assert "Retry-After" in answer.headers
+
+
+def test_users_who_wait_leave_places_for_workers() -> None:
+    """However many connections one of them opens."""
+    room = WaitingRoom(16)
+    users = [room.enter(threading.Event(), is_user=True) for _ in range(20)]
+    assert 0 < sum(users) < 8
+    assert room.enter(threading.Event()), "a worker gets in"

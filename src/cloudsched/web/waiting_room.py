@@ -48,10 +48,13 @@ class WaitingRoom:
         for each in tuple(self._waiting):
             each.set()
 
-    def enter(self, woken: threading.Event) -> bool:
-        """Take a place, and return whether there was one. `close` sets the event."""
+    def enter(self, woken: threading.Event, *, is_user: bool = False) -> bool:
+        """Take a place, and return whether there was one. `close` sets the event.
+
+        Users get in while half of the places are free, so that they cannot keep workers out.
+        """
         with self._lock:
-            if self.count >= self._places or self.is_closed:
+            if self.count >= (self._places // 2 if is_user else self._places) or self.is_closed:
                 return False
             self._waiting[woken] = None
             return True
@@ -76,6 +79,8 @@ def try_until_found(
     seconds: float,
     environ: WSGIEnvironment,
     listen: Callable[[Callable[[], None]], AbstractContextManager[None]] | None,
+    *,
+    is_user: bool = False,
 ) -> tuple[Sequence[T], bool]:
     """Try until an attempt finds something or the time is over. Return what it found, and whether it could wait.
 
@@ -84,7 +89,7 @@ def try_until_found(
     """
     woken = threading.Event()
     room: WaitingRoom = environ.get(ROOM, PROCESS_ROOM)
-    if not seconds or not environ.get("wsgi.multithread") or not room.enter(woken):
+    if not seconds or not environ.get("wsgi.multithread") or not room.enter(woken, is_user=is_user):
         return attempt(), not seconds
     until = time.monotonic() + seconds
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,8 @@ from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.sweep.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE, PAGE_SIZE
+from cloudsched.engine.usage.ledger import UsageLedger
+from cloudsched.errors import Contended
 from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
@@ -181,3 +183,32 @@ def test_lost_work_comes_before_whatever_waits_to_be_removed(
     assert sim.counts.since(before).reads == 1, "those that wait for their removal are not even read"
     assert app.sweep().purged == 2 * PAGE_SIZE + 1
     assert order == ["dispatched", *["removed"] * (2 * PAGE_SIZE + 1)]
+
+
+@pytest.mark.parametrize("kept", [DAY, 40 * DAY])
+def test_an_owner_whose_use_cannot_be_noted_holds_nobody_else_up(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch, kept: timedelta
+) -> None:
+    """Neither other owners' tasks nor the sweep; once it can be noted again, these go, too."""
+    for owner in ("ada", "bob"):
+        daily = Schedule.every(DAY, start=sim.now + MINUTE)
+        make(app, sim, f"of-{owner}", owner=owner, schedule=daily, max_runs=2, retention=kept)
+    sim.advance(2 * DAY)
+    note = UsageLedger.note
+
+    def note_or_fail(ledger: UsageLedger, tasks: Iterable[Task]) -> None:
+        own = list(tasks)
+        if any(each.owner == "ada" for each in own):
+            raise Contended("the sheet", 50)
+        note(ledger, own)
+
+    monkeypatch.setattr(UsageLedger, "note", note_or_fail)
+    sim.clock.advance(kept + DAY)
+    found = app.sweep()
+    assert (found.purged, found.failed) == (1, 1)
+    assert app.container.store.load("of-bob") is None
+    assert app.container.store.load("of-ada") is not None
+    monkeypatch.undo()
+    sim.clock.advance(timedelta(minutes=11))
+    assert app.sweep().purged == 1
+    assert app.container.store.load("of-ada") is None

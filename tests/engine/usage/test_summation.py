@@ -14,8 +14,10 @@ from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.records import SqliteRecords
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents import owner_usage
+from cloudsched.domain.documents.owner_usage import UsageFront
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.usage import UsageCounts
+from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.engine.usage import ledger as ledger_module
 from cloudsched.engine.usage import usage_report as summation_module
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
@@ -154,3 +156,23 @@ def test_what_was_read_before_a_later_pass_changes_nothing(sim: Simulation) -> N
     make_summation(sim).sum_up("ada")
     sim.app.container.engine.usage().note([old])
     assert sum_month(sim).queries == 6
+
+
+def test_a_sum_that_takes_weeks_is_warned_of_once_a_day(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ended tasks may go by themselves before they are counted; nobody would see that otherwise."""
+    began_at = sim.now
+    front = UsageFront(id="all", owner="system", created_at=began_at, updated_at=began_at, pass_began_at=began_at)
+    front = front.model_copy(update={"page_token": "more"})
+    monkeypatch.setattr(UsageSummation, "sum_up", lambda *_, **__: front)
+
+    def count_warnings() -> int:
+        sim.app.container.many_tasks.sweep(Sweep)
+        return sum(getattr(each, "action", "") == "usage_behind" for each in caplog.records)
+
+    assert count_warnings() == 0
+    sim.clock.advance(timedelta(days=20))
+    assert [count_warnings(), count_warnings()] == [1, 1]
+    sim.clock.advance(timedelta(days=1))
+    assert count_warnings() == 2

@@ -10,7 +10,8 @@ that ended longer ago than their retention.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -35,7 +36,7 @@ from cloudsched.domain.transitions.wakeups import (
 from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.sweep.zone_watch import replan_task
-from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import BlobsUnavailable, CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.engine.child_tasks import ChildTasks
@@ -212,16 +213,34 @@ class Sweeper:
         Those that leave something behind (`leaves_nothing`) are marked before, so that another sweep finishes this if
         the process dies, and nobody changes them meanwhile.
         """
-        marked: list[VersionedTask] = []
-        self._engine.usage().note(filter(leaves_nothing, tasks))
-        failures = self._for_each(tasks, lambda task, found: self._remove(task.id, found, marked), failures, result)
-        self._engine.usage().note([each.task for each in marked])
-        result.purged += sum(map_in_threads(lambda stored: self._finish_removal(stored, now), marked, self._threads))
-        return failures
+        marked: dict[str, VersionedTask] = {}
+        unnoted = self._note_use(filter(leaves_nothing, tasks), result)
+        noted = [each for each in tasks if each.owner not in unnoted]
+        failures = self._for_each(noted, lambda task, found: self._remove(task.id, found, marked), failures, result)
+        unnoted = self._note_use([each.task for each in marked.values()], result)
+        ready = [each.task for each in marked.values() if each.task.owner not in unnoted]
 
-    def _finish_removal(self, marked: VersionedTask, now: datetime) -> bool:
-        self._engine.locks().cancel_task(marked.task, now)
-        return self._engine.store.remove(marked) or self._child_tasks.remove(marked.task)
+        def finish(task: Task, found: Sweep) -> None:
+            self._engine.locks().cancel_task(task, now)
+            found.examined = 0
+            found.purged += self._engine.store.remove(marked[task.id]) or self._child_tasks.remove(task)
+
+        return self._for_each(ready, finish, failures, result)
+
+    def _note_use(self, tasks: Iterable[Task], result: Sweep) -> set[str]:
+        """Note what tasks have used, and return the owners for whom that failed: no other owner's tasks wait for it."""
+        by_owner = defaultdict[str, list[Task]](list)
+        for task in tasks:
+            by_owner[task.owner].append(task)
+        unnoted = set[str]()
+        for owner, own in by_owner.items():
+            try:
+                self._engine.usage().note(own)
+            except CloudschedError:
+                unnoted.add(owner)
+                result.failed += len(own)
+                log.exception("unrepaired", extra={"action": "unrepaired", "owner": owner})
+        return unnoted
 
     def _for_each(
         self, tasks: Sequence[Task], work: Callable[[Task, Sweep], None], failures: int, result: Sweep
@@ -331,7 +350,7 @@ class Sweeper:
         elif stored.task.deferred:
             result.undeferred += self._child_tasks.complete_cancel(stored.task) is not None
 
-    def _remove(self, task_id: str, result: Sweep, marked: list[VersionedTask]) -> None:
+    def _remove(self, task_id: str, result: Sweep, marked: dict[str, VersionedTask]) -> None:
         """Remove or mark a task whose retention has passed. One that was retried or recreated meanwhile stays."""
         store, now = self._engine.store, self._engine.clock.now()
         stored = store.recall(task_id) or store.load(task_id)  # it has just been listed
@@ -343,7 +362,7 @@ class Sweeper:
             result.purged += 1
             return
         with suppress(VersionConflict):
-            marked.append(self._engine.committer.commit(Commit(delete(stored.task, now).task, stored)))
+            marked[task_id] = self._engine.committer.commit(Commit(delete(stored.task, now).task, stored))
 
     def _keep_for_parent(self, task: Task) -> bool:
         """Keep a call for longer if its parent may still read the result, also after a retry. Return whether it may."""

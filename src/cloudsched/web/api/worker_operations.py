@@ -79,7 +79,8 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     attempt = partial(call.app.container.work_queue.claim, worker_filter, by, body.limit)
     listener = call.app.container.shared_listener if body.wait else None
     listen = None if listener is None else partial(listener.listen, queue_keys(queue, body.skills), owner)
-    claims, has_waited = try_until_found(attempt, body.wait.total_seconds(), call.request.environ, listen)
+    environ, is_user = call.request.environ, call.caller.role is Role.USER
+    claims, has_waited = try_until_found(attempt, body.wait.total_seconds(), environ, listen, is_user=is_user)
     allowed = AllowedVerbs(call.app, call.caller)
     shown = responses.ClaimList[Json].model_construct(claims=tuple(_make_claim(call, each, allowed) for each in claims))
     return json_response(shown.to_wire(), headers=_NO_STORE if claims or has_waited else _COME_AGAIN)

@@ -21,8 +21,9 @@ from cloudsched.adapters.firestore.values import decode, encode_fields
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
+from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position
 from cloudsched.domain.transitions.commit import DeliveryMark, Version
+from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:

@@ -829,7 +829,7 @@ class App:
     @reads
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
-        return self.container.store.list_messages(owner, limit=check_page_size(limit), page_token=page_token)
+        return self.container.store.inbox.list(owner, limit=check_page_size(limit), page_token=page_token)
 
     @reads
     def draft(

@@ -141,7 +141,7 @@ def test_a_task_that_was_created_again_is_another(store: Store, make_task: MakeT
     task = make_task()
     store.commit(Commit(task, None))
     edit(store, task.id, deleted_at=START)
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert store.load(task.id) is None
     store.commit(Commit(task.model_copy(update={"title": "Again"}), None))
     assert load(store, task.id).task.title == "Again"

@@ -256,7 +256,7 @@ class ChildTasks:
         self._engine.locks().cancel_task(task, now)
         if holds_lock(task, now) or not are_all_cancelled:
             return False
-        self._engine.store.purge(task.id)
+        self._engine.store.sweep.purge(task.id)
         return True
 
     def cancel_descendants(self, task: Task) -> bool:

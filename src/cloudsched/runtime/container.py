@@ -53,12 +53,14 @@ if TYPE_CHECKING:
     from cloudsched.engine.owners.person_data import PersonData, PersonJobs
     from cloudsched.engine.owners.unsubscribe_links import UnsubscribeLinks
     from cloudsched.engine.owners.webhook_verification import WebhookVerification
+    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
+    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Sender
-    from cloudsched.engine.ports.store import Blobs, Listener, Store
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.owners.webhook_verification import WebhookVerification
+    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
+    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Sender
-    from cloudsched.engine.ports.store import Blobs, Listener, Store
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.tracing import Tracer
 
 T = TypeVar("T")

@@ -69,8 +69,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Message, Recipient, Suppress
-    from cloudsched.engine.ports.store import RecordStore, Store
+    from cloudsched.engine.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,7 +550,7 @@ class Simulation:
 
     def _next_sweep(self) -> datetime | None:
         """Return the first full minute at which the sweep has something to do. The others can be skipped."""
-        wake_at = self._store.next_wakeup()
+        wake_at = self._store.sweep.next_wakeup()
         if wake_at is None:
             return None
         earliest = max(wake_at + GRACE, self._swept_at + timedelta(microseconds=1), self.now)

@@ -252,7 +252,7 @@ def ask_of_a_journey(scene: Scene) -> None:
 def ask_of_what_was_purged(scene: Scene) -> None:
     scene.create(execution_retention=HOUR)
     scene.sim.advance(3 * DAY)
-    scene.app.container.store.expire(scene.sim.clock.now())
+    scene.app.container.store.sweep.expire(scene.sim.clock.now())
     scene.asked_at = START + DAY
 
 

@@ -6,7 +6,6 @@ and filters its rows by the others.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,14 +16,13 @@ from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.pages import (
     MAX_PAGE_BYTES,
     Page,
-    collect_readable,
     make_token,
     read_token,
     skip_unreadable,
+    start_before,
 )
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
@@ -115,21 +113,6 @@ def build_offer_statement(
     parts = " UNION ALL ".join([f"SELECT * FROM ({one_key})"] * len(queue_keys))  # noqa: S608 - the same
     values = [value for each in queue_keys for value in (each, *common, limit)]
     return f"SELECT {columns} FROM ({parts}) ORDER BY {order} LIMIT ?", [*values, limit]  # noqa: S608 - the same
-
-
-def build_waiter_statement(
-    key: str, limit: int, after: str, task_ids: Sequence[str] | None, worker_group: str | None
-) -> tuple[str, list[object]]:
-    """Return the statement for the waiters of a lock after an id (id, body), in their order, and its values."""
-    conditions, values = ["lock_key = ?", "id > ?"], list[object]([key, after])
-    if task_ids is not None:
-        conditions.append("task_id IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(list(task_ids)))
-    if worker_group is not None:
-        conditions.append("worker_group = ?")
-        values.append(worker_group)
-    statement = f"SELECT id, {BODY} FROM waiters WHERE {' AND '.join(conditions)} ORDER BY id LIMIT ?"  # noqa: S608 - no input
-    return statement, [*values, limit]
 
 
 def build_task_listing(query: TaskQuery) -> Listing:
@@ -251,6 +234,17 @@ class SqliteSearch:
             self._database, Task.from_stored_json, listing, identify_open_list(query, status), limit, page_token
         )
 
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first."""
+        listing = Listing(
+            "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
+        )
+        query = ("executions", task_id)
+        token = start_before(query, before) if before and not page_token else page_token
+        return fetch_page(self._database, Execution.from_stored_json, listing, query, limit, token)
+
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`."""
         refuse_count(query.looked_for)
@@ -321,16 +315,6 @@ class SqliteSearch:
         mine = "" if owner is None else " AND owner = ?"
         statement = f"SELECT count(*) FROM (SELECT 1 FROM offers WHERE queue_key = ?{mine} LIMIT ?)"  # noqa: S608 - no input
         return int(self._database.read(statement, (queue_key, *(() if owner is None else (owner,)), up_to))[0][0])
-
-    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
-        """Return the first locks by their keys."""
-        until, values = ("", ()) if end is None else (" AND key < ?", (end,))
-        statement = f"SELECT key, {BODY} FROM locks WHERE key > ? AND key >= ?{until} ORDER BY key LIMIT ?"  # noqa: S608 - no input
-
-        def read(last: Row | None, count: int) -> list[Row]:
-            return self._database.read(statement, (last[0] if last else after, begin, *values, count))
-
-        return collect_readable(read, lambda row: (row[0], partial(Lock.from_stored_json, *row)), limit)
 
 
 def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:

@@ -15,7 +15,8 @@ from cloudsched.engine.ports.pages import MAX_PAGE, Page, iterate_pages
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, TaskQuery
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import Blobs, Store
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.store import Store
 
 
 class StoredWork:

@@ -16,7 +16,7 @@ from cloudsched.engine.state.record_changes import change_person
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
 
 
 class PeopleRecipients:

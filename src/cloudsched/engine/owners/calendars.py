@@ -28,7 +28,8 @@ from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, Store
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 

@@ -32,7 +32,8 @@ from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, Versi
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 log = own_logger(__name__)

@@ -17,7 +17,7 @@ from cloudsched.errors import InvalidInput, NotFound
 if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.authority import Authority
-    from cloudsched.engine.ports.store import VersionedRecord
+    from cloudsched.engine.ports.records import VersionedRecord
 
 
 class Scripts:

@@ -25,7 +25,7 @@ from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
 
 _KEY_ID: Final = "current"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.owners.people import People
     from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
 
 MAX_TO_HOST: Final = 5
 """The most questions to one host within a day."""

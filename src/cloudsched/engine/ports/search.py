@@ -1,4 +1,4 @@
-"""The port for lists for people: executions of all tasks, and work that waits in queues and for locks."""
+"""The port for lists of executions, of one task or of all, for counts, and for work that waits in queues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-    from cloudsched.domain.transitions.locks import Lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +159,13 @@ def make_finished_token(query: ExecutionQuery, last: Execution, *, is_failure: b
 
 
 class SearchStore(Protocol):
-    """Lists executions of all tasks, queues and locks.
+    """Lists and counts executions and queues.
 
     * Lists use an index: their cost grows with the page, not with the collection. If no index has a filter
       (`ExecutionQuery.find_looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
     * An index alone can be counted: a count with a filter that no index has raises InvalidInput.
-    * Executions of deliveries and of deleted tasks are in none of them, once the latter are purged.
+    * Executions of deliveries and of deleted tasks are in no list across tasks, once the latter are purged.
     """
 
     def list_finished(
@@ -186,6 +185,15 @@ class SearchStore(Protocol):
 
         The last to get it come first (`find_open_position`, then id, both descending). The query's status and times,
         which are those of single runs, are not looked at.
+        """
+        ...
+
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first (scheduledFor, then id, both descending).
+
+        Without a token only those that are scheduled `before` an instant, if there is one.
         """
         ...
 
@@ -233,13 +241,6 @@ class SearchStore(Protocol):
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key (of an owner), at most `up_to`."""
-        ...
-
-    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
-        """Return the first locks by their keys, from `begin` to before `end`, those after `after`.
-
-        Without the waiters that are documents of their own. Reads only those.
-        """
         ...
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def list_executions(engine: EngineContext, task: Task, limit: int, page_token: str | None) -> Page[Execution]:
     """Return a page of a task's executions, the latest first. Open ones are on the first page."""
-    page = engine.store.list_executions(task.id, limit=limit, page_token=page_token)
+    page = engine.store.search.list_executions(task.id, limit=limit, page_token=page_token)
     if page_token:
         return page
     shown = [run for run in task.runs if run.lease or run.suspension]

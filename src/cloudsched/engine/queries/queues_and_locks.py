@@ -91,12 +91,12 @@ def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> 
     Of an owner, those that are their own. One read for each lock, each waiter shown, and each task that holds or waits.
     """
     begin, end = ("", None) if owner is None else owner_lock_keys(owner)
-    found = list(store.search.list_locks(limit=limit + 1, begin=begin, end=end, after=after))
+    found = list(store.locks.list_all(limit=limit + 1, begin=begin, end=end, after=after))
     states = []
     for lock in found[:limit]:
         if is_quota_lock_key(lock.key):
             continue
-        entries = store.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
+        entries = store.locks.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
         waiters = sorted([*lock.waiters, *entries], key=lambda one: one.order)
         shown = waiters[:MAX_WAITERS]
         ids = {one.task_id for one in lock.holders} | {one.task_id for one in shown}

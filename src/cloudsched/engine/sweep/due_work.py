@@ -79,7 +79,7 @@ class DueWork:
 
     def _look(self, state: State) -> None:
         now, seconds = self._clock.now(), self._monotonic()
-        page = self._store.list_due_tasks(now, limit=LOOKED_AT)
+        page = self._store.sweep.list_due(now, limit=LOOKED_AT)
         owed = frozenset(each for task in page.items for each in _list_owed(task, now))
         has_moved = not self._owed or not self._owed <= owed
         stood_still = seconds - self._looked_at > 3 * LOOK_SECONDS  # the machine slept, or this process was stopped

@@ -196,7 +196,7 @@ class Scheduler:
     def _remove_deleted(self, task_id: str) -> None:
         stored = self._engine.store.load(task_id)
         if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
-            self._engine.store.purge(task_id)
+            self._engine.store.sweep.purge(task_id)
 
     def _replace(self, existing: VersionedTask, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task:
         if existing.task.owner != draft.owner:

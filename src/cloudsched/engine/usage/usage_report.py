@@ -25,7 +25,8 @@ from cloudsched.errors import InvalidInput, VersionConflict
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedRecord
+    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.store import Store
 
 MAX_TASKS: Final = 2000
 """The number of tasks that are read at a time. The next call continues."""

@@ -23,12 +23,11 @@ from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, find_value
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
+from cloudsched.engine.ports.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.ports.pages import (
     MAX_PAGE_BYTES,
     Page,
-    make_token,
     read_token,
-    skip_unreadable,
     start_before,
 )
 from cloudsched.engine.ports.search import (
@@ -36,7 +35,6 @@ from cloudsched.engine.ports.search import (
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
-    find_matching_rows,
     identify_finished_list,
     identify_open_list,
     refuse_count,
@@ -74,12 +72,12 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
         is_bounded=bool(listing.looked_for),
     )
     read_one = partial(to_document, parse) if isinstance(parse, type) else parse
-    items = skip_unreadable((each.name, partial(read_one, each)) for each in found.rows)
-    token = None
-    if found.last is not None:
-        value, key = to_sort_key(found.last, listing)
-        token = make_token(query, decode_instant(value), key)
-    return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
+
+    def locate(document: Message) -> tuple[datetime, str]:
+        value, key = to_sort_key(document, listing)
+        return decode_instant(value), key
+
+    return found.to_page(query, lambda each: (each.name, partial(read_one, each)), locate)
 
 
 def _is_match(document: Message, listing: Listing) -> bool:
@@ -206,20 +204,17 @@ class FirestoreSearch:
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers. Each is found by a query for the first offer after the last."""
-        keys, last = list[str](), max(after, prefix)
         shards = self._shards.find_for_offers(owner)
         parts: list[tuple[int, ...] | None] = [None]
         if shards is not None:
             parts = [shards[begin : begin + MAX_DISJUNCTIONS] for begin in range(0, len(shards), MAX_DISJUNCTIONS)]
-        while len(keys) < limit:
+
+        def find_next(last: str) -> str | None:
             queries = (build_queue_key_query(owner, last, part) for part in parts)
             found = [each for query in queries for each in self._rpc.query(self._documents, query)]
-            if not found or not (last := min(each.fields["queueKey"].string_value for each in found)).startswith(
-                prefix
-            ):
-                break
-            keys.append(last)
-        return keys
+            return min((each.fields["queueKey"].string_value for each in found), default=None)
+
+        return list_keys(find_next, limit=limit, prefix=prefix, after=after)
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key, at most `up_to`."""

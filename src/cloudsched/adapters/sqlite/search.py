@@ -16,12 +16,11 @@ from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.engine.ports.matching_rows import find_matching_rows, list_keys
 from cloudsched.engine.ports.pages import (
     MAX_PAGE_BYTES,
     Page,
-    make_token,
     read_token,
-    skip_unreadable,
     start_before,
 )
 from cloudsched.engine.ports.search import (
@@ -29,7 +28,6 @@ from cloudsched.engine.ports.search import (
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
-    find_matching_rows,
     identify_finished_list,
     identify_open_list,
     refuse_count,
@@ -183,9 +181,11 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
         read, lambda row: bool(row[2]), _measure, limit=limit, max_bytes=max_bytes, is_bounded=is_bounded
     )
     ids = 3 + len(listing.more)
-    items = skip_unreadable([(row[-1], partial(parse, row[-1], row[1], *row[3:ids])) for row in found.rows])
-    token = None if found.last is None else make_token(query, *_to_position(found.last, listing))
-    return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
+    return found.to_page(
+        query,
+        lambda row: (row[-1], partial(parse, row[-1], row[1], *row[3:ids])),
+        lambda row: _to_position(row, listing),
+    )
 
 
 def _measure(row: Row) -> int:
@@ -292,23 +292,23 @@ class SqliteSearch:
         def read(last: Row | None, count: int) -> Sequence[Row]:
             return self._database.read(statement, (after if last is None else last[0], *values, count))
 
-        found = find_matching_rows(read, bool, _measure, limit=limit)
-        items = skip_unreadable([(row[0], partial(Task.from_stored_json, *row)) for row in found.rows])
-        token = None if found.last is None else make_token(key, from_microseconds(0), found.last[0])
-        return Page(items, token, len(found.rows) - len(items), size=found.size)
+        return find_matching_rows(read, bool, _measure, limit=limit).to_page(
+            key,
+            lambda row: (row[0], partial(Task.from_stored_json, *row)),
+            lambda row: (from_microseconds(0), row[0]),
+        )
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""
         mine = "" if owner is None else " AND owner = ?"
         statement = f"SELECT queue_key FROM offers WHERE queue_key > ?{mine} ORDER BY queue_key LIMIT 1"  # noqa: S608 - no input
-        keys, last = list[str](), max(after, prefix)
-        while len(keys) < limit:
-            rows = self._database.read(statement, (last, *(() if owner is None else (owner,))))
-            if not rows or not rows[0][0].startswith(prefix):
-                break
-            last = rows[0][0]
-            keys.append(last)
-        return keys
+        values = () if owner is None else (owner,)
+
+        def find_next(last: str) -> str | None:
+            rows = self._database.read(statement, (last, *values))
+            return rows[0][0] if rows else None
+
+        return list_keys(find_next, limit=limit, prefix=prefix, after=after)
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key, at most `up_to`."""

@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.transitions.needs import find_trouble
+from cloudsched.engine.ports.matching_rows import MAX_LOOKED_THROUGH
 from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
-from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, TaskQuery
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.engine.ports.store import Store
 
 _PAGE: Final = 250

@@ -19,8 +19,8 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
-from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.errors import VersionConflict
 from cloudsched.testing import START
 

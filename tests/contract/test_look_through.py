@@ -22,13 +22,13 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports import matching_rows
-from cloudsched.engine.ports.matching_rows import find_matching_rows
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries import execution_search
 from cloudsched.engine.queries.execution_search import find_executions
+from cloudsched.engine.storage import matching_rows
+from cloudsched.engine.storage.matching_rows import find_matching_rows
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import InvalidInput
 
 RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED

@@ -17,9 +17,9 @@ from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput
 
 _INSTANTS = st.integers(0, 3).map(lambda number: NOW + timedelta(microseconds=number))

@@ -35,10 +35,10 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import choose_shard
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 
 LATER = NOW + timedelta(days=900)

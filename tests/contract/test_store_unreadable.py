@@ -22,9 +22,9 @@ from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")

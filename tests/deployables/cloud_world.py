@@ -44,9 +44,9 @@ from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, R
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.execution.executor import TaskReader
-from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.storage.known_tasks import KnownTasks
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import START

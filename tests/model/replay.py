@@ -29,11 +29,11 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.sender import Message, Recipient
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 
 Answer = Any

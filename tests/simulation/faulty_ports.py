@@ -24,11 +24,11 @@ from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.locks import LockStore
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 from cloudsched.engine.ports.search import SearchStore
 from cloudsched.engine.ports.sweep import SweepStore
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

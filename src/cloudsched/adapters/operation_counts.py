@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit, VersionedLock
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.pages import Page
 
 
 @dataclass(slots=True)

@@ -29,16 +29,16 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
-from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.state.quotas import QuotaCheck
+    from cloudsched.engine.storage.pages import Page
 
 log = own_logger(__name__)
 

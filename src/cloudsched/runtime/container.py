@@ -14,10 +14,10 @@ from cloudsched.config.settings import Settings, StoreKind
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
+from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
-from cloudsched.engine.ports.fork_safety import make_reentrant_lock
 from cloudsched.engine.ports.procedure import LongCall, Procedure
 from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.presence import PresenceNotes
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
     from cloudsched.engine.sweep.sweeper import Sweeper
     from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.engine.tracing import Tracer
     from cloudsched.runtime.language_models import LanguageModels
     from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.tracing import Tracer
 
 T = TypeVar("T")
 

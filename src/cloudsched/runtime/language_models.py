@@ -14,7 +14,7 @@ from cloudsched.adapters.language_models import (
     require_safe_url,
 )
 from cloudsched.adapters.safe_http import limit_session
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:

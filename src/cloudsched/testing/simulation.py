@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.model import Model
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Message, Recipient, Suppress
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.pages import Page
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.delivery.fcm import FcmSender
 from cloudsched.adapters.safe_http import limit_session
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.runtime.senders import Senders

@@ -52,11 +52,11 @@ from cloudsched.domain.transitions.locks import Lock
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.locks import LockStore
-from cloudsched.engine.ports.pages import make_token
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import SweepStore
 from cloudsched.engine.pull.presence import WorkerPresence
+from cloudsched.engine.storage.pages import make_token
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput

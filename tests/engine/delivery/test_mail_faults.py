@@ -13,9 +13,9 @@ from cloudsched import App, Settings, Task
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.options.deliveries import Deliveries
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.runtime.senders import Senders
 from cloudsched.testing import Simulation
 

@@ -12,8 +12,8 @@ from tests.authorities import as_user
 from cloudsched import App, Cancel, Context, EventSender, Retry, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.delivery.recipients import PeopleRecipients
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import QueueUnavailable
 from cloudsched.testing import Simulation
 from cloudsched.testing.simulation import SimulatedQueue

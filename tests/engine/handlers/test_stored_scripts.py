@@ -14,9 +14,9 @@ from cloudsched import App, Execution, Schedule, Task
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
 from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.handlers import run_script
 from cloudsched.engine.owners.scripts import Scripts
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.testing import START, Simulation
 

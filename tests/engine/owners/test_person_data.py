@@ -26,9 +26,9 @@ from cloudsched.domain.documents.person import (
     WebhookContact,
 )
 from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.owners import person_data
 from cloudsched.engine.owners.person_data import EXPORTED_RECORDS, OWNED_RECORDS
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.testing import START, Simulation

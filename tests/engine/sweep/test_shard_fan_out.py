@@ -15,8 +15,8 @@ from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
-from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.engine.sweep import shard_sweeps
 from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, SweepPart
 from cloudsched.engine.sweep.sweeper import Sweep

@@ -16,10 +16,10 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
-from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.sweep import choose_shard
+from cloudsched.engine.storage.known_tasks import KnownTasks
+from cloudsched.engine.storage.pages import Page
 from cloudsched.engine.sweep import shard_sweeps, sweeper
 from cloudsched.engine.sweep.shard_sweeps import SweepPart
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated

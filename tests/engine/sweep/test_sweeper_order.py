@@ -12,8 +12,8 @@ from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.commit import VersionedTask
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.storage.pages import Page
 from cloudsched.engine.sweep.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE, PAGE_SIZE
 from cloudsched.engine.usage.ledger import UsageLedger
 from cloudsched.errors import Contended

@@ -14,8 +14,8 @@ from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.storage.pages import Page
 from cloudsched.testing import Simulation
 
 

@@ -12,8 +12,8 @@ from tests.authorities import A_USER
 from cloudsched import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.owners.scripts import Scripts
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.errors import Forbidden, Unauthenticated
 from cloudsched.testing import Simulation
 

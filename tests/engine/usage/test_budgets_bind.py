@@ -13,7 +13,7 @@ from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.owner_usage import UsageSheet
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.drafts.service import DRAFTS
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 

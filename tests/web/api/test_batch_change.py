@@ -11,7 +11,7 @@ from tests.web.callers import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
-from cloudsched.engine.ports import matching_rows
+from cloudsched.engine.storage import matching_rows
 from cloudsched.engine.tasks import batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
 

@@ -14,8 +14,8 @@ from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
 
 from cloudsched.adapters.operation_counts import Counts
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.owners import feeds
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.testing import START, Simulation
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those libraries' own

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.known_tasks import KnownTasks
+    from cloudsched.engine.storage.known_tasks import KnownTasks
 
 D = TypeVar("D", bound=Document)
 

@@ -12,7 +12,7 @@ from cloudsched.adapters.firestore.protos import build_precondition_write, requi
 from cloudsched.adapters.firestore.values import encode_model
 from cloudsched.domain.transitions.commit import Version, VersionedLock
 from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
-from cloudsched.engine.ports.pages import collect_readable
+from cloudsched.engine.storage.pages import collect_readable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

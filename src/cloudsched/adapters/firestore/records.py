@@ -15,15 +15,15 @@ from cloudsched.adapters.firestore.search import fetch_page
 from cloudsched.adapters.firestore.values import Value, encode_model
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.transitions.commit import Version
-from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
     from cloudsched.domain.documents.record import Record
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.storage.pages import Page
 
 _BATCH = 200
 

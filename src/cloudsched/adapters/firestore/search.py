@@ -23,13 +23,6 @@ from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, find_value
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.matching_rows import find_matching_rows, list_keys
-from cloudsched.engine.ports.pages import (
-    MAX_PAGE_BYTES,
-    Page,
-    read_token,
-    start_before,
-)
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
@@ -38,6 +31,13 @@ from cloudsched.engine.ports.search import (
     identify_finished_list,
     identify_open_list,
     refuse_count,
+)
+from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
+from cloudsched.engine.storage.pages import (
+    MAX_PAGE_BYTES,
+    Page,
+    read_token,
+    start_before,
 )
 
 if TYPE_CHECKING:

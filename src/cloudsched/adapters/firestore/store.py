@@ -65,8 +65,8 @@ from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
-from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
+from cloudsched.engine.storage.known_tasks import KnownTasks
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

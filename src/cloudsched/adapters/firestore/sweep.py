@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message as Proto
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import VersionedTask
-    from cloudsched.engine.ports.known_tasks import KnownTasks
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.storage.known_tasks import KnownTasks
+    from cloudsched.engine.storage.pages import Page
 
 _Write: Proto = messages.Write
 

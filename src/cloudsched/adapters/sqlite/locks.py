@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.sqlite.search import BODY
 from cloudsched.domain.transitions.commit import Version, VersionedLock
 from cloudsched.domain.transitions.locks import Lock, Waiter
-from cloudsched.engine.ports.pages import collect_readable
+from cloudsched.engine.storage.pages import collect_readable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:

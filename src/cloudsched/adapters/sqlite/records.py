@@ -14,14 +14,14 @@ from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
 from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedTask
-from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.storage.pages import Page
 
 _HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"
 _MARK_DELIVERED: Final = (

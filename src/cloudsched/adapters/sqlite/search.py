@@ -16,13 +16,6 @@ from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.engine.ports.matching_rows import find_matching_rows, list_keys
-from cloudsched.engine.ports.pages import (
-    MAX_PAGE_BYTES,
-    Page,
-    read_token,
-    start_before,
-)
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
@@ -31,6 +24,13 @@ from cloudsched.engine.ports.search import (
     identify_finished_list,
     identify_open_list,
     refuse_count,
+)
+from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
+from cloudsched.engine.storage.pages import (
+    MAX_PAGE_BYTES,
+    Page,
+    read_token,
+    start_before,
 )
 
 if TYPE_CHECKING:

@@ -53,8 +53,8 @@ from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
-from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
+from cloudsched.engine.storage.known_tasks import KnownTasks
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.search import TaskQuery

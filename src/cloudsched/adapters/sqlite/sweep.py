@@ -16,8 +16,8 @@ from cloudsched.domain.own_logger import own_logger
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.transitions.commit import VersionedTask
-    from cloudsched.engine.ports.known_tasks import KnownTasks
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.storage.known_tasks import KnownTasks
+    from cloudsched.engine.storage.pages import Page
 
 log = own_logger(__name__)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.commit import TaskWrite
-    from cloudsched.engine.ports.known_tasks import KnownTasks
+    from cloudsched.engine.storage.known_tasks import KnownTasks
 
 LAYOUT_VERSION: Final = 15
 

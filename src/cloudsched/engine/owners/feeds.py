@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 

@@ -24,7 +24,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.replan import follow_owner, replan_calendars
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict

@@ -31,7 +31,7 @@ from cloudsched.engine.state.record_changes import change_person, change_record,
 from cloudsched.errors import Forbidden, InvalidInput, NotFound, PreconditionFailed
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.store import Store

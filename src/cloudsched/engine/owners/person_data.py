@@ -38,11 +38,11 @@ from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
-from cloudsched.engine.ports.pages import iterate_pages
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.state.record_changes import change_record, delete_record
+from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.usage_report import UsageSummation
 from cloudsched.errors import NotFound

@@ -15,8 +15,8 @@ from cloudsched.engine.state.record_changes import change_record
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.records import VersionedRecord
 
 

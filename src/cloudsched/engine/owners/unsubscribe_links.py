@@ -19,7 +19,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import LinkKey, Person, drop_channel
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.state.record_changes import change_person, change_record
 from cloudsched.errors import NotFound
 

@@ -21,8 +21,8 @@ from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.owners.people import People
-    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Message
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.storage.pages import Page
 
 
 class InboxStore(Protocol):

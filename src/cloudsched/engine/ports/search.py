@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
-from cloudsched.engine.ports.pages import Page, make_token
+from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

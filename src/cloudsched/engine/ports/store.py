@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution

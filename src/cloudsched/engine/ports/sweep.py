@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import VersionedTask
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.storage.pages import Page
 
 
 def choose_shard(task_id: str, count: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation
-from cloudsched.engine.ports.service_threads import hide_names
+from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.pull.presence import count_listeners
 from cloudsched.engine.queries.delivery_report import find_undelivered
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote

@@ -21,7 +21,7 @@ from cloudsched.domain.responses.overview_responses import (
     RecentStart,
 )
 from cloudsched.domain.transitions.needs import GIVES_UP_SOON, find_trouble, find_unstarted, is_late
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, list_failures
 from cloudsched.errors import InvalidInput

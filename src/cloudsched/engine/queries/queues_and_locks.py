@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
 from cloudsched.domain.responses.overview_responses import Queue
-from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.pull.presence import MAX_WORKERS, WorkerPresence, is_listening, may_serve
+from cloudsched.engine.storage.pages import Page, make_token, read_token
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.transitions.needs import find_trouble
-from cloudsched.engine.ports.matching_rows import MAX_LOOKED_THROUGH
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
+from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.tracing import attempt_fields
+from cloudsched.engine.tracing import attempt_fields
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run

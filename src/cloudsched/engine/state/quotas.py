@@ -30,7 +30,7 @@ from cloudsched.errors import InvalidInput, QuotaExceeded
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.domain.transitions.wakeups import executor_wakeups
-from cloudsched.engine.ports.service_threads import hide_names
+from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:

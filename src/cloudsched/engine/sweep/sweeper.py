@@ -33,8 +33,8 @@ from cloudsched.domain.transitions.wakeups import (
     list_orphaned_attempts,
     repair_number,
 )
-from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.engine.sweep.zone_watch import replan_task
 from cloudsched.errors import BlobsUnavailable, CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 

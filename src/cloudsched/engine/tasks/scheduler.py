@@ -34,9 +34,9 @@ from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.usage import UsageCounts, month_of
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 

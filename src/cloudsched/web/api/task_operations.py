@@ -55,7 +55,7 @@ from cloudsched.web.api.responses import (
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.web.auth.roles import Caller
 

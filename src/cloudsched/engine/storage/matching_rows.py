@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from cloudsched.domain.recurrence.allowance import get_bytes_left, spend_bytes
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token, skip_unreadable
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token, skip_unreadable
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from cloudsched.adapters.google.backoff import Backoff
-from cloudsched.errors import BlobsUnavailable, InvalidInput, Misconfigured, NotFound
+from cloudsched.adapters.google.credentials import open_session
+from cloudsched.errors import BlobsUnavailable, InvalidInput, NotFound
 
 _KEY = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _TIMEOUT_SECONDS = 30
@@ -19,6 +20,7 @@ _TIMEOUT_SECONDS = 30
 _RETRYABLE_STATUSES = {408, 429, 500, 502, 503, 504}
 """Overload and outages (cloud.google.com/storage/docs/retry-strategy). Repeating is safe: a result has one name."""
 _STORAGE = "https://storage.googleapis.com"
+_SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 
 
 def _validate_key(key: str) -> str:
@@ -100,7 +102,7 @@ class BucketBlobs:
         self._objects = f"{address}/storage/v1/b/{quote(bucket, safe='')}/o"
         self._upload = f"{address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
         self._timeout = timeout
-        self._session = session if session is not None else _open_session()
+        self._session = session if session is not None else open_session("Cloud Storage", _SCOPE)
 
     def put(self, key: str, content: bytes) -> None:
         """Store a result in one upload."""
@@ -142,19 +144,6 @@ class _Overloaded(OSError):
 
 def _describe(answer: Any) -> str:  # noqa: ANN401 - a requests.Response
     return f"{answer.status_code}: {answer.text[:200]}"
-
-
-def _open_session() -> Any:  # noqa: ANN401 - google-auth ships no types for it
-    import google.auth  # noqa: PLC0415 - imported only if a bucket is used
-    from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415
-    from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
-
-    try:
-        credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
-    except DefaultCredentialsError as error:
-        hint = "run `gcloud auth application-default login`"
-        raise Misconfigured(f"Cloud Storage needs credentials, and there are none: {hint}.") from error
-    return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
 
 
 def results_of(data: Path) -> Path:

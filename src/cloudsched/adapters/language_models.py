@@ -29,6 +29,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
+from cloudsched.adapters.google.credentials import open_session
 from cloudsched.domain.local_requests import is_loopback
 from cloudsched.engine.ports.model import Usage, record_usage
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
@@ -198,12 +199,9 @@ def vertex_url(project: str, location: str) -> str:
 
 
 def make_google_session() -> requests.Session:
-    """Return a session with this program's Google credentials."""
-    import google.auth  # noqa: PLC0415 - imported when the first model is asked
-    from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - likewise
-
-    credentials, _ = google.auth.default(scopes=[_SCOPE])
-    return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]  # no types
+    """Return a session with this program's Google credentials. Raises Misconfigured if there are none."""
+    session: requests.Session = open_session("Vertex AI", _SCOPE)
+    return session
 
 
 class GeminiModel:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final, Protocol
+
+from cloudsched.domain.bound_values import bind
 
 
 class HandlerCode(Protocol):
@@ -30,14 +31,9 @@ running_handler: Final = ContextVar[HandlerCode | None]("running_handler", defau
 """The handler whose code runs. A thread that the handler has started by itself does not know it."""
 
 
-@contextmanager
-def run_code_of(handler: HandlerCode) -> Iterator[None]:
+def run_code_of(handler: HandlerCode) -> AbstractContextManager[HandlerCode]:
     """Run a handler's code in a ``with`` block."""
-    before = running_handler.set(handler)
-    try:
-        yield
-    finally:
-        running_handler.reset(before)
+    return bind(running_handler, handler)
 
 
 def note_outcome(outcome: object) -> None:

@@ -16,8 +16,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_commit_id, get_private
-from cloudsched.adapters.firestore.values import decode, encode_fields, find_value
+from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_commit_id, get_private, require_write_fits
+from cloudsched.adapters.firestore.values import decode, encode_fields, encode_model, find_value
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
@@ -131,6 +131,20 @@ def add_list_fields(fields: Message, document: Document, shard: int) -> None:
             encode_fields(get_private(fields), {"listed": {"shard": shard, "isFailure": is_failure}})
     elif isinstance(document, OfferEntry):
         encode_fields(fields, {OFFER_SHARD: shard})
+
+
+def build_write(documents: str, path: tuple[str, ...], document: Document, shard: int = 0) -> Message:
+    """Return the write of a whole document, with the fields for its indexes. The shard is its task's."""
+    document.require_readable()
+    write = _Write()
+    write.update.name = "/".join((documents, *path))
+    fields = write.update.fields
+
+    encode_model(fields, document)
+    hide_from_lists(fields, document)
+    add_list_fields(fields, document, shard)
+    require_write_fits(path, write, document)
+    return write
 
 
 def drop_list_fields(data: dict[str, Any]) -> dict[str, Any]:

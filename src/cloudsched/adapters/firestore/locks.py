@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.list_fields import to_document
-from cloudsched.adapters.firestore.protos import build_precondition_write, require_write_fits, with_precondition
-from cloudsched.adapters.firestore.values import encode_model
+from cloudsched.adapters.firestore.list_fields import build_write, to_document
+from cloudsched.adapters.firestore.protos import build_precondition_write, with_precondition
 from cloudsched.domain.transitions.commit import Version, VersionedLock
 from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
 from cloudsched.engine.storage.pages import collect_readable
@@ -43,13 +42,14 @@ class FirestoreLocks:
 
     def build_writes(self, lock: VersionedLock) -> list[Proto]:
         """Return the writes of a lock and its waiters, for a commit."""
-        name, document, version = self._name(lock.lock.key), lock.new_document, lock.version
+        path, document, version = ("locks", lock_id(lock.lock.key)), lock.new_document, lock.version
+        name = self._name(lock.lock.key)
         writes = [_Write(delete=f"{name}/waiters/{each.entry_id}") for each in lock.left]
-        writes += (self._build_write(f"{name}/waiters/{each.entry_id}", each) for each in lock.entered)
+        writes += (build_write(self._documents, (*path, "waiters", each.entry_id), each) for each in lock.entered)
         if not lock.is_document_changed and version is not None:
             writes.append(build_precondition_write(name, version))  # those that only wait do not conflict
         elif not document.is_empty:
-            writes.append(with_precondition(self._build_write(name, document), version))
+            writes.append(with_precondition(build_write(self._documents, path, document), version))
         elif version is not None:  # an empty lock is never stored
             writes.append(with_precondition(_Write(delete=name), version))
         return writes
@@ -93,11 +93,3 @@ class FirestoreLocks:
 
     def _name(self, key: str) -> str:
         return f"{self._documents}/locks/{lock_id(key)}"
-
-    def _build_write(self, name: str, document: Lock | Waiter) -> Proto:
-        document.require_readable()
-        write = _Write()
-        write.update.name = name
-        encode_model(write.update.fields, document)
-        require_write_fits(tuple(name.removeprefix(f"{self._documents}/").split("/")), write, document)
-        return write

@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.list_fields import to_document
-from cloudsched.adapters.firestore.protos import document_name, require_write_fits, with_precondition
+from cloudsched.adapters.firestore.list_fields import build_write, to_document
+from cloudsched.adapters.firestore.protos import document_name, with_precondition
 from cloudsched.adapters.firestore.queries import EQUAL, MESSAGES, Filter, build_query
 from cloudsched.adapters.firestore.search import fetch_page
-from cloudsched.adapters.firestore.values import Value, encode_model
+from cloudsched.adapters.firestore.values import Value
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
@@ -46,9 +46,7 @@ class FirestoreInbox:
             if message.is_read:
                 return message
             message = message.model_copy(update={"is_read": True, "read_at": at})
-            write = _Write()
-            write.update.name = name
-            encode_model(write.update.fields, message)
+            write = build_write(self._documents, ("inboxes", owner, "messages", message_id), message)
             version = Version(found.update_time.ToNanoseconds())
             if self._rpc.commit([with_precondition(write, version)]) is not None:
                 return message
@@ -102,11 +100,7 @@ class FirestoreRecords:
         name = document_name(self._documents, record.collection, record.id)
         if name is None:
             raise InvalidInput("id", "cannot be the name of a document", "Leave out slashes, and names like __x__.")
-        record.require_readable()
-        write = _Write()
-        write.update.name = name
-        encode_model(write.update.fields, record)
-        require_write_fits((record.collection, record.id), write, record)
+        write = build_write(self._documents, (record.collection, record.id), record)
         response = self._rpc.commit([with_precondition(write, expected_version)])
         if response is None:
             raise VersionConflict(f"record {record.id}")

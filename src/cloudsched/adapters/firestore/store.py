@@ -39,6 +39,7 @@ from cloudsched.adapters.firestore.list_fields import (
     add_list_fields,
     build_delivery_mark,
     build_kept_mark,
+    build_write,
     hide_from_lists,
     is_wake_moved,
     list_field_paths,
@@ -331,15 +332,7 @@ class FirestoreStore:
         return write
 
     def _build_write(self, document: Document, *path: str) -> google_calls.Message:
-        document.require_readable()
-        write = _Write()
-        write.update.name = "/".join((self._documents, *path))
-        fields = write.update.fields
-        encode_model(fields, document)
-        hide_from_lists(fields, document)
-        add_list_fields(fields, document, self._shards.choose(path[1]))
-        require_write_fits(path, write, document)
-        return write
+        return build_write(self._documents, path, document, self._shards.choose(path[1]))
 
     def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:
         """Return the write of a task's offer, or its deletion. The precondition of the task's own write covers it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
-from cloudsched.errors import Misconfigured
+from cloudsched.adapters.google.credentials import require_credentials
 
 if TYPE_CHECKING:
     from cloudsched.adapters.google.backoff import Backoff
@@ -70,14 +70,10 @@ def make_channel_credentials(host: str, scopes: Sequence[str]) -> grpc.ChannelCr
     pays, and the channel credentials that work on Google's machines as well as elsewhere.
     """
     import google.auth  # noqa: PLC0415 - only for a channel to the service itself
-    from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415 - the same
     from google.auth.transport.grpc import AuthMetadataPlugin  # noqa: PLC0415 - the same
     from google.auth.transport.requests import Request  # noqa: PLC0415 - the same
 
-    try:
+    with require_credentials("Google Cloud", ", or name an emulator"):
         credentials, _ = google.auth.default(default_scopes=scopes)
-    except DefaultCredentialsError as error:
-        hint = "run `gcloud auth application-default login`, or name an emulator"
-        raise Misconfigured(f"Google Cloud needs credentials, and there are none: {hint}.") from error
     plugin = AuthMetadataPlugin(credentials, Request(), default_host=host)  # type: ignore[no-untyped-call]
     return grpc.compute_engine_channel_credentials(grpc.metadata_call_credentials(plugin))

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from cloudsched.adapters.google.cloud_tasks import channel_queue_id, list_queue_ids
+from cloudsched.adapters.google.credentials import require_credentials
 from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS
 from cloudsched.domain.responses.overview_responses import DispatchQueue
-from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavailable
+from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable
 
 TIMEOUT_SECONDS: Final = 10.0
 _READ_MASK: Final = {"paths": ["name", "state", "rate_limits", "stats"]}
@@ -29,7 +30,6 @@ class QueueAdmin:
     ) -> None:
         """Import Google's client. Raises Misconfigured if there are no credentials. Nothing is sent yet."""
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - see the module's docstring
-        from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415 - the same
         from google.cloud import tasks_v2beta3  # noqa: PLC0415 - the same
         from google.cloud.tasks_v2beta3.services.cloud_tasks.transports import (  # noqa: PLC0415 - the same
             CloudTasksRestTransport,
@@ -43,11 +43,8 @@ class QueueAdmin:
         if emulator:
             anonymous = AnonymousCredentials()  # type: ignore[no-untyped-call]
             where = {"host": emulator, "url_scheme": "http", "credentials": anonymous}
-        try:
+        with require_credentials("Google Cloud", ", or name an emulator"):
             self._client = tasks_v2beta3.CloudTasksClient(transport=CloudTasksRestTransport(**where))
-        except DefaultCredentialsError as error:
-            hint = "run `gcloud auth application-default login`, or name an emulator"
-            raise Misconfigured(f"Google Cloud needs credentials, and there are none: {hint}.") from error
 
     def list(self) -> tuple[DispatchQueue, ...]:
         """Return the queues that exist. Those that this account may not see are left out, unless it may see none."""

@@ -90,9 +90,7 @@ class SqliteSweep:
         def task(connection: sqlite3.Connection) -> None:
             if not is_alive(connection):
                 connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
-                connection.execute(DELETE_OFFER, (task_id,))
-                connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
-                self._notify_removed(task_id)
+                self._remove_rest(connection, task_id)
 
         while self._database.write(some):
             pass
@@ -106,12 +104,15 @@ class SqliteSweep:
             if not connection.execute(_REMOVE, (task_id, ended.version.value)).rowcount:
                 return False
             connection.execute("DELETE FROM executions WHERE task_id = ?", (task_id,))
-            connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
-            connection.execute(DELETE_OFFER, (task_id,))
-            self._notify_removed(task_id)
+            self._remove_rest(connection, task_id)
             return True
 
         return self._database.write(write)
+
+    def _remove_rest(self, connection: sqlite3.Connection, task_id: str) -> None:
+        connection.execute(DELETE_OFFER, (task_id,))
+        connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
+        self._notify_removed(task_id)
 
     def expire(self, now: datetime) -> int:
         """Remove the tasks, executions and messages whose `expire_at` has passed, in batches, and return how many.

@@ -42,12 +42,13 @@ from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.state.record_changes import change_record, delete_record
-from cloudsched.engine.storage.pages import iterate_pages
+from cloudsched.engine.storage.pages import iterate_items
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.usage_report import UsageSummation
 from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.clock import Clock
@@ -262,11 +263,8 @@ class PersonData:
                     parts.add("monthlyUsage", shown)
         return cursor
 
-    def _iter_executions(self, task_id: str) -> Iterator[Any]:
-        for page in iterate_pages(
-            lambda token: self._store.search.list_executions(task_id, limit=_PAGE, page_token=token)
-        ):
-            yield from page.items
+    def _iter_executions(self, task_id: str) -> Iterator[Execution]:
+        return iterate_items(lambda token: self._store.search.list_executions(task_id, limit=_PAGE, page_token=token))
 
     def _iter_months(self, owner: str) -> Iterator[dict[str, Any]]:
         ledger = UsageLedger(self._store.records, self._clock)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from cloudsched.domain.bound_values import bind
 
 
 class Model(Protocol):
@@ -63,15 +64,9 @@ class Meter:
 _METER: ContextVar[Meter | None] = ContextVar("cloudsched_model_meter", default=None)
 
 
-@contextmanager
-def meter_models() -> Iterator[Meter]:
+def meter_models() -> AbstractContextManager[Meter]:
     """Count what the calls of models within the block use, on this thread."""
-    meter = Meter()
-    token = _METER.set(meter)
-    try:
-        yield meter
-    finally:
-        _METER.reset(token)
+    return bind(_METER, Meter())
 
 
 def record_usage(usage: Usage) -> None:

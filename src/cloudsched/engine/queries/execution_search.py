@@ -22,8 +22,8 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
     make_finished_token,
 )
-from cloudsched.engine.storage.pages import Page, make_token
-from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.engine.storage.pages import Page, bad_token, make_token
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
@@ -236,8 +236,7 @@ def _read_token(token: str | None, parts: int) -> tuple[int, str | None]:
         return 0, None
     matched = _TOKEN.fullmatch(token)
     if matched is None or int(matched[1]) >= parts:
-        hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
-        raise InvalidInput("pageToken", "is not a page token", hint)
+        raise bad_token()
     return int(matched[1]), matched[2] or None
 
 

@@ -64,6 +64,12 @@ def iterate_pages(read: Callable[[str | None], Page[T]]) -> Iterator[Page[T]]:
             return
 
 
+def iterate_items(read: Callable[[str | None], Page[T]]) -> Iterator[T]:
+    """Yield the items of all pages of a list. See `iterate_pages`."""
+    for page in iterate_pages(read):
+        yield from page.items
+
+
 MAX_PAGE = 500
 """The most items of one page."""
 
@@ -91,19 +97,24 @@ def start_before(query: object, at: datetime) -> str:
 
 def read_token(query: object, token: str) -> tuple[datetime, str]:
     """Return the sort instant and the id of the item after which the page starts. Raises InvalidInput."""
-    hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
     try:
         padded = token + "=" * (-len(token) % 4)
         fingerprint, at, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         instant = datetime.fromisoformat(at)
         is_valid = isinstance(key, str) and "/" not in key and instant.tzinfo is not None and bool(key.encode())
     except (binascii.Error, ValueError, TypeError, UnicodeError, RecursionError) as error:
-        raise InvalidInput("pageToken", "is not a page token", hint) from error
+        raise bad_token() from error
     if not is_valid:
-        raise InvalidInput("pageToken", "is not a page token", hint)
+        raise bad_token()
     if fingerprint != _fingerprint(query):
-        raise InvalidInput("pageToken", "belongs to another list", hint)
+        raise bad_token("belongs to another list")
     return instant, key
+
+
+def bad_token(problem: str = "is not a page token") -> InvalidInput:
+    """Return the error of a page token that was made up, or is of another list."""
+    hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
+    return InvalidInput("pageToken", problem, hint)
 
 
 def skip_unreadable(documents: Iterable[tuple[str, Callable[[], T]]]) -> list[T]:

@@ -33,7 +33,7 @@ from cloudsched.domain.transitions.planning import find_budget_pause
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, iterate_records
-from cloudsched.engine.storage.pages import Page, iterate_pages, make_token, read_token
+from cloudsched.engine.storage.pages import Page, iterate_items, make_token, read_token
 from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:
@@ -298,8 +298,7 @@ class Budgets:
 
     def _list(self, owner: str, status: TaskStatus) -> Iterator[Task]:
         query = TaskQuery(owner=owner, status=status)
-        for page in iterate_pages(lambda token: self._store.list_tasks(query, limit=_PAGE, page_token=token)):
-            yield from page.items
+        return iterate_items(lambda token: self._store.list_tasks(query, limit=_PAGE, page_token=token))
 
     def _write(self, owner: str, decide: Callable[[Budget], dict[str, object]]) -> Budget | None:
         """Change a budget, if there is one. A change that changes nothing writes nothing."""

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.usage import UsageCounts, month_of
-from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, iterate_pages
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 
@@ -77,16 +78,13 @@ class UsageSummation:
         """Return the tasks of an owner that have changed since they were summed up, a read each, None if more."""
         stored = self._store.records.load(UsageFront, front_id(owner))
         since = "" if stored is None else stored.record.done
+        changed = partial(self._store.search.list_changed, owner, since, limit=min(limit, _PAGE))
         found: list[Task] = []
-        token: str | None = None
-        while True:
-            page = self._store.search.list_changed(owner, since, limit=min(limit, _PAGE), page_token=token)
+        for page in iterate_pages(lambda token: changed(page_token=token)):
             found += page.items
-            token = page.next_page_token
-            if token is None:
-                return found
-            if len(found) >= limit:
+            if page.next_page_token is not None and len(found) >= limit:
                 return None
+        return found
 
     def _continue(
         self,

@@ -26,11 +26,12 @@ from cloudsched.engine.tasks.owner_schedules import (
     find_owner_zone,
     resolve_for_owner,
 )
-from cloudsched.errors import CloudschedError, NotFound
+from cloudsched.errors import CloudschedError
 from cloudsched.language.task_fields import read_schedule_field
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate_model
+from cloudsched.web.api.people_operations import read_person
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occurrence
 from cloudsched.web.auth.roles import Right
@@ -158,10 +159,7 @@ def _read_owner(call: ApiCall, content: dict[str, Any]) -> str:
     given = content.get("owner")
     if given is None:
         return call.caller.owner or SYSTEM_OWNER
-    owner = str(validate_model(bodies.OwnerQuery, {"owner": given}).owner)
-    if not call.caller.can_see(owner):
-        raise NotFound("person", owner)
-    return owner
+    return read_person(call, given)
 
 
 def _say_whose(owner: str, zone: str | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchRetry, RetryFilter
 from cloudsched.domain.documents.log_lines import RunLog
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -33,7 +32,7 @@ from cloudsched.web.api.responses import (
     page_response,
     task_response,
 )
-from cloudsched.web.api.task_operations import read_idempotency_key
+from cloudsched.web.api.task_operations import find_batch_owner, read_batch_filter, read_idempotency_key
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
@@ -159,16 +158,14 @@ def batch_retry_executions(call: ApiCall, body: bodies.BatchRetryRequest) -> Res
     Executions that are newer than the request, or that are no longer failed, stay as they are. So do calls: retry the
     executions that made them. An `Idempotency-Key` makes the request safe to repeat. Users may have five open requests.
     """
-    chosen = RetryFilter(**{name: getattr(body.filter, name) for name in body.filter.model_fields_set})
-    if not chosen.to_wire():
+    chosen = read_batch_filter(call, RetryFilter, body.filter)
+    if chosen is None:
         raise InvalidInput("filter", "is empty, and would match every failure", "Give one filter or more.")
-    if call.caller.visible_owner is not None:
-        chosen = chosen.model_copy(update={"owner": call.caller.resolve_owner(chosen.owner)})
     changes, key = call.app.container.many_tasks.batch_changes, read_idempotency_key(call.request)
     if body.dry_run:
         return json_response(changes.count_retries(chosen).to_wire())
-    owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
-    started = changes.start_retry(BatchRetry(executions=chosen), owner, key, call.authority.actor)
+    batch = BatchRetry(executions=chosen)
+    started = changes.start_retry(batch, find_batch_owner(call), key, call.authority.actor)
     return task_response(call, started, 202)
 
 

@@ -20,7 +20,8 @@ from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.engine.pull import presence
 from cloudsched.engine.queries import queues_and_locks
-from cloudsched.errors import Forbidden, InvalidInput, NotFound
+from cloudsched.engine.storage.pages import bad_token
+from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
 from cloudsched.web.api.parse import validate_model
@@ -263,8 +264,7 @@ def _decode_key(token: str | None) -> str:
     try:
         return bytes.fromhex(token or "").decode()
     except ValueError as error:
-        hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
-        raise InvalidInput("pageToken", "is not a page token", hint) from error
+        raise bad_token() from error
 
 
 class UsageQuery(bodies.OwnerPageQuery):

@@ -183,7 +183,12 @@ def rotate_webhook_secret(call: ApiCall) -> Response:
 
 def read_owner(call: ApiCall) -> str:
     """Return the person in the path. Raises NotFound for a person whom the caller may not see."""
-    owner = str(validate_model(bodies.OwnerQuery, {"owner": call.path["owner"]}).owner)
+    return read_person(call, call.path["owner"])
+
+
+def read_person(call: ApiCall, given: object) -> str:
+    """Return the person whom a request names. Raises NotFound for a person whom the caller may not see."""
+    owner = str(validate_model(bodies.OwnerQuery, {"owner": given}).owner)
     if not call.caller.can_see(owner):
         raise NotFound("person", owner)
     return owner

@@ -18,13 +18,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.app import App, create_confirmed
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
-from cloudsched.domain.documents.batch_change import BatchChange, TaskFilter
+from cloudsched.domain.documents.batch_change import BatchChange, RetryFilter, TaskFilter
 from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.idempotency import RequestMark
@@ -55,6 +55,8 @@ from cloudsched.web.api.responses import (
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.web.auth.roles import Caller
@@ -306,18 +308,33 @@ def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Respon
     time. Tasks that are newer than the request, or match no longer, stay as they are. An `Idempotency-Key` makes the
     request safe to repeat. Users may have five open requests.
     """
-    chosen = TaskFilter(**{name: getattr(body.filter, name) for name in body.filter.model_fields_set})
-    if not chosen.to_wire():
+    chosen = read_batch_filter(call, TaskFilter, body.filter)
+    if chosen is None:
         raise InvalidInput("filter", "is empty, and would match every task", f"Give one or more of {_NAMES}.")
-    if call.caller.visible_owner is not None:
-        chosen = chosen.model_copy(update={"owner": call.caller.resolve_owner(chosen.owner)})
     change = BatchChange(action=body.action, filter=chosen)
     changes = call.app.container.many_tasks.batch_changes
     key = read_idempotency_key(call.request)
     if body.dry_run:
         return json_response(changes.count(change).to_wire())
-    owner = SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
-    return task_response(call, changes.start(change, owner, key, call.authority.actor), 202)
+    return task_response(call, changes.start(change, find_batch_owner(call), key, call.authority.actor), 202)
+
+
+F = TypeVar("F", TaskFilter, RetryFilter)
+
+
+def read_batch_filter(call: ApiCall, kind: type[F], given: BaseModel) -> F | None:
+    """Return the filter of a batch, of the caller's own tasks if they see no others. None if it is empty."""
+    chosen = kind(**{name: getattr(given, name) for name in given.model_fields_set})
+    if not chosen.to_wire():
+        return None
+    if call.caller.visible_owner is not None:
+        return chosen.model_copy(update={"owner": call.caller.resolve_owner(chosen.owner)})
+    return chosen
+
+
+def find_batch_owner(call: ApiCall) -> str:
+    """Return the owner of the task that makes the caller's batch."""
+    return SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
 
 
 PREVIEWED = 10

@@ -200,8 +200,7 @@ def build_waiter_query(
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:
     """Return the listing of the tasks that match a query. The indexes of a parent's tasks have no shards.
 
-    Only an ACTIVE task has a next execution time, so no index is needed for a status and a time together. A label's
-    indexes have the status: without that filter, tasks of any status are asked for.
+    A label's indexes have the status: without that filter, tasks of any status are asked for.
     """
     looked_for, query = name_fields(query.looked_for), query.indexed
     filters = {"owner": query.owner, "handler": query.handler, "parent.taskId": query.parent}
@@ -230,7 +229,7 @@ def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) ->
             order="nextExecutionTime",
             start=query.due_from,
             end=query.due_until,
-            is_empty=query.status not in {None, TaskStatus.ACTIVE},
+            is_empty=query.is_contradictory,
         )
     if query.status is not None:
         equals["status"] = str(query.status)

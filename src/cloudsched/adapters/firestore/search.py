@@ -144,7 +144,7 @@ class FirestoreSearch:
         """Return a page of a task's executions, the latest first."""
         parent = document_name(self._documents, "tasks", task_id)
         query = ("executions", task_id)
-        token = start_before(query, before) if before and not page_token else page_token
+        token = start_before(query, before, page_token)
         return fetch_page(self._rpc, Execution, parent, EXECUTIONS, query, limit, token)
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.documents.task import Task
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
@@ -114,10 +114,7 @@ def build_offer_statement(
 
 
 def build_task_listing(query: TaskQuery) -> Listing:
-    """Return the listing of the tasks that match a query.
-
-    Only an ACTIVE task has a next occurrence, so no index is needed for a status and a time together.
-    """
+    """Return the listing of the tasks that match a query."""
     looked_for, query = query.looked_for, query.indexed
     conditions, values = ["is_delivery" if query.is_delivery else "NOT is_unlisted"], list[object]()
     if query.label is not None:
@@ -134,7 +131,7 @@ def build_task_listing(query: TaskQuery) -> Listing:
             # (sqlite.org/optoverview.html).
             conditions.append(f"{'+' if values else ''}{column} = ?")
             values.append(value)
-    if query.is_sorted_by_due_time and query.status not in {None, TaskStatus.ACTIVE}:
+    if query.is_contradictory:
         conditions.append("0")
     if query.due_from is not None:
         conditions.append("next_at >= ?")
@@ -242,7 +239,7 @@ class SqliteSearch:
             "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
         )
         query = ("executions", task_id)
-        token = start_before(query, before) if before and not page_token else page_token
+        token = start_before(query, before, page_token)
         return fetch_page(self._database, Execution.from_stored_json, listing, query, limit, token)
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:

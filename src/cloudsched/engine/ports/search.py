@@ -73,6 +73,11 @@ class TaskQuery:
         return self.due_from is not None or self.due_until is not None
 
     @property
+    def is_contradictory(self) -> bool:
+        """Return whether no task can match. Only an ACTIVE one has a next occurrence, so no index has both filters."""
+        return self.is_sorted_by_due_time and self.status not in {None, TaskStatus.ACTIVE}
+
+    @property
     def looked_for(self) -> Mapping[str, str]:
         """The filters that no index has in this order. A page reads what `indexed` finds, and passes over the rest.
 

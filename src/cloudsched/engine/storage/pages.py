@@ -90,8 +90,10 @@ def make_token(query: object, at: datetime, key: str) -> str:
     return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
-def start_before(query: object, at: datetime) -> str:
-    """Return the token of the page that begins before an instant, in a list with the latest first."""
+def start_before(query: object, at: datetime | None, page_token: str | None) -> str | None:
+    """Return the token of a page, or of the first one that begins before an instant, in a list of the latest first."""
+    if at is None or page_token:
+        return page_token
     return make_token(query, at, "!")  # no id is before that
 
 

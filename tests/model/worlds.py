@@ -17,6 +17,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut, VersionConflict
+from cloudsched.people.wiring import PeopleWiring
 
 Work = "Callable[[App], object]"
 
@@ -134,7 +135,7 @@ class World:
 def register_sender(processes: Processes) -> None:
     """Register the handler ``work``, whose result is sent by mail."""
     register_work(processes, "a result")
-    processes.app.container.replace(senders={"EMAIL": ValueSender(processes)})
+    PeopleWiring.of(processes.app.container).replace(senders={"EMAIL": ValueSender(processes)})
 
 
 BY_MAIL: dict[str, Any] = {"owner": "ada", "delivery_channels": ("EMAIL",)}

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.delivery.fcm import write_push
-from cloudsched.adapters.delivery.smtp import parse_sender, write_mail
-from cloudsched.adapters.delivery.webhook import write_body
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, SENDER_NAMES, DeliveryChannel
 from cloudsched.domain.local_requests import find_detour, find_foreign_name
 from cloudsched.errors import CloudschedError, Forbidden, Unauthenticated
+from cloudsched.people.senders.fcm import write_push
+from cloudsched.people.senders.smtp import parse_sender, write_mail
+from cloudsched.people.senders.webhook import write_body
 from cloudsched.web.api.router import require_allowed_origin
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import Role

@@ -38,6 +38,7 @@ from cloudsched.local.dashboard_mount import MOUNT, DashboardMount, StackClock
 from cloudsched.local.folder_lock import STORE_FILE_NAME, make_private
 from cloudsched.local.mailbox import Mailbox, is_mailbox_path, show_mailbox
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import wsgi
 
@@ -177,8 +178,9 @@ def run_stack(
             )
         )
         if settings.smtp_url:
-            mailbox.pass_on(app.container.senders)
-        app.container.replace(senders=mailbox.senders, circuits=opened.container.circuits)
+            mailbox.pass_on(PeopleWiring.of(app.container).senders)
+        app.container.replace(circuits=opened.container.circuits)
+        PeopleWiring.of(app.container).replace(senders=mailbox.senders)
         stack_clock = StackClock(clock, emulator.address, control_key)
         dashboard.connect(f"http://{web.address}", stack_clock, is_open=is_open)
         _redispatch_active_tasks(app)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, SENDER_NAMES
+from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.emulator.model.errors import Code, RpcError
@@ -42,7 +42,6 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
-from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.signed_dispatches import SigningKeys
@@ -50,119 +49,25 @@ from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.engine.usage.budgets import BUDGETS_EVERY, Budgets
 from cloudsched.errors import (
     CloudschedError,
-    DeliveryDelayed,
     InvalidInput,
     QueueUnavailable,
     StoreUnavailable,
     Unauthenticated,
     Unavailable,
 )
+from cloudsched.features.table import has_feature
+from cloudsched.testing.simulated_channel import SentMessage, SimulatedChannel
 from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.execution import Message as InboxMessage
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.transitions.claim import DeliveryResult
-    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.pages import Page
-    from cloudsched.engine.ports.sender import Message, Recipient, Suppress
-    from cloudsched.engine.ports.store import RecordStore, Store
-
-
-@dataclass(frozen=True, slots=True)
-class SentMessage:
-    """One message that a channel has taken."""
-
-    at: datetime
-    channel: str
-    owner: str
-    """The owner to whom it was sent."""
-    address: str
-    title: str
-    body: str
-    message: Message
-    """The complete message that the sender got."""
-    id: str
-    """The channel's name for it, which its record has. The same message has another name when it is sent again."""
-
-
-class SimulatedChannel:
-    """A channel to people. It takes every message, unless the test says otherwise."""
-
-    def __init__(self, name: str, clock: Clock) -> None:
-        self.name = name
-        self.is_down = False
-        """Set it to True to let every message fail until it is False again."""
-        self.sent: list[SentMessage] = []
-        """The messages that it has taken, in order."""
-        self.owners: dict[str, str] = {}
-        """The owners by their known addresses."""
-        self._failures = 0
-        self._dropped_answers = 0
-        self._clock = clock
-
-    def fails(self, times: int) -> None:
-        """Let the next messages fail, so that they are tried again."""
-        self._failures += times
-
-    def drops_answers(self, times: int) -> None:
-        """Let the next messages be taken without an answer, so that they are sent twice."""
-        self._dropped_answers += times
-
-    def send(self, message: Message, recipient: Recipient) -> str:
-        """Take a message, and give it a name of the channel's own, as mail servers and push services do.
-
-        Raises:
-            DeliveryDelayed: The test lets it fail.
-        """
-        if self.is_down or self._failures:
-            self._failures = max(0, self._failures - 1) if not self.is_down else self._failures
-            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test lets it fail")
-        owner = self.owners.get(recipient.address, "")
-        now = self._clock.now()
-        name = f"{self.name.lower()}/{len(self.sent) + 1}"
-        sent = SentMessage(now, self.name, owner, recipient.address, message.title, message.body, message, name)
-        self.sent.append(sent)
-        if self._dropped_answers:
-            self._dropped_answers -= 1
-            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test drops its answer")
-        return name
-
-
-class SimulatedRecipients(PeopleRecipients):
-    """The stored people, as in production. It notes the owner of each address for the channels' sent messages."""
-
-    def __init__(
-        self,
-        records: RecordStore,
-        clock: Clock,
-        channels: Mapping[str, SimulatedChannel],
-        make_unsubscribe: Callable[[str, Category], str | None],
-        ping_hosts: Collection[str] = (),
-    ) -> None:
-        super().__init__(records, clock, make_unsubscribe, ping_hosts)
-        self._channels = channels
-
-    def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipients, or the reason why nothing may be sent."""
-        found = super().find(owner, channel, category)
-        if isinstance(found, tuple):
-            self._channels[channel].owners.update({each.address: owner for each in found})
-        return found
-
-    def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipient of a completion callback."""
-        self._channels[COMPLETION].owners[url] = owner
-        return super().callback(owner, url, is_users=is_users)
-
-    def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipient of a ping."""
-        self._channels[PING].owners[url] = owner
-        return super().switch(owner, url, is_users=is_users)
+    from cloudsched.engine.ports.store import Store
 
 
 _MOST_BUDGETS: Final = 10_000
@@ -370,16 +275,25 @@ class Simulation:
                 language_model=self._language_model,
             )
         )
+        if has_feature("people"):
+            self._connect_channels()
+        self.app.apply_declarations()
+        return self
+
+    def _connect_channels(self) -> None:
+        """Collect what is delivered to people, instead of sending it."""
+        from cloudsched.people.wiring import PeopleWiring  # noqa: PLC0415 - of a satellite, which may be gone
+        from cloudsched.testing.simulated_recipients import SimulatedRecipients  # noqa: PLC0415 - the same
+
+        wiring = PeopleWiring.of(self.app.container)
         recipients = SimulatedRecipients(
             self._store.records,
             self.clock,
             self._channels,
-            self.app.container.make_unsubscribe_url,
+            wiring.make_unsubscribe_url,
             self._settings.access.ping_hosts,
         )
-        self.app.container.replace(senders=self._channels, recipients=recipients)
-        self.app.apply_declarations()
-        return self
+        wiring.replace(senders=self._channels, recipients=recipients)
 
     def __exit__(self, *_error: object) -> None:
         """Restore the app's own parts."""
@@ -512,7 +426,7 @@ class Simulation:
         Raises:
             InvalidInput: The owner is stored already, or a field is not valid.
         """
-        if self.app.container.people.find(owner) is not None:
+        if self.app.container.feature("people").people.find(owner) is not None:
             hint = f"Change some of their fields as your own code does: app.update_person({owner!r}, …)."
             raise InvalidInput("owner", f"is {owner!r}, who is stored already", hint)
         local = re.sub(r"[^A-Za-z0-9]+", "-", owner).strip("-") or "someone"

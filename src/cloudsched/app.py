@@ -892,8 +892,8 @@ class App:
         return create_confirmed(self, content, requester)[0]
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Process what the queue has delivered. See `Executor.plan`."""
-        return run_procedure(self.container.plan_delivery(body, token))
+        """Process what the queue has delivered. See `Executor.deliver`."""
+        return run_procedure(self.container.deliver(body, token))
 
     def sweep(self) -> Sweep:
         """Repair lost work. See `Sweeper.sweep`. Call it once a minute."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.ports.procedure import run_procedure
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import VersionedTask
@@ -92,7 +93,8 @@ class EngineContext:
         transition = replan_zone(task, self.clock.now(), self.settings.minimum_lead)
         if transition.task is task:
             return stored
-        committed = self.committer.commit(transition.because("new time zone data").having(base=stored))
+        replanned = transition.because("new time zone data").having(base=stored)
+        committed = run_procedure(self.committer.commit(replanned))
         release = "" if committed.task.zone_plan is None else committed.task.zone_plan.release
         _LOG.info("replanned with tzdata %s", release, extra={"action": "replanned", "taskId": task.id})
         if committed.task.next_execution_time != task.next_execution_time:

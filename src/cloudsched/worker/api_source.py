@@ -167,7 +167,7 @@ class ApiWork(ClaimedWork):
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
 
-    def plan_call(self) -> Procedure[AttemptReport]:
+    def call(self) -> Procedure[AttemptReport]:
         """Call the handler."""
         if self._context is None or self._log is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")

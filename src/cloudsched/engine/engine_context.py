@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Blobs, Store
     from cloudsched.engine.signed_dispatches import DispatchSender
-    from cloudsched.engine.state.attempt_log import LogKeeper
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.state.log_keeper import LogKeeper
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
 
 from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import EXECUTE_PATH, Settings
-from cloudsched.engine.state.attempt_log import LogKeeper, LogSeal
+from cloudsched.engine.state.log_keeper import LogKeeper, LogSeal
 from cloudsched.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -144,4 +145,5 @@ def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
 def make_log_keeper(settings: Settings) -> LogKeeper:
     """Return what keeps the logs of handlers, as the settings say."""
     level = None if settings.kept_logs == "off" else logging.getLevelNamesMapping()[settings.kept_logs.upper()]
-    return LogKeeper(level, lambda: LogSeal(settings.secret, settings.previous_secret))
+    make_seal = partial(LogSeal, settings.secret, settings.previous_secret)
+    return LogKeeper(level, settings.keeps_print, make_seal)

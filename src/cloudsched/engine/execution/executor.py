@@ -331,14 +331,17 @@ class Executor:
         if attempt.lease.until <= now:  # this process stood still: the next delivery records that the lease has ended
             self._engine.sender.send(task, [dispatch_run(task, run, attempt.lease.until)], now)
             return False
-        clock, level = self._engine.clock, self._engine.logs.level
+        clock = self._engine.clock
+        logs = self._engine.logs
         handler = attempt.handler = self._engine.registry.find(task.handler)
         # Its code, or a dependency's, gets the context, which alone writes a journal, or has begun one before.
         if handler is None or handler.takes_context or handler.dependencies or run.steps:
             durable_run: DurableRun = Replay(task.id, run, clock, lambda: self._durable.surround(attempt))
         else:
             durable_run = DurableRun(task.id, run.execution_id, clock)
-        attempt.log = AttemptLog(task, run, clock, level, lambda: durable_run.is_replaying)
+        attempt.log = AttemptLog(
+            task, run, clock, logs.level, lambda: durable_run.is_replaying, keeps_print=logs.keeps_print
+        )
         attempt.context = Context(task, run, clock, attempt.renew, durable_run)
         return True
 

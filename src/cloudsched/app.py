@@ -877,8 +877,8 @@ class App:
         return task
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Process what the queue has delivered. See `Executor.plan`."""
-        return run_procedure(self.container.plan_delivery(body, token))
+        """Process what the queue has delivered. See `Executor.deliver`."""
+        return run_procedure(self.container.deliver(body, token))
 
     def sweep(self) -> Sweep:
         """Repair lost work. See `Sweeper.sweep`. Call it once a minute."""

@@ -15,6 +15,7 @@ from tests.model.values import START, Writes
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut, VersionConflict
 from cloudsched.people.wiring import PeopleWiring
@@ -73,7 +74,7 @@ def visit_queue(processes: Processes) -> object:
         attempt = container.worker_claims.start(claim)
         if attempt is None:
             continue
-        report = container.executor.invoke(attempt)
+        report = run_procedure(container.executor.call(attempt))
         if report.error is not None and report.error.message == "gives back":
             container.worker_claims.release(attempt, "Its worker stops.")
         else:

@@ -136,7 +136,7 @@ def make_queue(app: App, clock: Clock, *, threads: int) -> InProcessDispatcher:
         return store.commit_all(commits)
 
     def deliver(body: bytes, token: str) -> Procedure[DeliveryResult]:
-        return app.container.plan_delivery(body, token)
+        return app.container.deliver(body, token)
 
     return InProcessDispatcher(clock, deliver, workers=threads, commit=commit, head_start=HEAD_START)
 

@@ -16,7 +16,7 @@ from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
 from cloudsched.engine.ports.fork_safety import make_reentrant_lock
-from cloudsched.engine.ports.procedure import LongCall, Procedure
+from cloudsched.engine.ports.procedure import Procedure, make_procedure
 from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
@@ -351,12 +351,11 @@ class Container:
             in_progress=in_progress,
         )
 
-    def plan_delivery(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
-        """Return the steps that process a delivered dispatch. See `Executor.plan`."""
+    def deliver(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
+        """Return the steps that process a delivered dispatch. See `Executor.deliver`."""
         if body.startswith(SWEEP_PREFIX):
-            swept: DeliveryResult = yield LongCall(partial(self.shard_sweeps.deliver, body, token))
-            return swept
-        return (yield from self.executor.plan(body, token))
+            return make_procedure(partial(self.shard_sweeps.deliver, body, token))
+        return self.executor.deliver(body, token)
 
     @lazy_property
     def sweeper(self) -> Sweeper:

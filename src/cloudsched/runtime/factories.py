@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from cloudsched.config.settings import EXECUTE_PATH, Settings
-from cloudsched.engine.state.attempt_log import LogKeeper, LogSeal
+from cloudsched.engine.state.log_keeper import LogKeeper, LogSeal
 from cloudsched.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -116,4 +117,5 @@ def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
 def make_log_keeper(settings: Settings) -> LogKeeper:
     """Return what keeps the logs of handlers, as the settings say."""
     level = None if settings.kept_logs == "off" else logging.getLevelNamesMapping()[settings.kept_logs.upper()]
-    return LogKeeper(level, lambda: LogSeal(settings.secret, settings.previous_secret))
+    make_seal = partial(LogSeal, settings.secret, settings.previous_secret)
+    return LogKeeper(level, settings.keeps_print, make_seal)

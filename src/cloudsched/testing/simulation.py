@@ -42,6 +42,7 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.signed_dispatches import SigningKeys
@@ -380,7 +381,8 @@ class Simulation:
             while claims := self.app.container.work_queue.claim(worker, THIS_PROCESS):
                 started = self.app.container.worker_claims.start(claims[0])
                 if started is not None:
-                    self.app.container.worker_claims.finish(started, self.app.container.executor.invoke(started))
+                    report = run_procedure(self.app.container.executor.call(started))
+                    self.app.container.worker_claims.finish(started, report)
                 attempts += 1
         return attempts
 

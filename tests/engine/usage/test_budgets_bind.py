@@ -15,6 +15,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.drafts.service import DRAFTS
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
@@ -106,7 +107,7 @@ def work(sim: Simulation) -> None:
     for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 5):
         attempt = container.worker_claims.start(claim)
         if attempt is not None:
-            container.worker_claims.finish(attempt, container.executor.invoke(attempt))
+            container.worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
 
 
 @pytest.mark.parametrize("by_code", [False, True], ids=["by the owner", "by code"])
@@ -163,7 +164,7 @@ def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: S
     ]
     assert len(running) == 6
     for attempt in running:
-        container.worker_claims.finish(attempt, container.executor.invoke(attempt))
+        container.worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
     assert spending.used == 6 * MOST
     for _ in range(3):
         work(sim)

@@ -214,7 +214,7 @@ def _count_expiring(store: FirestoreStore, task_id: str) -> int:
     stored = store.load(task_id)
     assert stored is not None
     at = stored.task.expire_at
-    records = store.list_executions(task_id, limit=100).items
+    records = store.search.list_executions(task_id, limit=100).items
     assert at is not None
     assert all(each.expire_at == at for each in records)
     return 1 + len(records)

@@ -33,7 +33,7 @@ from tests.scale.world import LEAD_SECONDS, Deployment, World
 
 from cloudsched.config.settings import DEFAULT_PRICES, Prices
 from cloudsched.emulator.model.task import HORIZON
-from cloudsched.engine.ports.store import choose_shard
+from cloudsched.engine.ports.sweep import choose_shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

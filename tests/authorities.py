@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cloudsched import App
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
+from cloudsched.engine.authority import OWN_CODE, Authority
 
 A_USER = Authority(
     Requesters.USERS,

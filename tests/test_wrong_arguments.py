@@ -16,7 +16,7 @@ import pytest
 from cloudsched import App, AsyncApp, Task
 from cloudsched.client import AsyncClient, Client
 from cloudsched.domain.call_arguments import check_arguments
-from cloudsched.engine.ports.pages import Page
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import InvalidArgument
 from cloudsched.outbox.sqlalchemy import SqlalchemyOutbox
 from cloudsched.testing import START, Simulation

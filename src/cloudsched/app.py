@@ -42,11 +42,11 @@ from cloudsched.domain.transitions.task_draft import (
     to_wire_fields,
 )
 from cloudsched.domain.transitions.validation_errors import say_in_python
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.registry import Declaration, Registry
 from cloudsched.engine.handlers.typed_calls import HandlerFunction, add_handle
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
-from cloudsched.engine.ports.pages import Page, check_page_size
 from cloudsched.engine.ports.procedure import run_procedure
+from cloudsched.engine.storage.pages import Page, check_page_size
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QuotaExceeded
 from cloudsched.runtime.container import Container
 
@@ -817,7 +817,7 @@ class App:
     @reads
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
-        return self.container.store.list_messages(owner, limit=check_page_size(limit), page_token=page_token)
+        return self.container.store.inbox.list(owner, limit=check_page_size(limit), page_token=page_token)
 
     @reads
     def draft(

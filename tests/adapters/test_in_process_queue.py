@@ -16,7 +16,7 @@ from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.engine.ports import service_threads
+from cloudsched.engine.concurrency import service_threads
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable

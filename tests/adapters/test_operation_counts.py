@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from tests.cases import try_each
 
-from cloudsched.adapters.operation_counts import DISPATCHER, RECORDS, SEARCH, STORE, Counts, count_store
+from cloudsched.adapters.operation_counts import DISPATCHER, PARTS, STORE, Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.ports.inbox import InboxStore
+from cloudsched.engine.ports.locks import LockStore
 from cloudsched.engine.ports.queue import Dispatcher
+from cloudsched.engine.ports.records import RecordStore
 from cloudsched.engine.ports.search import SearchStore
-from cloudsched.engine.ports.store import RecordStore, Store
+from cloudsched.engine.ports.store import Store
+from cloudsched.engine.ports.sweep import SweepStore
+
+PORTS = {"inbox": InboxStore, "locks": LockStore, "records": RecordStore, "search": SearchStore, "sweep": SweepStore}
 
 
-@try_each("port, costs", [(Store, STORE), (RecordStore, RECORDS), (SearchStore, SEARCH), (Dispatcher, DISPATCHER)])
+@try_each(
+    "port, costs", [(Store, STORE), (Dispatcher, DISPATCHER), *((PORTS[name], costs) for name, costs in PARTS.items())]
+)
 def test_every_call_of_a_port_has_a_cost(port: type, costs: dict[str, object]) -> None:
     """A new method that nobody gives a price fails here, and raises when it is called."""
-    methods = {name for name in vars(port) if not name.startswith("_")} - {"inbox", "records", "search"}
+    methods = {name for name in vars(port) if not name.startswith("_")} - {*PORTS}
     assert {*costs} == methods
 
 

@@ -18,7 +18,7 @@ from cloudsched.app import AsyncApp
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import Client
 from cloudsched.domain.documents.person import Device, EmailContact, Person, PersonPatch, PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, NotFound, PreconditionFailed
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation

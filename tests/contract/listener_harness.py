@@ -12,7 +12,7 @@ from typing import Self
 
 from tests.harness import WAIT_SECONDS
 
-from cloudsched.engine.ports.store import Listener
+from cloudsched.engine.ports.listener import Listener
 
 LATE = timedelta(hours=1)
 """How long the waits are that it need not wait for: longer than any test may take."""

@@ -16,7 +16,7 @@ import requests
 from tests.cases import try_each
 
 from cloudsched.adapters.blobs import BucketBlobs, FileBlobs
-from cloudsched.engine.ports.store import Blobs
+from cloudsched.engine.ports.blobs import Blobs
 from cloudsched.errors import BlobsUnavailable, InvalidInput, NotFound
 
 

@@ -22,17 +22,17 @@ def test_a_message_is_marked_as_read_once(store: Store, make_task: MakeTask, mak
     """The first time stays, also of several callers at once; the list shows it; nobody else's is touched."""
     key = fill(store, make_task, make_message, "ada", 1)[0]
     fill(store, make_task, make_message, "bob", 1)
-    (before,) = store.list_messages("ada", limit=5).items
+    (before,) = store.inbox.list("ada", limit=5).items
     assert (before.is_read, before.read_at) == (False, None)
     with ThreadPoolExecutor(4) as threads:
         instants = [NOW + timedelta(seconds=number) for number in range(6)]
         marked = list(threads.map(lambda at: store.inbox.mark_read("ada", key, at), instants))
-    (after,) = store.list_messages("ada", limit=5).items
+    (after,) = store.inbox.list("ada", limit=5).items
     assert after.is_read
     assert {each.read_at for each in marked if each is not None} == {after.read_at}
     assert store.inbox.mark_read("ada", key, NOW + timedelta(days=1)) == after
     assert after == before.model_copy(update={"is_read": True, "read_at": after.read_at})
-    assert not store.list_messages("bob", limit=5).items[0].is_read
+    assert not store.inbox.list("bob", limit=5).items[0].is_read
 
 
 def test_what_does_not_exist_cannot_be_read(store: Store, make_task: MakeTask, make_message: MakeMessage) -> None:
@@ -62,5 +62,5 @@ def test_an_inbox_is_emptied(store: Store, make_task: MakeTask, make_message: Ma
     while some := store.inbox.remove_some("ada"):
         removed += some
     assert removed == 5
-    assert not store.list_messages("ada", limit=5).items
-    assert len(store.list_messages("bob", limit=5).items) == 2
+    assert not store.inbox.list("ada", limit=5).items
+    assert len(store.inbox.list("bob", limit=5).items) == 2

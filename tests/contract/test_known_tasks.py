@@ -19,8 +19,8 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
-from cloudsched.engine.ports.known_tasks import KnownTasks
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.errors import VersionConflict
 from cloudsched.testing import START
 
@@ -141,7 +141,7 @@ def test_a_task_that_was_created_again_is_another(store: Store, make_task: MakeT
     task = make_task()
     store.commit(Commit(task, None))
     edit(store, task.id, deleted_at=START)
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert store.load(task.id) is None
     store.commit(Commit(task.model_copy(update={"title": "Again"}), None))
     assert load(store, task.id).task.title == "Again"

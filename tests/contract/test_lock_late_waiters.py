@@ -65,28 +65,28 @@ def put(
 ) -> None:
     """Store a lock that says that there are waiters."""
     held = tuple(holder(each) for each in holders)
-    store.commit_lock(VersionedLock(Lock(key=KEY, holders=held, waiters=waiters, queued_limit=queued_limit), None))
+    store.locks.commit(VersionedLock(Lock(key=KEY, holders=held, waiters=waiters, queued_limit=queued_limit), None))
 
 
 def enter(store: Store, *waiters: Waiter) -> None:
     """Begin to wait, as a run does that finds the lock taken: the lock's document stays as it is."""
-    found = store.load_lock(KEY)
+    found = store.locks.load(KEY)
     lock = found.lock.model_copy(update={"waiters": (*found.lock.waiters, *waiters)})
     entering = VersionedLock(lock, found.version, document=found.lock)
     assert not entering.is_document_changed
-    store.commit_lock(entering)
+    store.locks.commit(entering)
 
 
 def let_enter_before_commit(store: Store, monkeypatch: pytest.MonkeyPatch, *waiters: Waiter) -> None:
-    """Let runs begin to wait between what the next `commit_lock` has read and what it writes."""
-    real = store.commit_lock
+    """Let runs begin to wait between what the next commit of the lock has read and what it writes."""
+    real = store.locks.commit
 
-    def commit_lock(lock: VersionedLock) -> None:
-        monkeypatch.setattr(store, "commit_lock", real)
+    def commit(lock: VersionedLock) -> None:
+        monkeypatch.setattr(store.locks, "commit", real)
         enter(store, *waiters)
         real(lock)
 
-    monkeypatch.setattr(store, "commit_lock", commit_lock)
+    monkeypatch.setattr(store.locks, "commit", commit)
 
 
 def release(store: Store, locks: Locks, task_id: str, *late: Waiter) -> Grants:
@@ -95,7 +95,7 @@ def release(store: Store, locks: Locks, task_id: str, *late: Waiter) -> Grants:
     assert released
     if late:
         enter(store, *late)
-    store.commit_lock(released)
+    store.locks.commit(released)
     return grants
 
 
@@ -106,10 +106,10 @@ def test_a_run_that_waits_while_the_last_holder_ends_gets_the_lock_at_once(
     put(store, holders=("a",))
     locks.notify(release(store, locks, "a", waiter("late"), waiter("later")), NOW)
     assert sender.notified == ["late"]
-    stored = store.load_lock(KEY).lock
+    stored = store.locks.load(KEY).lock
     assert [one.task_id for one in stored.waiters] == ["late"]
     assert stored.queued_limit == 1
-    assert [one.task_id for one in store.list_waiters(KEY, limit=9)] == ["later"]
+    assert [one.task_id for one in store.locks.list_waiters(KEY, limit=9)] == ["later"]
 
 
 def test_a_run_that_waits_while_the_lock_is_passed_on_gets_its_turn_afterwards(
@@ -118,11 +118,11 @@ def test_a_run_that_waits_while_the_lock_is_passed_on_gets_its_turn_afterwards(
     """It is not notified while there is no place; the lock's document says again that somebody waits."""
     put(store, holders=("a",), queued_limit=2)
     grants = release(store, locks, "a", waiter("late"))
-    between = store.load_lock(KEY)
-    store.commit_lock(replace(between, lock=between.lock.model_copy(update={"holders": (holder("b"),)})))
+    between = store.locks.load(KEY)
+    store.locks.commit(replace(between, lock=between.lock.model_copy(update={"holders": (holder("b"),)})))
     locks.notify(grants, NOW)
     assert sender.notified == []
-    assert store.load_lock(KEY).lock.queued_limit == 1
+    assert store.locks.load(KEY).lock.queued_limit == 1
     locks.notify(release(store, locks, "b"), NOW)
     assert sender.notified == ["late"]
 
@@ -137,7 +137,7 @@ def test_a_run_that_waits_while_the_one_before_it_starts_gets_its_turn_when_that
     assert acquired.is_acquired
     assert acquired.lock
     enter(store, waiter("late"))
-    store.commit_lock(acquired.lock)
+    store.locks.commit(acquired.lock)
     locks.notify(release(store, locks, "a"), NOW)
     assert sender.notified == ["late"]
 
@@ -167,15 +167,15 @@ def test_a_run_that_waits_while_the_answer_to_a_withdrawal_is_lost_gets_the_lock
 ) -> None:
     """The store's client repeats the commit, which conflicts with itself, and then finds nothing to change."""
     put(store, waiters=(waiter("gone", is_notified=True),))
-    real = store.commit_lock
+    real = store.locks.commit
 
-    def commit_lock(lock: VersionedLock) -> None:
-        monkeypatch.setattr(store, "commit_lock", real)
+    def commit(lock: VersionedLock) -> None:
+        monkeypatch.setattr(store.locks, "commit", real)
         enter(store, waiter("late"))
         real(lock)
         raise VersionConflict("the lock")
 
-    monkeypatch.setattr(store, "commit_lock", commit_lock)
+    monkeypatch.setattr(store.locks, "commit", commit)
     locks.cancel(KEY, "gone", "e", NOW)
     assert sender.notified == ["late"]
 
@@ -199,7 +199,7 @@ def test_a_run_with_a_greater_limit_is_not_forgotten_for_those_that_stay(
     enter(store, waiter("small"), waiter("gone", 3))
     let_enter_before_commit(store, monkeypatch, waiter("wide", 3))
     locks.cancel(KEY, "gone", "e", NOW)
-    assert store.load_lock(KEY).lock.queued_limit == 3
+    assert store.locks.load(KEY).lock.queued_limit == 3
     locks.cancel(KEY, "small", "e", NOW)
     assert sender.notified == ["wide"]
 
@@ -213,9 +213,9 @@ def test_a_lock_that_nobody_waited_for_is_released_without_another_look(
         raise AssertionError("the wait list is read")
 
     put(store, holders=("a",), queued_limit=0)
-    monkeypatch.setattr(store, "list_waiters", list_waiters)
+    monkeypatch.setattr(store.locks, "list_waiters", list_waiters)
     locks.notify(release(store, locks, "a"), NOW)
-    assert store.load_lock(KEY).version is None
+    assert store.locks.load(KEY).version is None
 
 
 def test_a_store_that_fails_after_the_release_does_not_fail_the_release(
@@ -228,6 +228,6 @@ def test_a_store_that_fails_after_the_release_does_not_fail_the_release(
     def list_waiters(*_: object, **__: object) -> list[Waiter]:
         raise StoreUnavailable("The store", "it is being restarted")
 
-    monkeypatch.setattr(store, "list_waiters", list_waiters)
+    monkeypatch.setattr(store.locks, "list_waiters", list_waiters)
     locks.notify(grants, NOW)
     assert sender.notified == []

@@ -22,12 +22,13 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports import search
-from cloudsched.engine.ports.pages import Page
-from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery, find_matching_rows
+from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.queries import execution_search
 from cloudsched.engine.queries.execution_search import find_executions
+from cloudsched.engine.storage import matching_rows
+from cloudsched.engine.storage.matching_rows import find_matching_rows
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import InvalidInput
 
 RUNNING, SUCCEEDED = ExecutionStatus.RUNNING, ExecutionStatus.SUCCEEDED
@@ -61,7 +62,7 @@ _TASKS = st.lists(
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page look through few documents."""
-    monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", BOUND)
+    monkeypatch.setattr(matching_rows, "MAX_LOOKED_THROUGH", BOUND)
 
 
 def fill(store: Store, make_task: MakeTask, make_execution: MakeExecution, tasks: list[Any]) -> None:
@@ -181,8 +182,8 @@ def test_large_rows_are_not_read_all_at_once(
     monkeypatch: pytest.MonkeyPatch, sizes: list[int], first: int, most: int
 ) -> None:
     """After the first part, each is as large as it may be by the rows before it, or is one row."""
-    monkeypatch.setattr(search, "FIRST_READ", first)
-    monkeypatch.setattr(search, "READ_BYTES", most)
+    monkeypatch.setattr(matching_rows, "FIRST_READ", first)
+    monkeypatch.setattr(matching_rows, "READ_BYTES", most)
     parts: list[tuple[int, int]] = []
 
     def read(after: int | None, count: int) -> list[int]:

@@ -11,8 +11,8 @@ from tests.contract.conftest import OpenStore, iter_pages
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.recurrence.allowance import get_bytes_left, limit_search
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
 
 LARGE = "a" * 120_000
 

@@ -121,8 +121,8 @@ def test_records_are_read_as_they_were_written(
     message = make_message(task, "one", created_at=ODD, body="long\n" * 1000)
     store.commit(Commit(task, None, [execution], [message]))
     assert store.load_execution(task.id, execution.id) == execution
-    assert list(store.list_executions(task.id, limit=10).items) == [execution]
-    assert list(store.list_messages(task.owner, limit=10).items) == [message]
+    assert list(store.search.list_executions(task.id, limit=10).items) == [execution]
+    assert list(store.inbox.list(task.owner, limit=10).items) == [message]
 
 
 @try_each("content", [None, [], [[]], [[1]], {}, "", 0, False])
@@ -172,14 +172,14 @@ def test_a_stale_version_writes_nothing(
     stored = load(store, task.id)
     assert (stored.task.title, stored) == ("Second", second)
     assert store.load_execution(task.id, "20270101T090000Z") is None
-    assert not store.list_messages(task.owner, limit=10).items
+    assert not store.inbox.list(task.owner, limit=10).items
     assert list(store.load_journal(task.id, "e")) == entries[:1]
 
 
 def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: MakeTask) -> None:
     task = make_task(deleted_at=NOW)
     written = store.commit(Commit(task))
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     again = store.commit(Commit(task))
     assert again != written
     with pytest.raises(VersionConflict):
@@ -197,10 +197,10 @@ def test_a_missing_document_is_none(store_with_a: Store, key: str) -> None:
     assert store_with_a.load(key) is None
     assert store_with_a.load_execution("a", key) is None
     assert store_with_a.load_execution(key, "b") is None
-    assert not store_with_a.list_executions(key, limit=10).items
-    assert not store_with_a.list_messages(key, limit=10).items
+    assert not store_with_a.search.list_executions(key, limit=10).items
+    assert not store_with_a.inbox.list(key, limit=10).items
     assert not store_with_a.list_tasks(TaskQuery(owner=key), limit=10).items
-    store_with_a.purge(key)
+    store_with_a.sweep.purge(key)
     assert store_with_a.load("a") is not None
 
 
@@ -211,15 +211,15 @@ def test_purge_removes_a_task_and_its_executions(
     for task in (gone, stays):
         executions = [make_execution(task, f"e{number:03}") for number in range(5)]
         store.commit(Commit(task, None, executions, [make_message(task, "one")]))
-    store.purge(gone.id)
-    store.purge(gone.id)
+    store.sweep.purge(gone.id)
+    store.sweep.purge(gone.id)
     assert store.load(gone.id) is None
-    assert not store.list_executions(gone.id, limit=10).items
+    assert not store.search.list_executions(gone.id, limit=10).items
     assert store.load_execution(gone.id, "e001") is None
     assert [task.id for task in store.list_tasks(TaskQuery(), limit=10).items] == [stays.id]
-    assert len(store.list_executions(stays.id, limit=10).items) == 5
-    assert len(store.list_messages("ada", limit=10).items) == 2
-    assert store.next_wakeup() == stays.wake_at
+    assert len(store.search.list_executions(stays.id, limit=10).items) == 5
+    assert len(store.inbox.list("ada", limit=10).items) == 2
+    assert store.sweep.next_wakeup() == stays.wake_at
 
 
 def test_an_ended_task_is_removed_whole_unless_it_has_changed(
@@ -230,13 +230,13 @@ def test_an_ended_task_is_removed_whole_unless_it_has_changed(
     records = [make_execution(task, f"e{number:03}", expire_at=(None, NOW)[number % 2]) for number in range(5)]
     read = store.commit(Commit(task, None, records))
     store.commit(Commit(task.model_copy(update={"title": "Tock"}), read))
-    assert not store.remove(read)
-    assert len(store.list_executions(task.id, limit=10).items) == 5
-    assert store.remove(load(store, task.id))
+    assert not store.sweep.remove(read)
+    assert len(store.search.list_executions(task.id, limit=10).items) == 5
+    assert store.sweep.remove(load(store, task.id))
     assert store.load(task.id) is None
-    assert not store.list_executions(task.id, limit=10).items
-    assert store.next_wakeup() is None
-    assert not store.remove(read), "it is gone already"
+    assert not store.search.list_executions(task.id, limit=10).items
+    assert store.sweep.next_wakeup() is None
+    assert not store.sweep.remove(read), "it is gone already"
 
 
 def test_a_record_goes_on_without_its_end_and_as_it_is_otherwise(
@@ -251,7 +251,7 @@ def test_a_record_goes_on_without_its_end_and_as_it_is_otherwise(
         store.commit(Commit(active, read, kept_record="two"))
     store.commit(Commit(active, read, kept_record="one"))
     assert store.load_execution(task.id, "one") == record.model_copy(update={"expire_at": None})
-    store.expire(NOW + timedelta(days=1))
+    store.sweep.expire(NOW + timedelta(days=1))
     assert store.load_execution(task.id, "one") is not None
     assert load(store, task.id).task == active
 
@@ -262,7 +262,7 @@ def test_purge_leaves_a_task_that_is_not_deleted(
     """It was recreated under the same id, and the purge of the old one comes late."""
     task = make_task()
     store.commit(Commit(task, None, [make_execution(task, "one")]))
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert store.load(task.id) is not None
     assert store.load_execution(task.id, "one") is not None
 

@@ -51,7 +51,7 @@ def test_of_many_that_expect_one_version_exactly_one_wins(
         won = [number for number, outcome in enumerate(commit_concurrently(store, claims)) if outcome is not None]
         stored = load(store, task.id)
         assert won == [int(stored.task.message)]
-        assert [each.id for each in store.list_executions(task.id, limit=CALLERS).items] == [f"e{won[0]}"]
+        assert [each.id for each in store.search.list_executions(task.id, limit=CALLERS).items] == [f"e{won[0]}"]
 
 
 def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) -> None:
@@ -70,7 +70,7 @@ def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) 
         writer = pool.submit(write)
         try:
             for _ in range(20):
-                found = store.list_due_tasks(tasks[0].wake_at or tasks[0].created_at, limit=100)
+                found = store.sweep.list_due(tasks[0].wake_at or tasks[0].created_at, limit=100)
                 assert [task.id for task in found.items] == [task.id for task in tasks]
         finally:
             stop.set()
@@ -87,7 +87,7 @@ def test_an_interrupted_purge_is_finished_by_the_next(
     store: Store, make_task: MakeTask, make_execution: MakeExecution, monkeypatch: pytest.MonkeyPatch, crash_after: int
 ) -> None:
     """The task is removed last: while an execution is left, there is a task to purge again."""
-    for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
+    for module in ("cloudsched.adapters.sqlite.sweep", "cloudsched.adapters.firestore.sweep"):
         monkeypatch.setattr(f"{module}.PURGE_BATCH_SIZE", 2)
     task = make_task()
     task = task.model_copy(update={"deleted_at": task.created_at})
@@ -103,13 +103,13 @@ def test_an_interrupted_purge_is_finished_by_the_next(
 
     monkeypatch.setattr(adapter, method, crash_in_commit)
     with pytest.raises(KeyboardInterrupt):
-        store.purge(task.id)
+        store.sweep.purge(task.id)
     monkeypatch.setattr(adapter, method, real)
     assert store.load(task.id) is not None
-    assert len(store.list_executions(task.id, limit=10).items) == 5 - 2 * crash_after
-    store.purge(task.id)
+    assert len(store.search.list_executions(task.id, limit=10).items) == 5 - 2 * crash_after
+    store.sweep.purge(task.id)
     assert store.load(task.id) is None
-    assert not store.list_executions(task.id, limit=10).items
+    assert not store.search.list_executions(task.id, limit=10).items
 
 
 @pytest.mark.parametrize("overtaken_at", range(4))
@@ -117,7 +117,7 @@ def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
     store: Store, make_task: MakeTask, make_execution: MakeExecution, monkeypatch: pytest.MonkeyPatch, overtaken_at: int
 ) -> None:
     """Before any of its commits, another purge may finish and the task be recreated, with records of the same names."""
-    for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
+    for module in ("cloudsched.adapters.sqlite.sweep", "cloudsched.adapters.firestore.sweep"):
         monkeypatch.setattr(f"{module}.PURGE_BATCH_SIZE", 2)
     runs = (Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),)
     entries = (JournalEntry(execution_id="open", number=1, kind=StepKind.NOW, started_at=NOW),)
@@ -132,14 +132,14 @@ def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
         calls.append(argument)
         if len(calls) == overtaken_at + 1:
             monkeypatch.setattr(adapter, method, real)
-            store.purge(task.id)
+            store.sweep.purge(task.id)
             store.commit(Commit(task, None, executions, entries=entries))
         return real(database, argument)
 
     monkeypatch.setattr(adapter, method, recreate_before_commit)
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert len(calls) == overtaken_at + 1
     found = load(store, task.id)
     assert found.task == task
-    assert [each.id for each in store.list_executions(task.id, limit=10).items] == ["e2", "e1", "e0"]
+    assert [each.id for each in store.search.list_executions(task.id, limit=10).items] == ["e2", "e1", "e0"]
     assert list(store.load_journal(task.id, "open")) == list(entries)

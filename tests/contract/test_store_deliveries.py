@@ -48,7 +48,7 @@ def test_only_lists_of_deliveries_have_them(store: Store, make_task: MakeTask) -
     assert not store.list_tasks(TaskQuery(owner="eve", is_delivery=True), limit=10).items
     found = load(store, "d1")
     assert found.task == delivery
-    assert [each.id for each in store.list_due_tasks(NOW, limit=10).items if each.id == "d1"] == ["d1"]
+    assert [each.id for each in store.sweep.list_due(NOW, limit=10).items if each.id == "d1"] == ["d1"]
 
 
 @try_each("others", [{}, {"owner": "ada", "handler": "x"}, {"owner": "ada", "due_from": NOW}, {"label": "a=1"}])
@@ -61,11 +61,11 @@ def test_deliveries_are_listed_by_their_owner_alone(others: dict[str, Any]) -> N
 def test_a_delivery_that_is_not_deleted_is_not_purged(store: Store, make_task: MakeTask) -> None:
     """That it is hidden does not mean that it is going."""
     store.commit(Commit(make_delivery_task(make_task)))
-    store.purge("d1")
+    store.sweep.purge("d1")
     found = load(store, "d1")
     store.commit(Commit(found.task.model_copy(update={"deleted_at": NOW}), found))
     assert not store.list_tasks(TaskQuery(owner="ada", is_delivery=True), limit=10).items
-    store.purge("d1")
+    store.sweep.purge("d1")
     assert store.load("d1") is None
 
 

@@ -24,10 +24,14 @@ def test_only_expired_documents_are_removed(
     message = make_message(task, "m").model_copy(update={"expire_at": NOW})
     store.commit(Commit(task, None, [early, late, forever], [message]))
     expected = 2 if isinstance(store, SqliteStore) else 0
-    assert (store.expire(NOW - timedelta(seconds=1)), store.expire(NOW), store.expire(NOW)) == (0, expected, 0)
-    left = {execution.id for execution in store.list_executions(task.id, limit=9).items}
+    assert (store.sweep.expire(NOW - timedelta(seconds=1)), store.sweep.expire(NOW), store.sweep.expire(NOW)) == (
+        0,
+        expected,
+        0,
+    )
+    left = {execution.id for execution in store.search.list_executions(task.id, limit=9).items}
     assert left == ({"e1", "e2"} if expected else {"e0", "e1", "e2"})
-    assert len(store.list_messages(task.owner, limit=9).items) == (0 if expected else 1)
+    assert len(store.inbox.list(task.owner, limit=9).items) == (0 if expected else 1)
 
 
 def test_a_reopened_record_does_not_expire(store: Store, make_task: MakeTask, make_execution: MakeExecution) -> None:
@@ -35,7 +39,7 @@ def test_a_reopened_record_does_not_expire(store: Store, make_task: MakeTask, ma
     task = make_task()
     written = store.commit(Commit(task, None, [make_execution(task, "e", expire_at=NOW)]))
     store.commit(Commit(task, written, [make_execution(task, "e")]))
-    store.expire(NOW)
+    store.sweep.expire(NOW)
     assert store.load_execution(task.id, "e") is not None
 
 

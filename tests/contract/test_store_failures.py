@@ -149,8 +149,8 @@ def test_all_parts_of_a_commit_are_written_once(
         store.commit(Commit(task, written, [record], [message], lock, entries=entries[2:], archived=archived))
     assert handler.calls["Commit"] == 2
     assert store.load_execution(task.id, "old") == record
-    assert store.list_messages(task.owner, limit=5).items == [message]
-    assert store.load_lock("k").lock == lock.lock
+    assert store.inbox.list(task.owner, limit=5).items == [message]
+    assert store.locks.load("k").lock == lock.lock
     assert (list(store.load_journal(task.id, "old")), list(store.load_journal(task.id, "new"))) == ([], entries[2:])
 
 
@@ -171,7 +171,7 @@ def test_purging_is_retried_like_a_commit(
     handler.calls.clear()
     handler.failing_method = "Commit"
     handler.failures = [*[(None, when)] * (failed_commit - 1), (code, when)]
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert not handler.failures
     assert handler.calls["Commit"] >= 3
     assert _find_left(store, task.id, names) == []
@@ -190,10 +190,10 @@ def test_a_purge_that_loses_a_race_stops_and_can_be_repeated(
     handler.calls.clear()
     handler.failing_method = "Commit"
     handler.failures = [(code, "before")]
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert handler.calls["Commit"] == 1
     assert _find_left(store, task.id, names) == ["task", "journal", *names]
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert _find_left(store, task.id, names) == []
 
 

@@ -70,7 +70,7 @@ def test_purge_removes_the_journals_of_open_runs(store: Store, make_task: MakeTa
     gone, stays = make_task(runs=(run,), deleted_at=NOW), make_task(runs=(run,))
     for task in (gone, stays):
         store.commit(Commit(task, entries=[entry(1), entry(2)]))
-    store.purge(gone.id)
+    store.sweep.purge(gone.id)
     assert list(store.load_journal(gone.id, "e")) == []
     assert len(store.load_journal(stays.id, "e")) == 2
 

@@ -17,9 +17,9 @@ from tests.contract.conftest import OpenStore, iter_pages
 
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput
 
 _INSTANTS = st.integers(0, 3).map(lambda number: NOW + timedelta(microseconds=number))
@@ -127,11 +127,11 @@ def test_due_tasks_are_listed_for_the_sweep_apart_from_those_to_remove(
             store.commit(Commit(task, store.commit(Commit(task.model_copy(update=other)))))
         due = [each for each in waiting if (since or each[0]) <= each[0] <= before]
         for is_removal in (False, True):  # however many wait for their removal, nothing else waits behind them
-            read = partial(store.list_due_tasks, before, since=since, is_removal=is_removal, limit=limit)
+            read = partial(store.sweep.list_due, before, since=since, is_removal=is_removal, limit=limit)
             found = read_pages(partial(_read_after, read), limit)
             expected = [each for each in due if (each[1] in to_remove) == is_removal]
             assert [(task.wake_at, task.id) for task in found] == expected
-        assert store.next_wakeup() == (waiting[0][0] if waiting else None)
+        assert store.sweep.next_wakeup() == (waiting[0][0] if waiting else None)
 
 
 @settings(max_examples=15, deadline=None)
@@ -151,11 +151,11 @@ def test_records_come_latest_first(
             executions = [make_execution(each, key, scheduled_for=at) for at, key in instants]
             messages = [make_message(each, key, created_at=at) for at, key in instants]
             store.commit(Commit(each, None, executions, messages))
-        found = read_pages(lambda token: store.list_executions(task.id, limit=limit, page_token=token), limit)
+        found = read_pages(lambda token: store.search.list_executions(task.id, limit=limit, page_token=token), limit)
         assert [(each.task_id, each.id) for each in found] == [
             (task.id, key) for _, key in sorted(instants, reverse=True)
         ]
-        found = read_pages(lambda token: store.list_messages("ada", limit=limit, page_token=token), limit)
+        found = read_pages(lambda token: store.inbox.list("ada", limit=limit, page_token=token), limit)
         assert [(each.owner, each.execution_id) for each in found] == [
             ("ada", key) for _, key in sorted(instants, reverse=True)
         ]
@@ -171,10 +171,10 @@ def test_records_before_an_instant_are_a_list_of_their_own(
     before = records[3].scheduled_for
 
     def read(token: str | None) -> Page[Any]:
-        return store.list_executions(task.id, limit=2, page_token=token, before=before)
+        return store.search.list_executions(task.id, limit=2, page_token=token, before=before)
 
     assert read_pages(read, 2) == records[2::-1]
-    assert not store.list_executions(task.id, limit=2, before=records[0].scheduled_for).items
+    assert not store.search.list_executions(task.id, limit=2, before=records[0].scheduled_for).items
 
 
 @settings(max_examples=20, deadline=None)
@@ -198,7 +198,7 @@ def test_changes_between_pages_do_not_affect_other_tasks(
                 touched.add(task.id)
                 if change == "purge":
                     store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), versions[task.id]))
-                    store.purge(task.id)
+                    store.sweep.purge(task.id)
                 else:
                     store.commit(
                         Commit(task.model_copy(update={"title": "Edited", "wake_at": None}), versions[task.id])
@@ -225,9 +225,9 @@ def lists(store: Store, token: str) -> list[Callable[[], Page[Any]]]:
     return [
         lambda: store.list_tasks(TaskQuery(), limit=1, page_token=token),
         lambda: store.list_tasks(TaskQuery(owner="ada", due_from=NOW), limit=1, page_token=token),
-        lambda: store.list_due_tasks(NOW + timedelta(days=1), limit=1, page_token=token),
-        lambda: store.list_executions("t1", limit=1, page_token=token),
-        lambda: store.list_messages("ada", limit=1, page_token=token),
+        lambda: store.sweep.list_due(NOW + timedelta(days=1), limit=1, page_token=token),
+        lambda: store.search.list_executions("t1", limit=1, page_token=token),
+        lambda: store.inbox.list("ada", limit=1, page_token=token),
     ]
 
 
@@ -251,8 +251,8 @@ def test_a_token_of_another_list_is_refused(full_store: Store) -> None:
     ]
     reads: list[Callable[[str | None], Page[Any]]] = [
         *(partial(page_of_tasks, full_store, query, 1) for query in queries),
-        lambda token: full_store.list_executions("t1", limit=1, page_token=token),
-        lambda token: full_store.list_executions("t2", limit=1, page_token=token),
+        lambda token: full_store.search.list_executions("t1", limit=1, page_token=token),
+        lambda token: full_store.search.list_executions("t2", limit=1, page_token=token),
     ]
     tokens = [read(None).next_page_token for read in reads]
     assert None not in tokens

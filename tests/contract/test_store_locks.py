@@ -24,9 +24,9 @@ def make_held_lock(by: str, key: str = KEY) -> Lock:
 
 
 def commit(store: Store, lock: Lock, of: VersionedLock | None = None) -> VersionedLock:
-    version = (of or store.load_lock(lock.key)).version
-    store.commit_lock(VersionedLock(lock, version))
-    return store.load_lock(lock.key)
+    version = (of or store.locks.load(lock.key)).version
+    store.locks.commit(VersionedLock(lock, version))
+    return store.locks.load(lock.key)
 
 
 def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
@@ -35,7 +35,7 @@ def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
     stored = commit(store, lock)
     assert stored.lock == lock
     assert stored.version is not None
-    assert store.load_lock("another") == VersionedLock(Lock(key="another"), None)
+    assert store.locks.load("another") == VersionedLock(Lock(key="another"), None)
 
 
 def wait(number: int, limit: int = 1, group: str = "") -> Waiter:
@@ -45,9 +45,9 @@ def wait(number: int, limit: int = 1, group: str = "") -> Waiter:
 
 def enqueue(store: Store, *waiters: Waiter) -> None:
     """Add waiters that were not notified, without a change of the lock's document if it can be."""
-    found = store.load_lock(KEY)
+    found = store.locks.load(KEY)
     lock = found.lock.model_copy(update={"waiters": (*found.lock.waiters, *waiters)})
-    store.commit_lock(VersionedLock(lock, found.version, document=found.lock))
+    store.locks.commit(VersionedLock(lock, found.version, document=found.lock))
 
 
 def test_waiters_are_documents_of_their_own_until_they_are_notified(store: Store) -> None:
@@ -55,17 +55,17 @@ def test_waiters_are_documents_of_their_own_until_they_are_notified(store: Store
     commit(store, make_held_lock("a"))
     notified = wait(1).model_copy(update={"notified_at": NOW})
     enqueue(store, wait(0), notified, wait(2, limit=3))
-    found = store.load_lock(KEY)
+    found = store.locks.load(KEY)
     assert found.lock.waiters == (notified,)
     assert found.lock.queued_limit == 3
-    entries = store.list_waiters(KEY, limit=9)
+    entries = store.locks.list_waiters(KEY, limit=9)
     assert entries == [wait(0), wait(2, limit=3)]
     moved = wait(0).model_copy(update={"notified_at": NOW})
     lock = found.lock.model_copy(update={"waiters": (moved, notified)})
-    store.commit_lock(VersionedLock(lock, found.version, tuple(entries), found.lock))
-    assert store.load_lock(KEY).lock.waiters == (moved, notified)
-    assert store.list_waiters(KEY, limit=9) == []
-    assert store.list_waiters("another", limit=9) == []
+    store.locks.commit(VersionedLock(lock, found.version, tuple(entries), found.lock))
+    assert store.locks.load(KEY).lock.waiters == (moved, notified)
+    assert store.locks.list_waiters(KEY, limit=9) == []
+    assert store.locks.list_waiters("another", limit=9) == []
 
 
 def test_waiters_are_listed_in_order_and_by_task_or_group(store: Store) -> None:
@@ -73,44 +73,46 @@ def test_waiters_are_listed_in_order_and_by_task_or_group(store: Store) -> None:
     commit(store, make_held_lock("a"))
     waiters = [wait(number, group="g" if number % 3 else "") for number in range(50)]
     enqueue(store, *(waiters[number * 7 % 50] for number in range(50)))
-    assert store.list_waiters(KEY, limit=4) == waiters[:4]
-    assert store.list_waiters(KEY, limit=99) == waiters
-    mine = store.list_waiters(KEY, limit=99, task_ids=["t2", "none", *(f"x{number}" for number in range(40)), "t3"])
+    assert store.locks.list_waiters(KEY, limit=4) == waiters[:4]
+    assert store.locks.list_waiters(KEY, limit=99) == waiters
+    mine = store.locks.list_waiters(
+        KEY, limit=99, task_ids=["t2", "none", *(f"x{number}" for number in range(40)), "t3"]
+    )
     assert sorted(mine, key=lambda one: one.order) == [one for one in waiters if one.task_id in {"t2", "t3"}]
-    assert store.list_waiters(KEY, limit=99, task_ids=[]) == []
+    assert store.locks.list_waiters(KEY, limit=99, task_ids=[]) == []
     group = [one for one in waiters if one.worker_group == "g"]
-    assert store.list_waiters(KEY, limit=5, worker_group="g") == group[:5]
-    assert store.list_waiters(KEY, limit=99, worker_group="none") == []
+    assert store.locks.list_waiters(KEY, limit=5, worker_group="g") == group[:5]
+    assert store.locks.list_waiters(KEY, limit=99, worker_group="none") == []
 
 
 def test_those_that_only_wait_do_not_conflict_with_one_another(store: Store) -> None:
     """Each checks that the lock is as it was read; only a change of the lock's document is one for them."""
     commit(store, make_held_lock("a"))
     enqueue(store, wait(0))
-    found = store.load_lock(KEY)
+    found = store.locks.load(KEY)
     for number in range(1, 4):
         lock = found.lock.model_copy(update={"waiters": (wait(number),)})
-        store.commit_lock(VersionedLock(lock, found.version, document=found.lock))
-    assert store.load_lock(KEY) == found
+        store.locks.commit(VersionedLock(lock, found.version, document=found.lock))
+    assert store.locks.load(KEY) == found
     commit(store, found.lock.model_copy(update={"holders": ()}))
     late = found.lock.model_copy(update={"waiters": (wait(9),)})
     with pytest.raises(VersionConflict):
-        store.commit_lock(VersionedLock(late, found.version, document=found.lock))
-    assert store.list_waiters(KEY, limit=99) == [wait(number) for number in range(4)]
+        store.locks.commit(VersionedLock(late, found.version, document=found.lock))
+    assert store.locks.list_waiters(KEY, limit=99) == [wait(number) for number in range(4)]
 
 
 def test_a_waiter_is_written_with_the_task_or_not_at_all(store: Store, make_task: MakeTask) -> None:
     commit(store, make_held_lock("a"))
     enqueue(store, wait(0))
-    found, task = store.load_lock(KEY), make_task()
+    found, task = store.locks.load(KEY), make_task()
     old = store.commit(Commit(task))
     written = store.commit(Commit(task, old))
     lock = VersionedLock(found.lock.model_copy(update={"waiters": (wait(1),)}), found.version, (wait(0),), found.lock)
     with pytest.raises(VersionConflict):
         store.commit(Commit(task, old, lock=lock))
-    assert store.list_waiters(KEY, limit=9) == [wait(0)]
+    assert store.locks.list_waiters(KEY, limit=9) == [wait(0)]
     store.commit(Commit(task, written, lock=lock))
-    assert store.list_waiters(KEY, limit=9) == [wait(1)]
+    assert store.locks.list_waiters(KEY, limit=9) == [wait(1)]
 
 
 def test_an_empty_lock_is_removed_and_can_be_created_again(store: Store) -> None:
@@ -123,11 +125,11 @@ def test_an_empty_lock_is_removed_and_can_be_created_again(store: Store) -> None
         commit(store, make_held_lock("b"), first)
     with pytest.raises(VersionConflict):
         commit(store, Lock(key=KEY), first)
-    assert store.load_lock(KEY) == again
+    assert store.locks.load(KEY) == again
 
 
 def test_a_lock_that_was_changed_is_not_written(store: Store) -> None:
-    missing = store.load_lock(KEY)
+    missing = store.locks.load(KEY)
     first = commit(store, make_held_lock("a"), missing)
     with pytest.raises(VersionConflict):
         commit(store, make_held_lock("b"), missing)
@@ -135,7 +137,7 @@ def test_a_lock_that_was_changed_is_not_written(store: Store) -> None:
     assert second.version != first.version
     with pytest.raises(VersionConflict):
         commit(store, make_held_lock("b"), first)
-    assert store.load_lock(KEY) == second
+    assert store.locks.load(KEY) == second
 
 
 @pytest.mark.parametrize("stale", ["task", "lock", "removal of the lock"])
@@ -154,16 +156,16 @@ def test_task_and_lock_are_written_together_or_not_at_all(
         store.commit(Commit(task, expected, [make_execution(task)], lock=taken))
     stored = load(store, task.id)
     assert stored == written
-    assert store.load_lock(KEY) == lock
+    assert store.locks.load(KEY) == lock
     assert store.load_execution(task.id, "20270101T090000Z") is None
     store.commit(Commit(task, written, [make_execution(task)], lock=VersionedLock(content, lock.version)))
-    assert store.load_lock(KEY).lock == content
+    assert store.locks.load(KEY).lock == content
     assert store.load_execution(task.id, "20270101T090000Z") is not None
 
 
 def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, make_task: MakeTask) -> None:
     for key in ("one", "two", "three"):
-        found = store.load_lock(key)
+        found = store.locks.load(key)
         tasks = [make_task() for _ in range(6)]
 
         def take(task: Task, found: VersionedLock = found, key: str = key) -> bool:
@@ -177,5 +179,5 @@ def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, ma
             outcomes = list(pool.map(take, tasks))
         winners = [task.id for task, won in zip(tasks, outcomes, strict=True) if won]
         assert len(winners) == 1
-        assert [holder.task_id for holder in store.load_lock(key).lock.holders] == winners
+        assert [holder.task_id for holder in store.locks.load(key).lock.holders] == winners
         assert [task.id for task in tasks if store.load(task.id) is not None] == winners

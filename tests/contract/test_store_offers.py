@@ -102,7 +102,7 @@ def test_an_offer_is_stored_exactly_as_long_as_its_task_has_it(
             expected = [] if offer is None else [offer_entry(task)]
             assert store.list_offers(_LANES, None, limit=5) == expected
         store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
-        store.purge("a")
+        store.sweep.purge("a")
         assert not store.list_offers(_LANES, None, limit=5)
 
 

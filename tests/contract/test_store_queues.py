@@ -42,14 +42,14 @@ def test_locks_are_listed_by_key(store: Store) -> None:
     """A range of keys, page by page; a lock that nobody holds is in no list."""
     holder = Holder(task_id="t", execution_id="e", until=NOW)
     for key in ("b", "owner:ada/x", "owner:ada/é", "owner:adam/x", "a"):
-        store.commit_lock(VersionedLock(Lock(key=key, holders=(holder,)), None))
+        store.locks.commit(VersionedLock(Lock(key=key, holders=(holder,)), None))
 
     def names(**which: Any) -> list[str]:
-        return [each.key for each in store.search.list_locks(**which)]
+        return [each.key for each in store.locks.list_all(**which)]
 
     assert names(limit=9) == ["a", "b", "owner:ada/x", "owner:ada/é", "owner:adam/x"]
     assert names(limit=2, after="a") == ["b", "owner:ada/x"]
     assert names(limit=9, begin="owner:ada/", end="owner:ada0") == ["owner:ada/x", "owner:ada/é"]
     assert names(limit=9, begin="owner:ada/", end="owner:ada0", after="owner:ada/x") == ["owner:ada/é"]
-    store.commit_lock(VersionedLock(Lock(key="a"), store.load_lock("a").version))
+    store.locks.commit(VersionedLock(Lock(key="a"), store.locks.load("a").version))
     assert names(limit=1) == ["b"]

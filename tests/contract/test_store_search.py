@@ -140,7 +140,7 @@ def test_a_record_is_listed_by_what_it_became(store: Store, make_task: MakeTask,
     assert find() == find(label="a=2") == find(category=Category.REPORT) == [ExecutionStatus.SUCCEEDED]
     assert find(label="a=1") == find(status=ExecutionStatus.FAILED) == find(category=Category.OTHERS) == []
     store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
-    store.purge("t")
+    store.sweep.purge("t")
     assert find() == find(label="a=2") == []
 
 

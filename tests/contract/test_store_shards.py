@@ -35,9 +35,10 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.ports.store import Store, choose_shard
+from cloudsched.engine.ports.store import Store
+from cloudsched.engine.ports.sweep import choose_shard
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
 
 LATER = NOW + timedelta(days=900)
@@ -135,7 +136,7 @@ def read_everything(store: Store, limit: int) -> dict[str, object]:
     """Return what every list that shards concern has."""
     found: dict[str, object] = {name: read_all(partial(read, store)) for name, read in list_queries(limit).items()}
     found["counted"] = store.search.count_tasks(TaskQuery(), 1_000)
-    found["first"] = store.next_wakeup()
+    found["first"] = store.sweep.next_wakeup()
     found["queues"] = list(store.search.list_queue_keys(None, limit=100))
     found["offers"] = [each.task_id for each in store.list_offers(["gpu", "cpu"], None, limit=limit)]
     found["waiting"] = store.search.count_offers("gpu", None, 100)
@@ -206,7 +207,7 @@ def test_lists_are_the_same_with_any_number_of_shards(
         database.grow(count)
         with database.open(count) as store:
             assert read_everything(store, limit) == expected
-            parts = [read_all(partial(read_due, store, limit, shard)) for shard in range(store.count_shards())]
+            parts = [read_all(partial(read_due, store, limit, shard)) for shard in range(store.sweep.count_shards())]
             assert sorted(itertools.chain(*parts)) == sorted(each.id for each in tasks)
     assert not database.rules.refusals
 
@@ -264,7 +265,7 @@ def test_a_page_token_from_before_it_grew_continues_where_it_was(
 
 
 def read_due(store: Store, limit: int, shard: int | None, token: str | None) -> Page[Any]:
-    return store.list_due_tasks(LATER, shard=shard, limit=limit, page_token=token)
+    return store.sweep.list_due(LATER, shard=shard, limit=limit, page_token=token)
 
 
 def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what happens at each of its calls
@@ -305,7 +306,7 @@ def test_nothing_is_lost_while_it_grows(  # noqa: C901 - one story, with what ha
                 store.commit(Commit(found.task.model_copy(update={"title": f"{random.random()}"}), found))
             elif kind == "purge":
                 store.commit(Commit(found.task.model_copy(update={"deleted_at": NOW}), found))
-                store.purge(task_id)
+                store.sweep.purge(task_id)
                 present.discard(task_id)
             monkeypatch.setattr(new._rpc, "commit", fail_sometimes)  # noqa: SLF001 - as before
             assert set(read_all(partial(read_due, new, 4, None))) == present
@@ -345,7 +346,7 @@ def test_shards_do_not_become_fewer(database: Database) -> None:
     with database.open(2) as store:
         with pytest.raises(InvalidInput, match="cannot be lowered"):
             store.grow(2)
-        assert store.count_shards() == 3
+        assert store.sweep.count_shards() == 3
 
 
 def test_a_database_of_one_shard_is_read_as_ever(database: Database, make_task: MakeTask) -> None:
@@ -353,7 +354,7 @@ def test_a_database_of_one_shard_is_read_as_ever(database: Database, make_task: 
     with database.open(1) as store:
         store.commit(Commit(make_task(id="t1")))
         read_everything(store, 3)
-        assert store.count_shards() == 1
+        assert store.sweep.count_shards() == 1
     filters = [each.field_filter for query in database.rules.queries for each in query.where.composite_filter.filters]
     assert {each.op for each in filters if "shard" in each.field.field_path} == {EQUAL}
 

@@ -9,8 +9,9 @@ from tests.conftest import MakeTask
 from tests.contract.conftest import make_delivery
 
 from cloudsched.domain.documents.execution import Attempt, ExecutionStatus, Run, Suspension
-from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble, find_trouble
+from cloudsched.domain.documents.task import BudgetPause, Parent, Task, TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.errors import InvalidInput

@@ -22,9 +22,9 @@ from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
 
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")
@@ -93,9 +93,9 @@ def _lists(store: Store, task: Task) -> Iterator[tuple[str, Callable[[str | None
     yield "tasks", lambda token: store.list_tasks(TaskQuery(), limit=1, page_token=token)
     yield "tasks", lambda token: store.list_tasks(TaskQuery(owner=task.owner), limit=1, page_token=token)
     yield "tasks", lambda token: store.list_tasks(TaskQuery(due_from=NOW), limit=1, page_token=token)
-    yield "tasks", lambda token: store.list_due_tasks(NOW + timedelta(days=900), limit=1, page_token=token)
-    yield "executions", lambda token: store.list_executions("b", limit=1, page_token=token)
-    yield "messages", lambda token: store.list_messages(task.owner, limit=1, page_token=token)
+    yield "tasks", lambda token: store.sweep.list_due(NOW + timedelta(days=900), limit=1, page_token=token)
+    yield "executions", lambda token: store.search.list_executions("b", limit=1, page_token=token)
+    yield "messages", lambda token: store.inbox.list(task.owner, limit=1, page_token=token)
 
 
 def _read_all(read: Callable[[str | None], Page[Any]]) -> tuple[int, int]:
@@ -134,7 +134,7 @@ def test_every_list_skips_counts_and_logs_an_unreadable_document(
         assert _read_all(read) == (2, 1), name
         assert [getattr(each, "action", None) for each in caplog.records] == ["unreadable"]
     assert [each.task.id for each in store.load_many(["a", "b", "c"])] == ["a", "c"]
-    assert store.next_wakeup() == NOW
+    assert store.sweep.next_wakeup() == NOW
 
 
 @pytest.mark.parametrize("kind", ["newer", *DAMAGE])

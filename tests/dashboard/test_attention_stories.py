@@ -13,7 +13,7 @@ from tests.dashboard.role_pages import Pages
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import TaskStatus, Trouble
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 
 IS_WELL: set[str] = set()

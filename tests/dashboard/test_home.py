@@ -10,9 +10,10 @@ import pytest
 from tests.dashboard.conftest import NOW, visit
 
 from cloudsched.dashboard import home_view
-from cloudsched.dashboard.attention import LATE, MAX_QUEUES, Need, build_attention
+from cloudsched.dashboard.attention import MAX_QUEUES, Need, build_attention
 from cloudsched.dashboard.home_view import build_health
-from cloudsched.domain.responses.overview_responses import NeedCause
+from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.transitions.needs import LATE
 
 NOTHING: dict[str, Any] = {
     "counts": {"countedAt": NOW.isoformat(), "needs": [{"cause": cause.value, "count": 0} for cause in NeedCause]},

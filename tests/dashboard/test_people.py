@@ -12,7 +12,7 @@ from tests.web.api.test_deliveries import app
 
 from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden
 from cloudsched.people.wiring import PeopleWiring
 

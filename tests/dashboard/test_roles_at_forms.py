@@ -12,7 +12,7 @@ from tests.dashboard.role_pages import Pages
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.people.wiring import PeopleWiring
 
 LOOKERS = ("reader", "viewer")

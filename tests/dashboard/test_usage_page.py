@@ -11,7 +11,7 @@ from tests.dashboard.role_pages import Pages
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.dashboard import usage_view
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 
 AMOUNTS: dict[str, Any] = {
     "executions": 0, "queries": 0, "estimatedQueries": 0, "tokens": 0, "estimatedTokens": 0, "reads": 0, "writes": 0,

@@ -34,6 +34,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
@@ -43,8 +44,9 @@ from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, R
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.execution.executor import TaskReader
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.storage.known_tasks import KnownTasks
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import START
@@ -69,31 +71,45 @@ class SkewedClock:
         return self._true.now() + self.error
 
 
+_REFUSED = StoreUnavailable("Firestore", "PERMISSION_DENIED: Missing or insufficient permissions.")
+
+
 class CloudStore(SqliteStore):
     """A store that tells its own time with what it reads, as Firestore does, and may refuse writes, or everything."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._true = clock
+        self.sweep = CloudSweep(self)
         self.is_read_only = False
         self.is_refused = False
 
-    def list_due_tasks(self, *arguments: Any, **more: Any) -> Page[Task]:
-        self._require(not self.is_refused)
-        return super().list_due_tasks(*arguments, **more)
-
-    def _require(self, is_granted: bool) -> None:  # noqa: FBT001 - one condition
-        if not is_granted:
-            raise StoreUnavailable("Firestore", "PERMISSION_DENIED: Missing or insufficient permissions.")
+    def require_granted(self) -> None:
+        if self.is_refused:
+            raise _REFUSED
 
     def load(self, task_id: str) -> VersionedTask | None:
-        self._require(not self.is_refused)
+        self.require_granted()
         found = super().load(task_id)
         return None if found is None else replace(found, read_at=self._true.now())
 
     def commit(self, commit: Commit) -> VersionedTask:
-        self._require(not (self.is_read_only or self.is_refused))
+        self.require_granted()
+        if self.is_read_only:
+            raise _REFUSED
         return super().commit(commit)
+
+
+class CloudSweep(SqliteSweep):
+    """Refuses to list what is due if its store refuses everything."""
+
+    def __init__(self, store: CloudStore) -> None:
+        super().__init__(store.database, KnownTasks(), lambda _: None)
+        self._store = store
+
+    def list_due(self, *arguments: Any, **more: Any) -> Page[Task]:
+        self._store.require_granted()
+        return super().list_due(*arguments, **more)
 
 
 class World:

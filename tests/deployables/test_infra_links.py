@@ -14,7 +14,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.functions import serve_links
 

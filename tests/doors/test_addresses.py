@@ -13,7 +13,7 @@ from tests.doors.doors import DOORS, FRONT, Door
 from tests.doors.world import ACTORS, OWNED, WORLDS, World
 
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import CloudschedError
 from cloudsched.people.wiring import PeopleWiring
 

@@ -25,7 +25,7 @@ from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.person import Person
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden, Misconfigured, NotFound
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.api.operation import ApiCall, Operation

@@ -33,7 +33,7 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, ScriptInput
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.people.documents import ContactSecrets

@@ -15,7 +15,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import SourceModel
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import InvalidInput
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation

@@ -11,7 +11,7 @@ import pytest
 from cloudsched import App, Context, Done, Schedule, Settings, TaskDraft
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.usage import UsageCounts
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
 app = App(Settings())

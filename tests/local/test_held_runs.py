@@ -21,7 +21,7 @@ from tests.harness import wait_until
 from cloudsched import App, AsyncContext, Cancel, Context, Schedule, Settings, Snooze
 from cloudsched.adapters import in_process_queue
 from cloudsched.config.access import Access
-from cloudsched.engine.ports.known_tasks import KnownTasks
+from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.local.embedded_app import embedded
 
 HOUR: Final = timedelta(hours=1)

@@ -20,9 +20,9 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.engine.ports import service_threads
+from cloudsched.engine.concurrency import service_threads
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.local import runner
 from cloudsched.local.folder_lock import HandOverDispatcher, HandOverListener
 from cloudsched.local.runner import run_service

@@ -36,7 +36,7 @@ def test_what_still_runs_is_given_up_and_costs_no_attempt(
         assert begun.wait(10)
     assert "they run again after the next start: 'work'." in caplog.text
     store = SqliteStore(tmp_path / "tasks.db")
-    (record,) = store.list_executions("it", limit=10).items
+    (record,) = store.search.list_executions("it", limit=10).items
     assert (record.status, record.message, record.attempts) == ("RETRYING", "Its process was stopped.", ())
     store.close()
     may_end.set()  # what it returns is dropped, and the folder is free

@@ -19,7 +19,7 @@ from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.engine.ports import service_threads
+from cloudsched.engine.concurrency import service_threads
 from cloudsched.local import runner
 from cloudsched.local.folder_lock import STORE_FILE_NAME
 from cloudsched.local.runner import Service, run_service

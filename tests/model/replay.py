@@ -29,11 +29,11 @@ from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.domain.transitions.offers import offer_entry
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.sender import Message, Recipient
-from cloudsched.engine.ports.store import VersionedRecord
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 
 Answer = Any
@@ -343,12 +343,94 @@ def _of_task(task_id: str) -> str:
     return f"task/{task_id}"
 
 
-class ValueStore:
-    """A `Store` of values. A version is the number of a document: what is equal may be overwritten alike."""
+class _Values:
+    """Reads and writes documents as values of the world. A version is the number of a document."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
+
+    def _read(self, kind: str, *key: Any) -> Any:  # noqa: ANN401 - a number
+        return self._processes.read(kind, *key)
+
+    def _document(self, number: int | None) -> Any:  # noqa: ANN401 - a document
+        return None if number is None else self._processes.values.documents[number]
+
+
+class ValueLocks(_Values):
+    """A `LockStore` of values."""
+
+    def load(self, key: str) -> VersionedLock:
+        number = self._read("load_lock", f"lock/{key}")
+        return VersionedLock(Lock(key=key) if number is None else self._document(number), _version(number))
+
+    def list_waiters(
+        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    ) -> Sequence[Waiter]:
+        wanted = None if task_ids is None else tuple(task_ids)
+        found = self._read("list_waiters", f"waiter/{key}/", limit, wanted, worker_group)
+        return [self._document(number) for number in found]
+
+    def commit(self, lock: VersionedLock) -> None:
+        self._processes.commit(lambda: self.lower(lock))
+
+    def lower(self, lock: VersionedLock) -> Writes:
+        key, keep = lock.lock.key, self._processes.values.keep
+        checks = ((f"lock/{key}", _number_or_none(lock.version)),)
+        documents = list[tuple[str, int | None]]()
+        if lock.is_document_changed or lock.version is None:
+            documents.append((f"lock/{key}", None if lock.new_document.is_empty else keep(lock.new_document)))
+        documents += [(f"waiter/{key}/{each.entry_id}", None) for each in lock.left]
+        documents += [(f"waiter/{key}/{each.entry_id}", keep(each)) for each in lock.entered]
+        return Writes(checks, tuple(documents), ())
+
+    def list_all(self, **_: object) -> Never:
+        raise AssertionError("no world lists locks")
+
+
+class ValueSweep(_Values):
+    """A `SweepStore` of values."""
+
+    def list_due(
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,
+        is_removal: bool = False,
+        limit: int,
+        page_token: str | None = None,
+    ) -> Page[Task]:
+        del since, limit, page_token
+        if is_removal:  # in these worlds everything is kept
+            return Page(())
+        found = self._read("list_due", before, shard)
+        return Page([self._document(number) for number in found])
+
+    def remove(self, *_: object) -> Never:
+        raise AssertionError("in these worlds everything is kept")
+
+    def count_shards(self) -> int:
+        return 1
+
+    def next_wakeup(self) -> datetime | None:
+        raise AssertionError("no world asks for it")
+
+    def purge(self, task_id: str) -> None:
+        self._read("purge", _of_task(task_id))
+
+    def expire(self, now: datetime) -> int:
+        del now
+        return 0
+
+
+class ValueStore(_Values):
+    """A `Store` of values. A version is the number of a document: what is equal may be overwritten alike."""
+
+    def __init__(self, processes: Processes) -> None:
+        super().__init__(processes)
         self.records = ValueRecords(processes)
+        self.locks = ValueLocks(processes)
+        self.sweep = ValueSweep(processes)
 
     @property
     def inbox(self) -> Never:
@@ -357,12 +439,6 @@ class ValueStore:
     @property
     def search(self) -> Never:
         raise AssertionError("no world searches")
-
-    def _read(self, kind: str, *key: Any) -> Any:  # noqa: ANN401 - a number
-        return self._processes.read(kind, *key)
-
-    def _document(self, number: int | None) -> Any:  # noqa: ANN401 - a document
-        return None if number is None else self._processes.values.documents[number]
 
     def _versioned(self, number: int) -> VersionedTask:
         return VersionedTask(self._document(number), Version(number))
@@ -403,45 +479,14 @@ class ValueStore:
             key = f"record/{commit.delivered.task_id}/{commit.delivered.execution_id}"
             required.append((key, ("is_delivered", True)))
         if commit.lock is not None:
-            lowered = self._lower_lock(commit.lock)
+            lowered = self.locks.lower(commit.lock)
             checks, documents = [*checks, *lowered.checks], [*documents, *lowered.documents]
         emptied = tuple(f"step/{commit.task.id}/{one.execution_id}/" for one in commit.archived)
         return Writes(tuple(checks), tuple(documents), tasks, tuple(required), emptied)
 
-    def _lower_lock(self, lock: VersionedLock) -> Writes:
-        key, keep = lock.lock.key, self._processes.values.keep
-        checks = ((f"lock/{key}", _number_or_none(lock.version)),)
-        documents = list[tuple[str, int | None]]()
-        if lock.is_document_changed or lock.version is None:
-            documents.append((f"lock/{key}", None if lock.new_document.is_empty else keep(lock.new_document)))
-        documents += [(f"waiter/{key}/{each.entry_id}", None) for each in lock.left]
-        documents += [(f"waiter/{key}/{each.entry_id}", keep(each)) for each in lock.entered]
-        return Writes(checks, tuple(documents), ())
-
-    def load_lock(self, key: str) -> VersionedLock:
-        number = self._read("load_lock", f"lock/{key}")
-        return VersionedLock(Lock(key=key) if number is None else self._document(number), _version(number))
-
-    def list_waiters(
-        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
-    ) -> Sequence[Waiter]:
-        wanted = None if task_ids is None else tuple(task_ids)
-        found = self._read("list_waiters", f"waiter/{key}/", limit, wanted, worker_group)
-        return [self._document(number) for number in found]
-
-    def commit_lock(self, lock: VersionedLock) -> None:
-        self._processes.commit(lambda: self._lower_lock(lock))
-
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         found = self._read("list", f"step/{task_id}/{execution_id}/")
         return [self._document(number) for number in found]
-
-    def purge(self, task_id: str) -> None:
-        self._read("purge", _of_task(task_id))
-
-    def expire(self, now: datetime) -> int:
-        del now
-        return 0
 
     def list_tasks(
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
@@ -451,28 +496,6 @@ class ValueStore:
         found = self._read("list_tasks", query, after, limit)
         items = [self._document(number) for number in found[:limit]]
         return Page(items, str(after + limit) if len(found) > limit else None)
-
-    def list_due_tasks(
-        self,
-        before: datetime,
-        *,
-        since: datetime | None = None,
-        shard: int | None = None,
-        is_removal: bool = False,
-        limit: int,
-        page_token: str | None = None,
-    ) -> Page[Task]:
-        del since, limit, page_token
-        if is_removal:  # in these worlds everything is kept
-            return Page(())
-        found = self._read("list_due", before, shard)
-        return Page([self._document(number) for number in found])
-
-    def remove(self, *_: object) -> Never:
-        raise AssertionError("in these worlds everything is kept")
-
-    def count_shards(self) -> int:
-        return 1
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None, *, limit: int, after: tuple[str, str] | None = None
@@ -484,18 +507,9 @@ class ValueStore:
         entries = [offer_entry(self._document(number)) for number in found]
         return sorted((one for one in entries if one is not None), key=lambda one: (one.order, one.task_id))
 
-    def next_wakeup(self) -> datetime | None:
-        raise AssertionError("no world asks for it")
-
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         found: Execution | None = self._document(self._read("load", f"record/{task_id}/{execution_id}"))
         return found
-
-    def list_executions(self, *_: object, **__: object) -> Never:
-        raise AssertionError("no world lists records")
-
-    def list_messages(self, *_: object, **__: object) -> Never:
-        raise AssertionError("no world lists messages")
 
     def check(self) -> None:
         """Answer at once."""

@@ -14,7 +14,7 @@ from tests.model.values import START, Writes
 
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
 from cloudsched.domain.documents.person import Person
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut, VersionConflict

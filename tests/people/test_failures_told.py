@@ -13,7 +13,7 @@ from cloudsched import App, Cancel, Context, Done, Execution, Fail, Schedule, Se
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import change_person
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation

@@ -12,7 +12,7 @@ from tests.authorities import as_user
 from cloudsched import App, Cancel, Context, EventSender, Retry, Settings, Task
 from cloudsched.domain.documents.authority import SenderRole
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import QueueUnavailable
 from cloudsched.people.recipients import PeopleRecipients
 from cloudsched.people.wiring import PeopleWiring

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.calendar import CalendarLink
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import EmailContact, PersonSpec, WebhookContact
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
@@ -70,7 +70,7 @@ def what_is_left(sim: Simulation, owner: str) -> list[object]:
         for task in store.list_tasks(TaskQuery(owner=owner), limit=500).items
         if task.handler != "cloudsched.erase-person"
     ]
-    left += store.list_messages(owner, limit=500).items
+    left += store.inbox.list(owner, limit=500).items
     for kind in list_owned_records():
         left += store.records.list(kind, owner, limit=500)
     left += (each for each in store.records.list_all(PersonJob, limit=500) if each.owner == owner)
@@ -172,7 +172,7 @@ def test_an_export_has_everything_once(sim: Simulation, monkeypatch: pytest.Monk
     monkeypatch.setattr(person_data, "MAX_PART_BYTES", 1000)
     lines = export_lines(sim, "ada")
     counts = {kind: sum(line["kind"] == kind for line in lines) for kind in {line["kind"] for line in lines}}
-    messages = len(sim.app.container.store.list_messages("ada", limit=500).items)
+    messages = len(sim.app.container.store.inbox.list("ada", limit=500).items)
     own = sim.app.tasks(TaskQuery(owner="ada", handler="tell"), limit=100).items
     executions = sum(len(sim.executions(task.id)) for task in own)
     assert messages > 3

@@ -14,7 +14,7 @@ from cloudsched import App, Cancel, Context, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.delivery_channels import Ping, PingEvent
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 

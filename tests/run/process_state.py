@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import pytest
 from _pytest.fixtures import FixtureDef
 
-from cloudsched.engine.ports import service_threads
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.concurrency import service_threads
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 
 PATIENCE = 5.0
 """How many seconds a thread that was told to end has for it, before it counts as left behind."""

@@ -82,7 +82,7 @@ LEFTOVERS = {
 IMPORTS = """import logging, os, signal, sys, threading, time
 from types import ModuleType
 from tests.harness import wait_until
-from cloudsched.engine.ports.service_threads import ServiceThread, find_faults
+from cloudsched.engine.concurrency.service_threads import ServiceThread, find_faults
 """
 
 

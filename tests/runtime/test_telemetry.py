@@ -22,7 +22,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched import App, Settings
 from cloudsched.adapters import opentelemetry
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
-from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
+from cloudsched.engine.tracing import Trace, Tracer, current_trace
 from cloudsched.runtime.telemetry import configure_cloud_logging, make_tracer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute

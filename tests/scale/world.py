@@ -41,7 +41,7 @@ from cloudsched.domain.transitions.claim import DeliveryAction
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.ports.store import choose_shard
+from cloudsched.engine.ports.sweep import choose_shard
 from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, SweepPart
 from cloudsched.engine.sweep.sweeper import SHARD_THREADS
 from cloudsched.errors import InvalidInput, Unauthenticated, Unavailable

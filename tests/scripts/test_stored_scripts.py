@@ -13,7 +13,7 @@ from tests.scripts.script_harness import DAY, ToolApp, error_parts
 from cloudsched import App, Execution, Schedule, Task
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
 from cloudsched.scripts import script_handler as run_script
 from cloudsched.scripts.documents import ScriptTree, StoredScript

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched import App, Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -10,7 +10,7 @@ from tests.zone_data import AMMAN, CAIRO, MEXICO
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.person import Person, PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.people.wiring import PeopleWiring
 
 if TYPE_CHECKING:

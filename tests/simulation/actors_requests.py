@@ -192,7 +192,7 @@ class Requests:
         edited = sum(_OK in each.statuses for each in edits)
         entries = sum(entry.action is Action.EDITED for entry in task.history)
         assert entries == edited, f"R3: {task.id} was edited {entries} times, and {edited} edits were made"
-        found = self._world.real_store.list_executions(task.id, limit=100).items
+        found = self._world.real_store.search.list_executions(task.id, limit=100).items
         for trigger, intents in self._runs.items():
             made = [each for each in found if each.trigger is trigger]
             asked = sum(_OK in each.statuses for each in intents if each.task_id == task.id)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.faulty_ports import FaultyStore
 
 from cloudsched import App
-from cloudsched.engine.ports.store import choose_shard
+from cloudsched.engine.ports.sweep import choose_shard
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -12,21 +12,23 @@ from tests.simulation.invariants_explanations import check_explanation
 from tests.simulation.invariants_runs import fail
 
 from cloudsched import Execution, Task, TaskQuery
-from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedLock, VersionedTask
-from cloudsched.domain.transitions.locks import Waiter
+from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page
+from cloudsched.engine.ports.inbox import InboxStore
+from cloudsched.engine.ports.locks import LockStore
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 from cloudsched.engine.ports.search import SearchStore
-from cloudsched.engine.ports.store import InboxStore, RecordStore, VersionedRecord
+from cloudsched.engine.ports.sweep import SweepStore
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -64,11 +66,161 @@ class DriftingClock:
         return self._error + self._world.fault_profile.drift * (2 * self._world.random.random() - 1)
 
 
-class FaultyStore:
+class _FaultyCalls:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def _call(self, name: str, effect: Callable[[], T], *, is_commit: bool = False) -> T:
+        """Make a call as the Firestore adapter does: it repeats what failed for contention or overload.
+
+        A commit that took effect and is repeated conflicts with itself. When the deadline of the call is over, the code
+        of the last try is raised, and the caller cannot know whether the call took effect.
+        """
+        world = self._world
+        while True:
+            world.yield_control()
+            if world.is_faulty():
+                code = world.random.choice(OVERLOAD_CODES)
+                world.log(f"{name} does not reach the store: {code}")
+                if world.is_deadline_over():
+                    raise StoreUnavailable("Firestore", f"{code}: before it took effect")
+                continue
+            result = effect()
+            world.maybe_crash(f"after {name}")
+            if world.is_faulty():
+                code = world.random.choice(OVERLOAD_CODES)
+                world.log(f"{name} takes effect, and then fails: {code}")
+                if world.is_deadline_over():
+                    raise StoreUnavailable("Firestore", f"{code}: after it took effect")
+                if is_commit:
+                    world.yield_control()
+                    raise VersionConflict("the task")
+                continue
+            if world.draw_yield():
+                world.yield_control()
+            return result
+
+
+def _describe_commit(task: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]) -> str:
+    """Return the line of a commit in a history that failed."""
+    runs = [(run.execution_id, run.attempt, bool(run.lease), run.waiting_for, str(run.due_at)) for run in task.runs]
+    return (
+        f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} runs={runs} "
+        f"offer={task.offer and (task.offer.queue_key, task.offer.order)} "
+        f"journal={[f'{each.number} {each.kind} {each.status}' for each in entries]} "
+        f"records={[(each.id, each.status.value, each.covers) for each in executions]} "
+        f"backlog={[(str(each.next_at), str(each.until)) for each in task.backlog]} from={task.plan_from}"
+    )
+
+
+class FaultyLocks(_FaultyCalls):
+    """A `LockStore` with the same faults."""
+
+    def load(self, key: str) -> VersionedLock:
+        return self._call("load_lock", lambda: self._world.real_store.locks.load(key))
+
+    def commit(self, lock: VersionedLock) -> None:
+        def effect() -> None:
+            self._world.real_store.locks.commit(lock)
+            waiters = [
+                (one.task_id, one.execution_id, str(one.due_at), str(one.notified_at)) for one in lock.lock.waiters
+            ]
+            self._world.pulls.on_lock_change(lock)
+            self._world.log(f"commits lock {lock.lock.key} of {len(lock.lock.holders)}, waiting {waiters}")
+
+        self._call("commit_lock", effect, is_commit=True)
+
+    def list_waiters(
+        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
+    ) -> Sequence[Waiter]:
+        return self._call(
+            "list_waiters",
+            lambda: self._world.real_store.locks.list_waiters(
+                key, limit=limit, task_ids=task_ids, worker_group=worker_group
+            ),
+        )
+
+    def list_all(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
+        return self._world.real_store.locks.list_all(limit=limit, begin=begin, end=end, after=after)
+
+
+class FaultySweep(_FaultyCalls):
+    """A `SweepStore` with the same faults, over so many shards."""
+
+    def __init__(self, world: World, shards: int) -> None:
+        super().__init__(world)
+        self._shards = shards
+
+    def list_due(
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,
+        is_removal: bool = False,
+        limit: int,
+        page_token: str | None = None,
+    ) -> Page[Task]:
+        def effect() -> Page[Task]:
+            size = limit if shard is None else 2  # so that a sweep of a shard has several parts
+            page = self._world.real_store.sweep.list_due(
+                before, since=since, is_removal=is_removal, limit=size, page_token=page_token
+            )
+            if shard is None:
+                return page
+            return replace(page, items=[each for each in page.items if self._world.shards.is_in(each.id, shard)])
+
+        return self._call("due", effect)
+
+    def count_shards(self) -> int:
+        return self._world.shards.count_for(self._shards)
+
+    def next_wakeup(self) -> datetime | None:
+        return self._world.real_store.sweep.next_wakeup()
+
+    def expire(self, now: datetime) -> int:
+        def effect() -> int:
+            count = self._world.real_store.sweep.expire(now)
+            for task in list(self._world.committed.values()):
+                self._note_removed(task.id, task)
+            return count
+
+        return self._call("expire", effect)
+
+    def purge(self, task_id: str) -> None:
+        def effect() -> None:
+            before = self._world.real_store.load(task_id)
+            self._world.real_store.sweep.purge(task_id)
+            self._note_removed(task_id, before.task if before else None)
+
+        self._call("purge", effect)
+
+    def remove(self, ended: VersionedTask) -> bool:
+        def effect() -> bool:
+            is_gone = self._world.real_store.sweep.remove(ended)
+            self._note_removed(ended.task.id, ended.task)
+            return is_gone
+
+        return self._call("remove", effect)
+
+    def _note_removed(self, task_id: str, before: Task | None) -> None:
+        """Tell the invariants of a task's removal, if it is gone: none of its records may be left."""
+        if self._world.real_store.load(task_id) is not None:
+            return
+        assert not self._world.real_store.search.list_executions(task_id, limit=1).items, (
+            f"{task_id} is gone without its records"
+        )
+        self._world.on_write()
+        self._world.committed.pop(task_id, None)
+        self._world.rules.on_purge(before)
+        self._world.backlogs.on_purge(before)
+
+
+class FaultyStore(_FaultyCalls):
     """A `Store` whose every call may fail before or after it took effect, or crash its process."""
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        super().__init__(world)
         self.shards = 0
         """How many shards its process knows of; 0 for one of a version without them."""
         self._known: dict[str, VersionedTask] = {}
@@ -87,6 +239,14 @@ class FaultyStore:
     @property
     def search(self) -> SearchStore:
         return self._world.real_store.search
+
+    @property
+    def locks(self) -> LockStore:
+        return FaultyLocks(self._world)
+
+    @property
+    def sweep(self) -> SweepStore:
+        return FaultySweep(self._world, self.shards)
 
     def make_id(self, at: datetime) -> str | None:
         return self._world.real_store.make_id(at)
@@ -156,67 +316,8 @@ class FaultyStore:
         self._world.journals.on_commit(old, other.task, other.executions, (), ())
         self._world.pulls.on_commit(old, other.task, other.executions, None)
 
-    def load_lock(self, key: str) -> VersionedLock:
-        return self._call("load_lock", lambda: self._world.real_store.load_lock(key))
-
-    def commit_lock(self, lock: VersionedLock) -> None:
-        def effect() -> None:
-            self._world.real_store.commit_lock(lock)
-            waiters = [
-                (one.task_id, one.execution_id, str(one.due_at), str(one.notified_at)) for one in lock.lock.waiters
-            ]
-            self._world.pulls.on_lock_change(lock)
-            self._world.log(f"commits lock {lock.lock.key} of {len(lock.lock.holders)}, waiting {waiters}")
-
-        self._call("commit_lock", effect, is_commit=True)
-
-    def list_waiters(
-        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
-    ) -> Sequence[Waiter]:
-        return self._call(
-            "list_waiters",
-            lambda: self._world.real_store.list_waiters(key, limit=limit, task_ids=task_ids, worker_group=worker_group),
-        )
-
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         return self._call("load_journal", lambda: self._world.real_store.load_journal(task_id, execution_id))
-
-    def expire(self, now: datetime) -> int:
-        def effect() -> int:
-            count = self._world.real_store.expire(now)
-            for task in list(self._world.committed.values()):
-                self._note_removed(task.id, task)
-            return count
-
-        return self._call("expire", effect)
-
-    def purge(self, task_id: str) -> None:
-        def effect() -> None:
-            before = self._world.real_store.load(task_id)
-            self._world.real_store.purge(task_id)
-            self._note_removed(task_id, before.task if before else None)
-
-        self._call("purge", effect)
-
-    def remove(self, ended: VersionedTask) -> bool:
-        def effect() -> bool:
-            is_gone = self._world.real_store.remove(ended)
-            self._note_removed(ended.task.id, ended.task)
-            return is_gone
-
-        return self._call("remove", effect)
-
-    def _note_removed(self, task_id: str, before: Task | None) -> None:
-        """Tell the invariants of a task's removal, if it is gone: none of its records may be left."""
-        if self._world.real_store.load(task_id) is not None:
-            return
-        assert not self._world.real_store.list_executions(task_id, limit=1).items, (
-            f"{task_id} is gone without its records"
-        )
-        self._world.on_write()
-        self._world.committed.pop(task_id, None)
-        self._world.rules.on_purge(before)
-        self._world.backlogs.on_purge(before)
 
     def list_tasks(
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
@@ -225,30 +326,6 @@ class FaultyStore:
             self._world.real_store.list_tasks, query, limit=limit, page_token=page_token, max_bytes=max_bytes
         )
         return self._call("list_tasks", read)
-
-    def list_due_tasks(
-        self,
-        before: datetime,
-        *,
-        since: datetime | None = None,
-        shard: int | None = None,
-        is_removal: bool = False,
-        limit: int,
-        page_token: str | None = None,
-    ) -> Page[Task]:
-        def effect() -> Page[Task]:
-            size = limit if shard is None else 2  # so that a sweep of a shard has several parts
-            page = self._world.real_store.list_due_tasks(
-                before, since=since, is_removal=is_removal, limit=size, page_token=page_token
-            )
-            if shard is None:
-                return page
-            return replace(page, items=[each for each in page.items if self._world.shards.is_in(each.id, shard)])
-
-        return self._call("due", effect)
-
-    def count_shards(self) -> int:
-        return self._world.shards.count_for(self.shards)
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
@@ -262,67 +339,14 @@ class FaultyStore:
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
         return self._call("load_many", lambda: self._world.real_store.load_many(task_ids))
 
-    def next_wakeup(self) -> datetime | None:
-        return self._world.real_store.next_wakeup()
-
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         return self._call("load_execution", lambda: self._world.real_store.load_execution(task_id, execution_id))
-
-    def list_executions(
-        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
-    ) -> Page[Execution]:
-        return self._world.real_store.list_executions(task_id, limit=limit, page_token=page_token, before=before)
-
-    def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
-        return self._world.real_store.list_messages(owner, limit=limit, page_token=page_token)
 
     def check(self) -> None:
         self._world.real_store.check()
 
     def close(self) -> None:
         """Do nothing: the world closes its store."""
-
-    def _call(self, name: str, effect: Callable[[], T], *, is_commit: bool = False) -> T:
-        """Make a call as the Firestore adapter does: it repeats what failed for contention or overload.
-
-        A commit that took effect and is repeated conflicts with itself. When the deadline of the call is over, the code
-        of the last try is raised, and the caller cannot know whether the call took effect.
-        """
-        world = self._world
-        while True:
-            world.yield_control()
-            if world.is_faulty():
-                code = world.random.choice(OVERLOAD_CODES)
-                world.log(f"{name} does not reach the store: {code}")
-                if world.is_deadline_over():
-                    raise StoreUnavailable("Firestore", f"{code}: before it took effect")
-                continue
-            result = effect()
-            world.maybe_crash(f"after {name}")
-            if world.is_faulty():
-                code = world.random.choice(OVERLOAD_CODES)
-                world.log(f"{name} takes effect, and then fails: {code}")
-                if world.is_deadline_over():
-                    raise StoreUnavailable("Firestore", f"{code}: after it took effect")
-                if is_commit:
-                    world.yield_control()
-                    raise VersionConflict("the task")
-                continue
-            if world.draw_yield():
-                world.yield_control()
-            return result
-
-
-def _describe_commit(task: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]) -> str:
-    """Return the line of a commit in a history that failed."""
-    runs = [(run.execution_id, run.attempt, bool(run.lease), run.waiting_for, str(run.due_at)) for run in task.runs]
-    return (
-        f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} runs={runs} "
-        f"offer={task.offer and (task.offer.queue_key, task.offer.order)} "
-        f"journal={[f'{each.number} {each.kind} {each.status}' for each in entries]} "
-        f"records={[(each.id, each.status.value, each.covers) for each in executions]} "
-        f"backlog={[(str(each.next_at), str(each.until)) for each in task.backlog]} from={task.plan_from}"
-    )
 
 
 class FaultyRecords:

@@ -17,7 +17,7 @@ from tests.simulation.invariants_runs import fail
 from cloudsched import App, Execution, Task
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.usage import month_of
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 
 if TYPE_CHECKING:
     from tests.simulation.world import Process, World

@@ -135,7 +135,7 @@ class ChannelInvariants:
                 if origin and origin.task.created_at <= made.created_at and not origin.task.deleted_at:
                     fail(f"D4: {delivery_id} is gone, and its task is not")
                 continue
-            records = store.list_executions(delivery_id, limit=10).items
+            records = store.search.list_executions(delivery_id, limit=10).items
             if not stored.task.has_ended or len(records) != 1 or not records[0].status.is_final:
                 fail(f"D4: {delivery_id} is {stored.task.status} with {[each.status for each in records]}")
             is_sent = stored.task.status is TaskStatus.COMPLETED

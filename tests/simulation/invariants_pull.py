@@ -217,7 +217,7 @@ class PullInvariants:
         ):
             fail(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
         if old.lock_key is not None and not (new and new.lease):
-            holders = self._world.real_store.load_lock(old.lock_key).lock.holders
+            holders = self._world.real_store.locks.load(old.lock_key).lock.holders
             if any((one.task_id, one.execution_id) == (task.id, old.execution_id) for one in holders):
                 fail(f"W5: {where} has let go, and still holds {old.lock_key!r}")
         if self._world.rules.current_verb() == "give back":
@@ -326,7 +326,7 @@ class PullInvariants:
             fail(f"W8: {where} waits for {task.lock_key!r}, which is free")
 
     def _is_lock_taken(self, task: Task) -> bool:
-        lock = self._world.real_store.load_lock(task.lock_key).lock if task.lock_key else None
+        lock = self._world.real_store.locks.load(task.lock_key).lock if task.lock_key else None
         holders = [one for one in lock.holders if one.until > self._world.now] if lock else []
         return len(holders) >= task.lock_limit
 

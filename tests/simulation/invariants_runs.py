@@ -349,7 +349,7 @@ class RunInvariants:
         for run in task.runs:
             if run.lease and run.lease.until < overdue:
                 fail(f"4: nobody closed {task.id}'s {run.execution_id}, whose lease ended at {run.lease.until}")
-            lock = self._world.real_store.load_lock(task.lock_key).lock if task.lock_key and not run.lease else None
+            lock = self._world.real_store.locks.load(task.lock_key).lock if task.lock_key and not run.lease else None
             held = 0 if lock is None else sum(each.until >= overdue for each in lock.holders)
             is_held_up = held >= task.lock_limit
             if task.status is TaskStatus.ACTIVE and not (run.lease or is_held_up) and run.due_at < overdue:

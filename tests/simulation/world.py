@@ -332,7 +332,7 @@ class World:
 
     def _next_sweep_at(self) -> datetime | None:
         if self._has_changed:
-            self._wake_at, self._has_changed = self.real_store.next_wakeup(), False
+            self._wake_at, self._has_changed = self.real_store.sweep.next_wakeup(), False
         if self._wake_at is None:
             return None
         earliest = max(self._wake_at + GRACE, self._swept_at + _TICK, self.now)

@@ -9,7 +9,7 @@ import pytest
 
 from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)

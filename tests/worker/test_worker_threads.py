@@ -12,7 +12,7 @@ import pytest
 from tests.harness import wait_until
 
 from cloudsched.adapters.firestore import listener
-from cloudsched.engine.ports import service_threads
+from cloudsched.engine.concurrency import service_threads
 from cloudsched.worker.worker import BackgroundCalls
 
 

@@ -902,6 +902,8 @@ export interface FailedTask {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
+  /** The causes for which it needs somebody now, only in lists of tasks. Missing if there are none. */
+  needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
   /** The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours. */
@@ -1820,6 +1822,8 @@ export interface ReportedTask {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
+  /** The causes for which it needs somebody now, only in lists of tasks. Missing if there are none. */
+  needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }
@@ -2275,6 +2279,8 @@ export interface Task {
   lastResult?: unknown;
   /** The error of that execution's last attempt, likewise. Both are gone once its record has been removed. */
   lastError?: ExecutionError;
+  /** The causes for which it needs somebody now, only in lists of tasks. Missing if there are none. */
+  needs?: Array<NeedCause>;
   /** What the caller may do with it now. Each execution says whether it may be retried. */
   allowedVerbs?: Array<Verb>;
 }

@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import wraps
 from typing import Any, Generic, TypeVar, cast
 
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Unavailable
 
 P = TypeVar("P")

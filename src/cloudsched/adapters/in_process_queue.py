@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.concurrency.service_threads import ServiceThread, report_recovery
 from cloudsched.engine.ports.procedure import (
     LongCall,
     Pause,
@@ -29,7 +30,6 @@ from cloudsched.engine.ports.procedure import (
     throw_into,
     to_thrown,
 )
-from cloudsched.engine.ports.service_threads import ServiceThread, report_recovery
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
+from cloudsched.engine.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

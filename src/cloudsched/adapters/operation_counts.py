@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit, VersionedLock
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.pages import Page
 
 
 @dataclass(slots=True)
@@ -81,28 +81,38 @@ STORE: Final[Mapping[str, Cost]] = {
     "check": _FREE,
     "close": _FREE,
     "commit": _write,
-    "commit_lock": _write,
-    "count_shards": _FREE,
-    "expire": _FREE,
-    "list_due_tasks": _read_page,
-    "list_executions": _read_page,
-    "list_messages": _read_page,
     "list_offers": _read_each,
     "list_tasks": _read_page,
-    "list_waiters": _read_each,
     "load": _ONE_READ,
     "load_execution": _ONE_READ,
     "load_journal": _read_each,
-    "load_lock": _ONE_READ,
     "load_many": lambda _, task_ids: {"reads": len(task_ids)},
     "make_id": _FREE,
+    "recall": _FREE,
+}
+"""The cost of each call of a `Store`."""
+LOCKS: Final[Mapping[str, Cost]] = {
+    "commit": _write,
+    "list_all": _read_each,
+    "list_waiters": _read_each,
+    "load": _ONE_READ,
+}
+SWEEP: Final[Mapping[str, Cost]] = {
+    "count_shards": _FREE,
+    "expire": _FREE,
+    "list_due": _read_page,
     "next_wakeup": _FREE,
     "purge": _FREE,
-    "recall": _FREE,
     "remove": _FREE,
 }
-"""The cost of each call of a `Store`. Deletions by `purge`, `remove` and `expire` are not counted, nor the reading of
-inboxes. Only the local clock asks for the next wake-up."""
+"""Deletions by `purge`, `remove` and `expire` are not counted. Only the local clock asks for the next wake-up."""
+INBOX: Final[Mapping[str, Cost]] = {
+    "count_unread": _FREE,
+    "list": _read_page,
+    "mark_read": _FREE,
+    "remove_some": _FREE,
+}
+"""Only lists are counted: what people do with their messages costs the tasks nothing."""
 RECORDS: Final[Mapping[str, Cost]] = {
     "delete": lambda *_: {"commits": 1, "deletes": 1},
     "list": _read_each,
@@ -119,14 +129,14 @@ SEARCH: Final[Mapping[str, Cost]] = {
     "count_unfinished": _read_thousands,
     "find_last_change": _ONE_READ,
     "list_changed": _read_page,
+    "list_executions": _read_page,
     "list_finished": _read_page,
-    "list_locks": _read_each,
     "list_open": _read_page,
     "list_queue_keys": _read_keys,
 }
 DISPATCHER: Final[Mapping[str, Cost]] = {"close": _FREE, "create": {"dispatches": 1}}
-_PARTS: Final = {"records": RECORDS, "search": SEARCH}
-"""The parts of a store whose calls are counted, too."""
+PARTS: Final = {"inbox": INBOX, "locks": LOCKS, "records": RECORDS, "search": SEARCH, "sweep": SWEEP}
+"""The ports of their own that a store has."""
 
 
 class _Counting:
@@ -136,9 +146,11 @@ class _Counting:
         self._costs = costs
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the port has it
-        if name in _PARTS:
-            return _Counting(getattr(self._port, name), self._counts, _PARTS[name])
-        if name in {"inbox", "over"}:  # what a caller's own commit writes is not counted
+        if name in PARTS:
+            part = _Counting(getattr(self._port, name), self._counts, PARTS[name])
+            setattr(self, name, part)
+            return part
+        if name == "over":  # what a caller's own commit writes is not counted
             return getattr(self._port, name)
         if name not in self._costs:
             raise AttributeError(f"{name} has no cost")

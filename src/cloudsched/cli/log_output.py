@@ -54,7 +54,7 @@ def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[l
     is printed once, and with its task. Our own lines have a handler of their own, at their own logger, which a later
     configuration of the root logger does not remove.
     """
-    from cloudsched.engine.ports.tracing import AttemptFields  # noqa: PLC0415 - not needed for --help
+    from cloudsched.engine.tracing import AttemptFields  # noqa: PLC0415 - not needed for --help
 
     root, own = logging.root, own_logger(_OWN_LOGGER)
     for old in list(root.handlers):

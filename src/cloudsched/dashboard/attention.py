@@ -18,12 +18,11 @@ from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Api, Json, Visit, task_path, write_count
 from cloudsched.domain.documents.document import complete_table
-from cloudsched.domain.responses.overview_responses import NeedCause
+from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.transitions.needs import GIVES_UP_SOON, LATE
 from cloudsched.domain.transitions.retry_execution import RETRYABLE_STATUSES
 
 _SHOWN, _WAITS, _GROUPED = 5, 100, 100
-SOON: Final = timedelta(days=7)
-"""A wait that gives up within this time needs somebody."""
 MAX_QUEUES: Final = 200
 """The number of queues that the API lists. If there are more, some were not checked."""
 FRESH: Final = timedelta(seconds=30)
@@ -88,12 +87,15 @@ def _group_failed(tasks: Sequence[Json]) -> list[list[Json]]:
 
 
 def _list_tasks(api: Api, visit: Visit, cause: str) -> list[Json]:
-    if cause != NeedCause.WAITING:
-        size = _GROUPED if cause == NeedCause.FAILED else _SHOWN
-        return list(api.get("/v1/tasks", trouble=cause, pageSize=size)["tasks"])
-    until = (visit.now + SOON).isoformat()
-    found = api.get("/v1/tasks", trouble=cause, troubleUntil=until, pageSize=_WAITS)["tasks"]
-    return list(reversed(found))[:_SHOWN]
+    size = {NeedCause.FAILED.value: _GROUPED, NeedCause.WAITING.value: _WAITS}.get(cause, _SHOWN)
+    found: list[Json] = api.get("/v1/tasks", **filter_by_cause(cause, visit), pageSize=size)["tasks"]
+    return found[::-1][:_SHOWN] if cause == NeedCause.WAITING else found
+
+
+def filter_by_cause(cause: str, visit: Visit) -> dict[str, str]:
+    """Return the API's filters for the tasks of a cause. Of those that wait, only some give up soon enough to count."""
+    until = {"troubleUntil": (visit.now + GIVES_UP_SOON).isoformat()} if cause == NeedCause.WAITING else {}
+    return {"trouble": str(cause), **until}
 
 
 def build_attention(answer: Json, queues: Sequence[Json], visit: Visit) -> Json:
@@ -223,7 +225,7 @@ def _build_waits(waits: Sequence[Json], visit: Visit) -> Iterator[Need]:
         if step["kind"] == "EVENT" and step["status"] == "WAITING" and step.get("dueAt")
     ]
     for until, step, record in sorted(found, key=lambda each: each[0]):
-        if until - visit.now <= SOON:
+        if until - visit.now < GIVES_UP_SOON:
             took = write_duration(max(timedelta(0), visit.now - parse_instant(step["startedAt"])))
             yield Need(
                 key=f"{record['taskId']} {record['id']}",
@@ -282,10 +284,6 @@ def _build_plain(tasks: Sequence[Json], cause: NeedCause) -> Iterator[Need]:
         )
 
 
-LATE: Final = timedelta(minutes=3)
-"""A task that is overdue for longer will not start by itself. The sweep, each minute, has not helped either."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cause:
     """The words for a cause."""
@@ -339,7 +337,7 @@ CAUSES: Final = complete_table(
 
 
 def list_path(cause: NeedCause, visit: Visit) -> str:
-    """Return the path of the list of a cause's tasks."""
+    """Return the path of the list of a cause's tasks. Its pages keep the instant that it was asked for at."""
     if cause is NeedCause.OVERDUE:
         return f"tasks?{urlencode({'dueUntil': (visit.now - LATE).isoformat()})}"
-    return f"tasks?{urlencode({'trouble': cause.value})}"
+    return f"tasks?{urlencode(filter_by_cause(cause, visit))}"

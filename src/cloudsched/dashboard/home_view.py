@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-from cloudsched.dashboard.attention import LATE, build_attention, fetch_needs
+from cloudsched.dashboard.attention import build_attention, fetch_needs
 from cloudsched.dashboard.life_chart import Bar, count_due, draw_lateness, draw_strip, make_bars
 from cloudsched.dashboard.status import BAD, OPEN, Status
 from cloudsched.dashboard.task_view import build_execution
 from cloudsched.dashboard.times import parse_instant, write_duration
 from cloudsched.dashboard.visit import Api, Json, Visit, write_count
-from cloudsched.domain.responses.overview_responses import NeedCause
+from cloudsched.domain.documents.task import NeedCause
+from cloudsched.domain.transitions.needs import LATE
 from cloudsched.errors import CloudschedError, InvalidInput
 
 

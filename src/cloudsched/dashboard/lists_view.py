@@ -23,8 +23,7 @@ from cloudsched.domain.documents.batch_change import BatchAction
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import complete_table
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.responses.overview_responses import NeedCause
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.errors import NotFound
 
 PAGE_SIZE: Final = 50
@@ -63,7 +62,7 @@ CATEGORY: Final = "category"
 """A filter that no index has. It is searched for like words."""
 CATEGORIES: Final = {each: each.capitalize() for each in Category}
 _ORDERS: Final = {
-    "": "What failed last first, on each page",
+    "": "What needs attention first, on each page",
     "nextExecutionTime": "Due soonest",
     "createdAt desc": "Newest",
 }
@@ -78,6 +77,7 @@ def fetch_tasks(api: Api, visit: Visit) -> Json:
         "/v1/tasks",
         **{name: value.upper() if name == "status" else value for name, value in filters.items()},
         trouble=_read_trouble(visit),
+        troubleUntil=visit.query.get("troubleUntil"),
         search=shlex.join(words) or None,
         calls=None if visit.query.get("calls") else "false",
         orderBy=visit.query.get("orderBy"),
@@ -129,11 +129,12 @@ def build_tasks(answer: Json, visit: Visit) -> Json:
     trouble = _read_trouble(visit)
     tasks = list(answer["tasks"])
     if not visit.query.get("orderBy") and not trouble:
-        tasks.sort(key=lambda task: not needs_attention(task))  # keeps the API's order otherwise
+        tasks.sort(key=lambda task: not task.get("needs"))  # keeps the API's order otherwise
     tokens = [(f"{name}: {value}", _without(visit, name)) for name, value in filters.items()]
     tokens += [(word, _without(visit, CATEGORY if word.startswith(f"{CATEGORY}:") else None)) for word in words]
     if trouble:
-        tokens.append((f"needs somebody: {trouble.lower()}", visit.with_query(**{TROUBLE: None, "page": None})))
+        others = visit.with_query(**{TROUBLE: None, "troubleUntil": None, "page": None})
+        tokens.append((f"needs somebody: {trouble.lower()}", others))
     return {
         "sentence": _write_tasks(tasks, words, visit, is_cut=bool(answer.get("nextPageToken"))),
         "rows": [_build_task(task, answer["words"].get(task["id"], "")) for task in tasks],
@@ -162,11 +163,6 @@ def _build_chips(needs: Iterable[Json], visit: Visit) -> list[tuple[str, str, bo
         for each in needs
         if each["cause"] == cause and each["count"]
     ]
-
-
-def needs_attention(task: Json) -> bool:
-    """Return whether somebody should look at a task: its last run failed, or failures have ended or paused it."""
-    return bool(task.get("consecutiveFailures")) or task["status"] == "FAILED"
 
 
 def _build_task(task: Json, words: str) -> Json:
@@ -201,10 +197,11 @@ def _write_tasks(tasks: list[Json], words: list[str], visit: Visit, *, is_cut: b
         if is_cut:
             return f"Nothing matches {wanted} among the tasks that were looked through. The next page goes on."
         return f"Nothing matches {wanted}."
-    bad = sum(bool(task.get("consecutiveFailures")) for task in tasks)
     count = f"{write_count(len(tasks), 'task', 'tasks')}{' on this page' if is_cut else ''}"
     if visit.query.get("orderBy"):
-        return f"{count}; {bad or 'none'} of them failed last."
+        failed = sum(bool(task.get("consecutiveFailures")) for task in tasks)
+        return f"{count}; {failed or 'none'} of them failed last."
+    bad = sum(bool(task.get("needs")) for task in tasks)
     return f"{count}, those that need attention first: {bad}." if bad else f"{count}; none needs attention."
 
 

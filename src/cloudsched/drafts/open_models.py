@@ -14,7 +14,7 @@ from cloudsched.drafts.language_models import (
     make_session,
     require_safe_url,
 )
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:

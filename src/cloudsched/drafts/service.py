@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.drafts.draft_tokens import DraftTokens, Requester
     from cloudsched.drafts.request import DraftRequest, Proposal
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.authority import Authority
 
     Steps = Generator[DraftStep, None, DraftResult]
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cloudsched.drafts.draft_tokens import DraftTokens
     from cloudsched.drafts.open_models import LanguageModels
     from cloudsched.drafts.service import Drafts
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.authority import Authority
     from cloudsched.engine.ports.model import Model
     from cloudsched.runtime.container import Container
 

@@ -29,17 +29,17 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
-from cloudsched.engine.ports.pages import iterate_pages
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.state.quotas import QuotaCheck
+    from cloudsched.engine.storage.pages import Page
 
 log = own_logger(__name__)
 
@@ -259,7 +259,7 @@ class ChildTasks:
         self._engine.locks().cancel_task(task, now)
         if holds_lock(task, now) or not are_all_cancelled:
             return False
-        self._engine.store.purge(task.id)
+        self._engine.store.sweep.purge(task.id)
         return True
 
     def cancel_descendants(self, task: Task) -> bool:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import VersionedTask
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Blobs, Store
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.signed_dispatches import DispatchSender
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks

@@ -19,7 +19,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_or_hop
 from cloudsched.engine.ports.clock import MAX_SKEW
 from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
-from cloudsched.engine.ports.tracing import trace_for
+from cloudsched.engine.tracing import trace_for
 from cloudsched.errors import Misconfigured, Unauthenticated
 
 if TYPE_CHECKING:

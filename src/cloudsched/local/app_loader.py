@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 from cloudsched import errors
 from cloudsched.app import App
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.untrusted_text import to_printable
 

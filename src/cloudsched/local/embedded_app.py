@@ -29,7 +29,7 @@ from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import Settings
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import require_own_file, require_sound_folder
 from cloudsched.local.folder_lock import FolderLock, HandOverDispatcher, HandOverListener

@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured, QueueUnavailable
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS, DEFAULT_WO
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.handler_code import watch_signals
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.concurrency.service_threads import ServiceThread, find_faults
 from cloudsched.engine.ports.queue import HEAD_START
-from cloudsched.engine.ports.service_threads import ServiceThread, find_faults
 from cloudsched.engine.sweep.due_work import LOOK_SECONDS, State
 from cloudsched.errors import Misconfigured
 from cloudsched.local.backup import renew_mark, require_own_file, require_sound_folder

@@ -30,9 +30,9 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.engine.ports.pages import MAX_PAGE
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.storage.pages import MAX_PAGE
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable
 from cloudsched.local.dashboard_mount import MOUNT, DashboardMount, StackClock
 from cloudsched.local.folder_lock import STORE_FILE_NAME, make_private

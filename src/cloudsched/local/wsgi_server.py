@@ -19,7 +19,7 @@ from wsgiref.types import WSGIApplication
 
 from cloudsched.config.imports import require_extra
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
 from cloudsched.web.waiting_room import ROOM, SOCKET, WaitingRoom
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 
@@ -98,7 +98,7 @@ class Feeds:
             found: list[Execution] = []
             token, has_more = None, task.last_execution_id is not None
             while has_more and left > 0 and len(found) <= MAX_PAST:
-                page = self._store.list_executions(task.id, limit=_PAGE_SIZE, page_token=token)
+                page = self._store.search.list_executions(task.id, limit=_PAGE_SIZE, page_token=token)
                 recent = [each for each in page.items if each.scheduled_for >= now - BEFORE]
                 found, token, left = found + recent, page.next_page_token, left - page.size
                 has_more = token is not None and len(recent) == len(page.items)

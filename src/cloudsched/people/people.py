@@ -31,9 +31,10 @@ from cloudsched.people.documents import ContactSecrets, WebhookSecret
 from cloudsched.people.reach import with_verified_webhook
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, Store
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import Store
 
 OVERLAP: Final = timedelta(days=1)
 """The time for which a previous secret signs beside the new one."""

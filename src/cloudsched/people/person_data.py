@@ -28,11 +28,11 @@ from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
-from cloudsched.engine.ports.pages import iterate_pages
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.state.record_changes import change_record, delete_record
+from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.engine.usage.usage_report import UsageSummation
 from cloudsched.errors import NotFound
@@ -252,7 +252,7 @@ class PersonData:
                 follow = "tasks" if page.next_page_token else "inbox"
                 return ExportCursor(section=follow, page_token=page.next_page_token)
             case "inbox":
-                messages = self._store.list_messages(owner, limit=_PAGE, page_token=token)
+                messages = self._store.inbox.list(owner, limit=_PAGE, page_token=token)
                 for message in messages.items:
                     parts.add("message", message.to_wire())
                 follow = "inbox" if messages.next_page_token else "usage"
@@ -263,7 +263,9 @@ class PersonData:
         return cursor
 
     def _iter_executions(self, task_id: str) -> Iterator[Any]:
-        for page in iterate_pages(lambda token: self._store.list_executions(task_id, limit=_PAGE, page_token=token)):
+        for page in iterate_pages(
+            lambda token: self._store.search.list_executions(task_id, limit=_PAGE, page_token=token)
+        ):
             yield from page.items
 
     def _iter_months(self, owner: str) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from cloudsched.people.reach import drop_address, find_obstacle, find_reach
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
 
 
 class PeopleRecipients:

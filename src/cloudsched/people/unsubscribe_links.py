@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.domain.documents.person import Person
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.state.record_changes import change_person, change_record
 from cloudsched.errors import NotFound
 from cloudsched.people.documents import LinkKey
@@ -27,7 +28,7 @@ from cloudsched.people.reach import drop_channel
 if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
 
 _KEY_ID: Final = "current"
 

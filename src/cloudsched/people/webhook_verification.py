@@ -21,9 +21,9 @@ from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.errors import DeliveryDelayed, DeliveryRefused, InvalidInput
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.people.people import People
 
 MAX_TO_HOST: Final = 5

@@ -12,10 +12,10 @@ from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings, StoreKind
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
 from cloudsched.engine.builtin_handlers import with_builtin_handlers
+from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
-from cloudsched.engine.ports.fork_safety import make_reentrant_lock
 from cloudsched.engine.ports.procedure import Procedure, make_procedure
 from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.owners.calendars import Calendars
     from cloudsched.engine.owners.follow_changes import Followers
+    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.store import Blobs, Listener, Store
-    from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.presence import PresenceNotes
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
     from cloudsched.engine.sweep.sweeper import Sweeper
     from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.engine.tracing import Tracer
     from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
 
 W = TypeVar("W", bound="Wiring")

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.own_client import Joins
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.store import Blobs, Listener, Store
-    from cloudsched.engine.ports.tracing import Tracer
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.tracing import Tracer
 
 T = TypeVar("T")
 

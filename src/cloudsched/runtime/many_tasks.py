@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.fork_safety import make_reentrant_lock
+from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
 from cloudsched.engine.queries.overview import Overview
 from cloudsched.engine.sweep.due_work import DueWork
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes

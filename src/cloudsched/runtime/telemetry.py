@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.tracing import AttemptFields, Tracer, current_trace
+from cloudsched.engine.tracing import AttemptFields, Tracer, current_trace
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
 
 _MAX_COMPILED = 1024
 """The number of compiled scripts that are remembered."""

@@ -15,9 +15,9 @@ from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.scripts.documents import StoredScript, is_script_name, script_key
 
 if TYPE_CHECKING:
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.authority import Authority
-    from cloudsched.engine.ports.store import VersionedRecord
+    from cloudsched.engine.ports.records import VersionedRecord
 
 
 class Scripts:

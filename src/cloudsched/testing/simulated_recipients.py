@@ -11,8 +11,8 @@ from cloudsched.people.recipients import PeopleRecipients
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Recipient, Suppress
-    from cloudsched.engine.ports.store import RecordStore
     from cloudsched.testing.simulated_channel import SimulatedChannel
 
 

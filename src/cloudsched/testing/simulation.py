@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.engine.ports.model import Model
-    from cloudsched.engine.ports.pages import Page
     from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.storage.pages import Page
 
 
 _MOST_BUDGETS: Final = 10_000
@@ -465,7 +465,7 @@ class Simulation:
 
     def _next_sweep(self) -> datetime | None:
         """Return the first full minute at which the sweep has something to do. The others can be skipped."""
-        wake_at = self._store.next_wakeup()
+        wake_at = self._store.sweep.next_wakeup()
         if wake_at is None:
             return None
         earliest = max(wake_at + GRACE, self._swept_at + timedelta(microseconds=1), self.now)

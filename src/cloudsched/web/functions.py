@@ -25,7 +25,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import EXECUTE_PATH
-from cloudsched.engine.ports.tracing import Tracer
+from cloudsched.engine.tracing import Tracer
 from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.instance_end import release_at_end, watch_functions

@@ -27,8 +27,8 @@ from cloudsched.engine.durable.durable_run import DurableRun
 from cloudsched.engine.execution.attempt import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.options.failure_hooks import run_handler_hook
-from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.attempt_log import AttemptLog, collect_nothing
+from cloudsched.engine.tracing import Tracer
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import ClaimedWork
 

@@ -16,9 +16,9 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar, cast
 
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.durable.event_loop import Outcome
 from cloudsched.engine.execution.lost_runs import LostRuns
-from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import (
     Forbidden,
     InvalidInput,

@@ -241,7 +241,7 @@ def test_a_purge_does_not_walk_over_what_it_has_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each query continues after the last name that was deleted, and there is none after the last batch."""
-    monkeypatch.setattr(firestore_adapter, "PURGE_BATCH_SIZE", 2)
+    monkeypatch.setattr("cloudsched.adapters.firestore.sweep.PURGE_BATCH_SIZE", 2)
     store = FirestoreStore(project=new_project(), emulator=firestore_address, deadline=PATIENCE)
     task = make_task(deleted_at=NOW)
     store.commit(Commit(task, None, [make_execution(task, f"e{number}") for number in range(5)]))
@@ -252,11 +252,11 @@ def test_a_purge_does_not_walk_over_what_it_has_deleted(
         return query(self, parent, asked)
 
     monkeypatch.setattr(FirestoreRpc, "query", record)
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert starts == ["", "e1", "e3"]
     monkeypatch.undo()
     assert store.load(task.id) is None
-    assert not store.list_executions(task.id, limit=9).items
+    assert not store.search.list_executions(task.id, limit=9).items
     store.close()
 
 
@@ -286,7 +286,7 @@ def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
 
     if is_recreated:
         monkeypatch.setattr(FirestoreRpc, "commit", overtaken)
-    store.purge(task.id)
+    store.sweep.purge(task.id)
     assert (store.load(task.id) is not None) is is_recreated
     assert (store.load_execution(task.id, "e") is not None) is is_recreated
     rpc.close()

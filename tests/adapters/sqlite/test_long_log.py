@@ -35,12 +35,12 @@ def test_a_log_that_grows_is_told_of_once(
         for _ in range(100):
             store.database.write(write)
         for _ in range(3):
-            store.expire(NOW)
+            store.sweep.expire(NOW)
         told = [each for each in caplog.records if each.message.startswith(str(tmp_path / "tasks.db-wal"))]
         assert len(told) == 1
         assert "another program reads the file for long" in told[0].message
     for _ in range(3):  # the first copies the log, the second begins it again
         store.database.write(write)
-    store.expire(NOW)
+    store.sweep.expire(NOW)
     assert "MB again" in caplog.messages[-1]
     store.close()

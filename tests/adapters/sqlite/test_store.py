@@ -25,7 +25,7 @@ from tests.engine.harness import RecordingQueue
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite import database as sqlite_database
-from cloudsched.adapters.sqlite import store as sqlite_store
+from cloudsched.adapters.sqlite import sweep as sqlite_sweep
 from cloudsched.adapters.sqlite.search import Listing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.adapters.sqlite.tables import LAYOUT, LAYOUT_VERSION
@@ -240,14 +240,14 @@ def test_what_expires_faster_than_a_batch_does_not_let_the_file_grow(
     path: Path, make_task: MakeTask, make_execution: Callable[..., Execution], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One look removes all that has expired, however many batches that takes, and new records take its room."""
-    monkeypatch.setattr(sqlite_store, "PURGE_BATCH_SIZE", 10)
+    monkeypatch.setattr(sqlite_sweep, "PURGE_BATCH_SIZE", 10)
     store, sizes, written = SqliteStore(path), list[int](), None
     task = make_task()
     for minute in range(8):
         at = NOW + timedelta(minutes=minute)
         records = [make_execution(task, f"{minute}-{n}", expire_at=at) for n in range(35)]
         written = store.commit(Commit(task, written, records))
-        assert store.expire(at) == 35
+        assert store.sweep.expire(at) == 35
         ((pages,),) = store.database.read("PRAGMA page_count")
         sizes.append(pages)
     assert sizes[-1] <= sizes[1]
@@ -266,7 +266,7 @@ def test_a_store_that_could_not_write_tells_so_until_it_can(path: Path, make_tas
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match="full"):
             store.check()
-        assert store.expire(NOW) == 0
+        assert store.sweep.expire(NOW) == 0
     store.database.write(lambda connection: connection.execute("PRAGMA max_page_count = 100000").fetchall())
     store.check()
     assert not store.database.has_failed_to_write

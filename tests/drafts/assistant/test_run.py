@@ -11,7 +11,7 @@ from tests.drafts.assistant.harness import ScriptedModel, Tools, answer, call, c
 
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import ModelUnavailable, UnusableAnswer
 from cloudsched.people.wiring import PeopleWiring
 

@@ -16,7 +16,7 @@ import pytest
 from tests.engine.harness import DAY, Row, create, run
 
 from cloudsched import App, AsyncApp, AsyncContext, CallFailed, Context, Execution, Retry, StepFailed, Task
-from cloudsched.engine.ports.tracing import current_log_fields
+from cloudsched.engine.tracing import current_log_fields
 from cloudsched.testing import START, Simulation
 
 

@@ -12,7 +12,7 @@ from tests.engine.harness import DAY, MINUTE, Create, elsewhere
 from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.suspend import MAX_EVENTS
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured, NotAllowed, NotAwaited, StoreUnavailable
 from cloudsched.testing import START, Simulation
 

@@ -11,6 +11,7 @@ from tests.engine.harness import DAY, MINUTE, Create, create, run
 
 from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
+from cloudsched.adapters.sqlite.locks import SqliteLocks
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.execution import executor as running
 from cloudsched.engine.execution.attempt import call_handler
@@ -20,7 +21,8 @@ from cloudsched.testing.simulation import SimulatedQueue
 
 LARGE = "x" * 40_000
 PORTS: dict[type, tuple[str, ...]] = {
-    SqliteStore: ("load", "commit", "load_lock", "commit_lock", "load_journal", "list_tasks", "load_execution"),
+    SqliteStore: ("load", "commit", "load_journal", "list_tasks", "load_execution"),
+    SqliteLocks: ("load", "commit"),
     FileBlobs: ("put", "get"),
     SimulatedQueue: ("create",),
 }

@@ -233,7 +233,7 @@ def test_a_lock_is_free_while_its_holder_is_suspended(app: App, sim: Simulation,
         create(id=name, lock_key="one")
     sim.run_until_idle(timedelta(days=366))
     assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
-    assert app.container.store.load_lock("one").lock.is_empty
+    assert app.container.store.locks.load("one").lock.is_empty
     assert order == ["a begins", "b begins", "b ends", "a ends"]
 
 

@@ -116,9 +116,9 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
 
     @app.handler("slow", retry=False, expected_duration=timedelta(minutes=1))
     def slow(ctx: Context) -> None:
-        stored = app.container.store.load_lock("door")
+        stored = app.container.store.locks.load("door")
         other = Holder(task_id="other", execution_id="e", until=sim.now + timedelta(hours=1))
-        app.container.store.commit_lock(
+        app.container.store.locks.commit(
             VersionedLock(stored.lock.model_copy(update={"holders": (other,)}), stored.version)
         )
         if renewal == "step":
@@ -130,7 +130,7 @@ def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: S
     app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now), lock_key="door")
     sim.queue.deliver_due()
     assert reached == []
-    assert [one.task_id for one in app.container.store.load_lock("door").lock.holders] == ["other"]
+    assert [one.task_id for one in app.container.store.locks.load("door").lock.holders] == ["other"]
 
 
 def test_a_clock_that_is_set_as_a_handler_begins_shows_the_handler_its_ended_lease(app: App, sim: Simulation) -> None:

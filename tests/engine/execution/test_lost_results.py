@@ -102,7 +102,7 @@ def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim:
 
 def enqueue(app: App, ctx: Context) -> None:
     """Add the run to the wait list of its lock, as a duplicate does that read the task before the run was claimed."""
-    stored = app.container.store.load_lock("door")
+    stored = app.container.store.locks.load("door")
     waiter = Waiter(
         task_id=ctx.task.id,
         execution_id=ctx.execution_id,
@@ -114,4 +114,4 @@ def enqueue(app: App, ctx: Context) -> None:
         priority=ctx.task.priority,
     )
     lock: Lock = stored.lock.model_copy(update={"waiters": (waiter,)})
-    app.container.store.commit_lock(VersionedLock(lock, stored.version))
+    app.container.store.locks.commit(VersionedLock(lock, stored.version))

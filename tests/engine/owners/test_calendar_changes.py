@@ -20,8 +20,8 @@ from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFol
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.owners.follow_changes import FollowedCalendar
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import StoreUnavailable, VersionConflict

@@ -19,8 +19,8 @@ from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.owners import follow_changes
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.errors import InvalidInput, InvalidSchedule, MissingExtra, NotFound, Unavailable
 from cloudsched.testing import Simulation

@@ -10,8 +10,8 @@ from tests import greeting_app
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.owners.calendars import MAX_FOR_OWNER, MAX_FROM_HOST, Calendars
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, QuotaExceeded
 from cloudsched.testing import Simulation
 

@@ -14,8 +14,8 @@ from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.owners import follow_changes
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import InvalidSchedule
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation

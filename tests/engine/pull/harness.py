@@ -101,7 +101,7 @@ def lock_wait_list(sim: Simulation) -> list[str]:
 
 def load_waiters(store: Store, key: str) -> list[Waiter]:
     """Return all waiters of a lock: those that were notified, and those that are documents of their own."""
-    waiters = [*store.load_lock(key).lock.waiters, *store.list_waiters(key, limit=5000)]
+    waiters = [*store.locks.load(key).lock.waiters, *store.locks.list_waiters(key, limit=5000)]
     return sorted(waiters, key=lambda one: one.order)
 
 

@@ -280,7 +280,7 @@ def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) 
     assert statuses(sim, "a") == ["CANCELLED"]
     assert not sim.app.get("a").runs
     assert sim.app.get("a").run_count == 0
-    assert not sim.app.container.store.load_lock("k").lock.holders
+    assert not sim.app.container.store.locks.load("k").lock.holders
 
 
 def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:

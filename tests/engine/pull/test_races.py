@@ -53,14 +53,14 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
         ctx.step("first", lambda: done.append("first"))
 
     def run_first_step_beside_heartbeat(ctx: Context) -> None:
-        ask = app.container.store.load_lock
+        ask = app.container.store.locks.load
 
-        def load_lock(key: str) -> VersionedLock:
-            monkeypatch.setattr(app.container.store, "load_lock", ask)
+        def load(key: str) -> VersionedLock:
+            monkeypatch.setattr(app.container.store.locks, "load", ask)
             run_first_step(ctx)
             return ask(key)
 
-        monkeypatch.setattr(app.container.store, "load_lock", load_lock)
+        monkeypatch.setattr(app.container.store.locks, "load", load)
         assert attempts
         attempts.renew(())
         kept.append(app.get("a").runs[0].steps)

@@ -16,7 +16,7 @@ from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.people.wiring import PeopleWiring
@@ -253,7 +253,7 @@ def ask_of_a_journey(scene: Scene) -> None:
 def ask_of_what_was_purged(scene: Scene) -> None:
     scene.create(execution_retention=HOUR)
     scene.sim.advance(3 * DAY)
-    scene.app.container.store.expire(scene.sim.clock.now())
+    scene.app.container.store.sweep.expire(scene.sim.clock.now())
     scene.asked_at = START + DAY
 
 

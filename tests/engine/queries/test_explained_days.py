@@ -10,7 +10,7 @@ from tests.engine.queries.explained_scenes import DAY, HOUR, MINUTE, Scene, make
 from cloudsched import Schedule
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.explanation.findings import Explanation, Reason
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.testing import START
 
 DAILY = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="Europe/Paris")

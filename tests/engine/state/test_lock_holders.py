@@ -31,7 +31,7 @@ def test_a_stale_dispatch_does_not_release_the_lock_of_an_open_run(app: App, sim
     @app.handler("hold")
     def hold() -> None:
         assert sim.redeliver(stale).action == "dropped"
-        held.append(len(app.container.store.load_lock("door").lock.holders))
+        held.append(len(app.container.store.locks.load("door").lock.holders))
 
     at = sim.now + MINUTE
     app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(at), lock_key="door")
@@ -49,11 +49,11 @@ def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Si
     @app.handler("hold")
     def hold(ctx: Context) -> None:
         app.container.locks.cancel("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
-        held.append(len(app.container.store.load_lock("door").lock.holders))
+        held.append(len(app.container.store.locks.load("door").lock.holders))
 
     app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
     sim.advance(10 * MINUTE)
-    assert app.container.store.load_lock("door").lock.is_empty
+    assert app.container.store.locks.load("door").lock.is_empty
     assert held == [1]
 
 
@@ -93,7 +93,7 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
         assert decision.effects.run
         with pytest.raises(VersionConflict):
             app.container.locks.acquire(before, decision.effects.run, dispatch, ctx.now())  # as a duplicate does
-        held.append(len(app.container.store.load_lock("door").lock.holders))
+        held.append(len(app.container.store.locks.load("door").lock.holders))
 
     before = app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
     (sent,) = sim.pending()
@@ -113,7 +113,7 @@ def grants(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[l
 
     def note_and_create(message: QueueMessage) -> None:
         if b"lockKey" in message.body:
-            waiters = app.container.store.load_lock("k").lock.waiters
+            waiters = app.container.store.locks.load("k").lock.waiters
             found.append([one.task_id for one in waiters if one.notified_at is not None])
         create(message)
 

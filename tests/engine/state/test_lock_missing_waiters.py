@@ -71,10 +71,10 @@ def test_a_dispatch_of_a_deleted_task_passes_its_grant_on(sim: Simulation) -> No
     for name in ("a", "b"):
         offer(sim, name, lock_key="k", handler="inside", pull=None)
         sim.advance(2 * SECOND)
-    lock = sim.app.container.store.load_lock("k").lock
+    lock = sim.app.container.store.locks.load("k").lock
     sim.app.delete("a")
-    stored = sim.app.container.store.load_lock("k")
-    sim.app.container.store.commit_lock(type(stored)(lock, stored.version))
+    stored = sim.app.container.store.locks.load("k")
+    sim.app.container.store.locks.commit(type(stored)(lock, stored.version))
     finish(sim, holder)
     assert advance_until_run(sim, "b") <= 10 * SECOND
 
@@ -100,7 +100,7 @@ def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulat
     for number in range(20):
         (record,) = sim.executions(f"dead{number}")
         assert (record.status.value, len(record.attempts)) == ("SUCCEEDED", 1)
-    assert sim.app.container.store.load_lock("k").version is None
+    assert sim.app.container.store.locks.load("k").version is None
 
 
 @given(groups=st.lists(st.sampled_from(["", "a", "b"]), max_size=12), limit=st.integers(1, 2))
@@ -151,7 +151,7 @@ def test_the_lock_of_a_deleted_task_is_released_when_its_worker_finishes(
     sim.advance(2 * MINUTE)
     assert sim.app.container.store.load("a") is None
     assert sim.inbox("ada") == []
-    assert sim.app.container.store.load_lock("k").version is None
+    assert sim.app.container.store.locks.load("k").version is None
 
 
 def test_the_lock_of_a_deleted_task_is_released_when_a_dead_worker_s_lease_ends(sim: Simulation) -> None:
@@ -180,7 +180,7 @@ def test_no_lock_outlives_its_tasks(app: App, simulate: Simulate) -> None:
     sim.queue.purge()
     sim.advance(3 * HOUR)
     assert app.container.store.load("b") is None
-    assert app.container.store.load_lock("k").version is None
+    assert app.container.store.locks.load("k").version is None
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel", "delete", "edit"])

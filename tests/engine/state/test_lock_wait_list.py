@@ -108,7 +108,7 @@ def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation, monkeyp
         sim.clock.advance(2 * SECOND)
         sim.queue.deliver_due()  # and no sweep
         costs.append(sim.counts.since(before))
-        size = max(size, len(sim.app.container.store.load_lock("k").lock.to_stored_json()))
+        size = max(size, len(sim.app.container.store.locks.load("k").lock.to_stored_json()))
     assert size < 1000
     creation = Counts(commits=1, writes=1, dispatches=1)
     wait = Counts(reads=3, commits=1, writes=2)  # the task, the lock and the run's own wait; the lock is only checked
@@ -123,7 +123,7 @@ def test_a_wait_costs_the_same_however_many_others_wait(sim: Simulation, monkeyp
     assert cost.deletes <= 40 + 1
     starts = [sim.executions(f"t{number:02}")[0].started_at for number in range(40)]
     assert starts == sorted(starts, key=lambda at: at or START)
-    assert sim.app.container.store.load_lock("k").version is None
+    assert sim.app.container.store.locks.load("k").version is None
 
 
 @pytest.mark.parametrize("lost", ["its document", "its task"])
@@ -133,10 +133,10 @@ def test_a_lost_waiter_blocks_nobody(sim: Simulation, lost: str) -> None:
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k", handler="inside", pull=None)
         sim.advance(2 * SECOND)
-    found = sim.app.container.store.load_lock("k")
-    entries = sim.app.container.store.list_waiters("k", limit=1)
+    found = sim.app.container.store.locks.load("k")
+    entries = sim.app.container.store.locks.list_waiters("k", limit=1)
     if lost == "its document":
-        sim.app.container.store.commit_lock(replace(found, entries=tuple(entries)))
+        sim.app.container.store.locks.commit(replace(found, entries=tuple(entries)))
         assert lock_wait_list(sim) == ["t1", "t2"]
     else:
         stored = sim.app.container.store.load("t0")
@@ -144,7 +144,7 @@ def test_a_lost_waiter_blocks_nobody(sim: Simulation, lost: str) -> None:
         sim.app.container.store.commit(
             Commit(stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None}), stored)
         )
-        sim.app.container.store.purge("t0")
+        sim.app.container.store.sweep.purge("t0")
     finish(sim, first)
     sim.advance(10 * MINUTE)
     names = ["t1", "t2"] + (["t0"] if lost == "its document" else [])
@@ -182,7 +182,7 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k")
     sim.advance(2 * SECOND)
-    commit, once = sim.app.container.store.commit_lock, [True]
+    commit, once = sim.app.container.store.locks.commit, [True]
 
     def race_once(*args: Any) -> None:
         if once:
@@ -190,7 +190,7 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
             finish(sim, holder)
         commit(*args)
 
-    monkeypatch.setattr(sim.app.container.store, "commit_lock", race_once)
+    monkeypatch.setattr(sim.app.container.store.locks, "commit", race_once)
     assert claim(sim) is None
     assert lock_wait_list(sim) == ["t0", "t1", "t2"]
     sim.add_worker("gpu")
@@ -244,14 +244,16 @@ def test_claims_made_before_an_error_are_returned(
 def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a slow store a poll stops at `MAX_CLAIM_SECONDS`, and the next poll continues where it stopped."""
     spent = [0.0]
-    for name in ("commit", "load", "load_many", "load_lock", "commit_lock", "list_offers"):
-        real = getattr(sim.app.container.store, name)
+    store = sim.app.container.store
+    calls = [(store, name) for name in ("commit", "load", "load_many", "list_offers")]
+    for port, name in [*calls, (store.locks, "load"), (store.locks, "commit")]:
+        real = getattr(port, name)
 
         def answer_slowly(*args: Any, real: Any = real, **more: Any) -> Any:  # noqa: ANN401 - the store's
             spent[0] += 0.025
             return real(*args, **more)
 
-        monkeypatch.setattr(sim.app.container.store, name, answer_slowly)
+        monkeypatch.setattr(port, name, answer_slowly)
     app = sim.app
     with app.override(
         app.container.settings,

@@ -135,7 +135,7 @@ def test_a_waiting_run_loses_no_attempt_and_starts_when_the_first_ends(app: App,
     (execution,) = sim.executions("second")
     assert len(execution.attempts) == 1
     assert execution.started_at == START + timedelta(seconds=31)
-    assert app.container.store.load_lock("account/7").version is None
+    assert app.container.store.locks.load("account/7").version is None
 
 
 def test_other_keys_and_a_larger_limit_run_side_by_side(app: App, sim: Simulation) -> None:

@@ -14,7 +14,9 @@ import pytest
 from cloudsched import App, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.engine.sweep import shard_sweeps
 from cloudsched.engine.sweep.shard_sweeps import FAN_OUT_THREADS, SweepPart
 from cloudsched.engine.sweep.sweeper import Sweep
@@ -24,8 +26,8 @@ NOW = datetime(2027, 1, 1, 9, 0, 20, tzinfo=UTC)
 SHARDS = 3 * FAN_OUT_THREADS
 
 
-class ShardedStore(SqliteStore):
-    """A store of many shards, which are all empty."""
+class ManyShards(SqliteSweep):
+    """Many shards, which are all empty."""
 
     def count_shards(self) -> int:
         return SHARDS
@@ -53,7 +55,9 @@ class ListeningQueue:
 def make_app(queue: ListeningQueue, clock: ManualClock | None = None) -> App:
     """Return an app; without a clock of the test its clock is this machine's, as in production."""
     settings = Settings(secret="x" * 40, executor_url="http://x")
-    return App(settings, store=ShardedStore(), dispatcher=queue, clock=clock)
+    store = SqliteStore()
+    store.sweep = ManyShards(store.database, KnownTasks(), lambda _: None)
+    return App(settings, store=store, dispatcher=queue, clock=clock)
 
 
 def list_shards(messages: Iterable[QueueMessage]) -> list[int]:

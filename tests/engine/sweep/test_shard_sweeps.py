@@ -13,11 +13,13 @@ import pytest
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.ports.store import choose_shard
+from cloudsched.engine.ports.sweep import choose_shard
+from cloudsched.engine.storage.known_tasks import KnownTasks
+from cloudsched.engine.storage.pages import Page
 from cloudsched.engine.sweep import shard_sweeps, sweeper
 from cloudsched.engine.sweep.shard_sweeps import SweepPart
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated
@@ -27,15 +29,21 @@ SHARDS = 4
 TASKS = 60
 
 
-class ShardedStore(SqliteStore):
-    """A store of several shards, whose pages are small."""
+class SeveralShards(SqliteSweep):
+    """Several shards, whose pages are small."""
 
     def count_shards(self) -> int:
         return SHARDS
 
-    def list_due_tasks(self, before: datetime, *, shard: int | None = None, **page: Any) -> Page[Task]:
-        found = super().list_due_tasks(before, **{**page, "limit": 5})
+    def list_due(self, before: datetime, *, shard: int | None = None, **page: Any) -> Page[Task]:
+        found = super().list_due(before, **{**page, "limit": 5})
         return replace(found, items=[each for each in found.items if choose_shard(each.id, SHARDS) == shard])
+
+
+def make_store() -> SqliteStore:
+    store = SqliteStore()
+    store.sweep = SeveralShards(store.database, KnownTasks(), lambda _: None)
+    return store
 
 
 @dataclass
@@ -79,7 +87,7 @@ def clock() -> ManualClock:
 def app(queue: NamedQueue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[App]:
     """An app with overdue tasks, whose queue has lost everything."""
     monkeypatch.setattr(shard_sweeps, "PART_SIZE", 3)
-    app = App(Settings(secret="x" * 40, executor_url="http://x"), store=ShardedStore(), dispatcher=queue, clock=clock)
+    app = App(Settings(secret="x" * 40, executor_url="http://x"), store=make_store(), dispatcher=queue, clock=clock)
 
     @app.handler("work")
     def work(ctx: Context) -> None:
@@ -128,7 +136,7 @@ def test_a_part_that_fails_is_continued_by_its_redelivery(
     *others, one = queue.take(SWEEP)
     queue.messages += others
     with monkeypatch.context() as patch:
-        patch.setattr(ShardedStore, "list_due_tasks", lambda *_, **__: fail())
+        patch.setattr(SeveralShards, "list_due", lambda *_, **__: fail())
         with pytest.raises(StoreUnavailable):
             app.deliver(one.body, one.token)
     queue.is_down = True

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings, Task
-from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.commit import VersionedTask
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.storage.pages import Page
 from cloudsched.engine.sweep.sweeper import COMMIT_MARGIN, FULL_SWEEP_INTERVAL, GRACE, PAGE_SIZE
 from cloudsched.engine.usage.ledger import UsageLedger
 from cloudsched.errors import Contended
@@ -85,16 +85,16 @@ def test_a_task_is_not_removed_that_ended_anew_while_the_sweep_read(
     make(app, sim, "it", retention=DAY)
     sim.queue.deliver_due()
     sim.clock.advance(DAY + MINUTE)
-    list_due_tasks = SqliteStore.list_due_tasks
+    list_due = SqliteSweep.list_due
 
-    def list_and_run_again(store: SqliteStore, *arguments: Any, **named: Any) -> object:
-        page = list_due_tasks(store, *arguments, **named)
+    def list_and_run_again(store: SqliteSweep, *arguments: Any, **named: Any) -> object:
+        page = list_due(store, *arguments, **named)
         if page.items:
             app.update("it", schedule=Schedule.once(sim.now))
             sim.queue.deliver_due()
         return page
 
-    monkeypatch.setattr(SqliteStore, "list_due_tasks", list_and_run_again)
+    monkeypatch.setattr(SqliteSweep, "list_due", list_and_run_again)
     assert app.sweep().purged == 0
     monkeypatch.undo()
     assert app.get("it").has_ended
@@ -105,14 +105,14 @@ def test_a_task_is_not_removed_that_ended_anew_while_the_sweep_read(
 @pytest.fixture
 def sweep_starts(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> list[datetime | None]:
     starts: list[datetime | None] = []
-    ask: Callable[..., Page[Task]] = sim.app.container.store.list_due_tasks
+    ask: Callable[..., Page[Task]] = sim.app.container.store.sweep.list_due
 
     def record(*args: Any, **named: Any) -> Page[Task]:
         if not named.get("is_removal"):
             starts.append(named.get("since"))
         return ask(*args, **named)
 
-    monkeypatch.setattr(sim.app.container.store, "list_due_tasks", record)
+    monkeypatch.setattr(sim.app.container.store.sweep, "list_due", record)
     return starts
 
 
@@ -165,20 +165,20 @@ def test_lost_work_comes_before_whatever_waits_to_be_removed(
     sim.queue.purge()
     sim.clock.advance(2 * DAY + MINUTE)
     order: list[str] = []
-    create, remove = sim.queue.create, SqliteStore.remove
+    create, remove = sim.queue.create, SqliteSweep.remove
 
     def note_and_create(message: QueueMessage) -> None:
         order.append("dispatched")
         create(message)
 
-    def note_and_remove(store: SqliteStore, ended: VersionedTask) -> bool:
+    def note_and_remove(store: SqliteSweep, ended: VersionedTask) -> bool:
         order.append("removed")
         return remove(store, ended)
 
     monkeypatch.setattr(sim.queue, "create", note_and_create)
-    monkeypatch.setattr(SqliteStore, "remove", note_and_remove)
+    monkeypatch.setattr(SqliteSweep, "remove", note_and_remove)
     before = sim.counts.copy()
-    page = app.container.store.list_due_tasks(sim.now, limit=PAGE_SIZE)
+    page = app.container.store.sweep.list_due(sim.now, limit=PAGE_SIZE)
     assert [task.id for task in page.items] == ["lost"]
     assert sim.counts.since(before).reads == 1, "those that wait for their removal are not even read"
     assert app.sweep().purged == 2 * PAGE_SIZE + 1

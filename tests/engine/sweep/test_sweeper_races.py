@@ -12,9 +12,10 @@ from tests.engine.pull.harness import SECOND, lock_wait_list
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.engine.child_tasks import ChildTasks
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.storage.pages import Page
 from cloudsched.testing import Simulation
 
 
@@ -69,15 +70,16 @@ def call_statuses(store: SqliteStore) -> list[str]:
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
-@pytest.mark.parametrize("moment", ["list_due_tasks", "load", "list_tasks"])
+@pytest.mark.parametrize("moment", ["list_due", "load", "list_tasks"])
 def test_a_recreated_task_keeps_its_new_calls(
     app: App, monkeypatch: pytest.MonkeyPatch, verb: str, moment: str
 ) -> None:
     """It starts again between any two reads of the sweep: of the due tasks, of the task, of its calls."""
     hooks: list[Callable[[], None]] = []
-    read = getattr(SqliteStore, moment)
+    port: type[object] = SqliteSweep if moment == "list_due" else SqliteStore
+    read = getattr(port, moment)
 
-    def read_after_hook(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
+    def read_after_hook(store: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
         if moment == "list_tasks" and hooks:
             hooks.pop()()
         found = read(store, *arguments, **named)
@@ -86,7 +88,7 @@ def test_a_recreated_task_keeps_its_new_calls(
             hooks.pop()()
         return found
 
-    monkeypatch.setattr(SqliteStore, moment, read_after_hook)
+    monkeypatch.setattr(port, moment, read_after_hook)
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         create(app, sim)
         sim.advance(SECOND)
@@ -110,7 +112,7 @@ def test_the_calls_of_the_previous_task_are_cancelled_beside_the_new_ones(app: A
         stored = store.load("job")
         assert stored
         if verb == "delete":
-            store.purge("job")
+            store.sweep.purge("job")
         restart(app, sim, verb)
         app.container.child_tasks.cancel_descendants(stored.task)
         assert call_statuses(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]

@@ -12,7 +12,7 @@ from tests.authorities import A_USER
 from cloudsched import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.errors import Forbidden, Unauthenticated
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.scripts.wiring import ScriptsWiring

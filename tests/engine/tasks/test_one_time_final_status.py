@@ -11,7 +11,7 @@ import pytest
 from cloudsched import App, Cancel, Context, Fail, Schedule, TaskStatus
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import StoreUnavailable
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation

@@ -14,7 +14,7 @@ from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import change_person
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation

@@ -32,7 +32,7 @@ def test_a_finished_task_is_purged_with_its_executions_after_its_retention(simul
     with pytest.raises(NotFound):
         app.get(task.id)
     assert app.container.store.load_execution(task.id, "20270101T000100Z") is None
-    assert app.container.store.next_wakeup() is None
+    assert app.container.store.sweep.next_wakeup() is None
 
 
 def test_what_has_ended_is_there_a_year_later(simulate: Simulate, app: App) -> None:
@@ -118,7 +118,7 @@ def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app:
     for _ in range(4):
         sim.advance(timedelta(days=10))
         stored = app.container.store.load(task_id)
-        records = app.container.store.list_executions(task_id, limit=100).items
+        records = app.container.store.search.list_executions(task_id, limit=100).items
         if stored is None:
             assert records == []
             return
@@ -130,7 +130,7 @@ def test_no_record_outlives_its_task_nor_goes_before_it(simulate: Simulate, app:
     if (task := app.get(task_id)).has_ended and task.retention is not None:
         sim.advance(timedelta(days=95))
         assert app.container.store.load(task_id) is None
-        assert app.container.store.list_executions(task_id, limit=100).items == []
+        assert app.container.store.search.list_executions(task_id, limit=100).items == []
 
 
 def test_all_records_of_a_task_are_kept_as_long_as_it_is(simulate: Simulate, app: App) -> None:
@@ -157,7 +157,7 @@ def test_a_record_with_a_longer_life_goes_with_its_task(simulate: Simulate, app:
     task = app.create(owner="ada", title="Tick", handler="tick", schedule=IN_A_MINUTE, **life)
     sim.advance(timedelta(days=41))
     assert app.container.store.load(task.id) is None
-    assert app.container.store.list_executions(task.id, limit=10).items == []
+    assert app.container.store.search.list_executions(task.id, limit=10).items == []
 
 
 def test_what_was_used_outlives_its_task_after_an_outage(simulate: Simulate, app: App) -> None:

@@ -12,7 +12,7 @@ from cloudsched import App, Context, Schedule, TaskStatus
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.verbs import Action, Verb
 from cloudsched.domain.transitions.manual_verbs import find_task_verbs
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation

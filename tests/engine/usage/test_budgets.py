@@ -13,7 +13,7 @@ from tests.engine.usage.harness import create_hourly
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.usage import budgets as budgets_module
 from cloudsched.engine.usage.budgets import Budgets

@@ -14,7 +14,7 @@ from cloudsched.domain.documents.owner_usage import UsageSheet
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.drafts.service import DRAFTS
 from cloudsched.drafts.wiring import DraftsWiring
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring

@@ -14,7 +14,7 @@ from tests.web.callers import RoleHarness
 from tests.web.conftest import Call
 
 from cloudsched.adapters.operation_counts import Counts
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.people import feeds
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation

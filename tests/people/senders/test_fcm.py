@@ -14,7 +14,7 @@ from tests.people.senders.messages import make_message
 from cloudsched import App, Settings
 from cloudsched.adapters.safe_http import limit_session
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.sender import Recipient
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 from cloudsched.people.senders.channel_senders import Senders

@@ -11,7 +11,7 @@ from tests.web.callers import RoleHarness
 from cloudsched import App, Context, Settings
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
-from cloudsched.engine.ports import search
+from cloudsched.engine.storage import matching_rows
 from cloudsched.engine.tasks import batch_changes
 from cloudsched.engine.tasks.scheduler import Scheduler
 
@@ -106,7 +106,7 @@ def test_what_no_index_has_is_counted_by_reading_some(roles: RoleHarness, monkey
         return found
 
     assert ask() == {"count": 3, "isAtLeast": False}
-    monkeypatch.setattr(search, "MAX_LOOKED_THROUGH", 2)
+    monkeypatch.setattr(matching_rows, "MAX_LOOKED_THROUGH", 2)
     monkeypatch.setattr(batch_changes, "MAX_READ", 4)
     assert ask() == {"count": 1, "isAtLeast": True}
     assert change(roles, "ada", "pause", **chosen)["changed"] == 3

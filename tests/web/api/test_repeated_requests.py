@@ -20,7 +20,7 @@ from cloudsched import (
     App,
     Context,
 )
-from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.domain.documents.task import MAX_REQUESTS, MAX_UNNAMED_REQUESTS, TaskStatus
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.engine.ports.search import TaskQuery
@@ -362,7 +362,7 @@ def test_a_deletion_that_was_cut_short_is_finished_by_its_repetition(
     seen = prepare(call, sim, "delete")
     headers = {"If-Match": seen} if named_by == "state" else {"Idempotency-Key": "k"}
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStore, "purge", _die)
+        patch.setattr(SqliteSweep, "purge", _die)
         assert call("DELETE", "/v1/tasks/t", headers=headers).status_code == 503
     assert sim.app.container.store.load("t") is not None
     assert call("GET", "/v1/tasks/t").status_code == 404
@@ -384,7 +384,7 @@ def test_an_expired_credential_finishes_no_deletion(
     prepare(call, sim, "delete")
     mark = RequestMark.of_name("k", None)
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteStore, "purge", _die)
+        patch.setattr(SqliteSweep, "purge", _die)
         with pytest.raises(StoreUnavailable):
             sim.app.delete("t", mark=mark)
     expired = replace(A_USER, is_valid=lambda: False)

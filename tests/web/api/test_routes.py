@@ -11,7 +11,7 @@ from tests.web.api.test_invalid_input import DAILY, read_problem
 from tests.web.conftest import Call
 
 from cloudsched import TaskQuery
-from cloudsched.engine.ports.pages import make_token
+from cloudsched.engine.storage.pages import make_token
 from cloudsched.testing import START, Simulation
 
 

@@ -93,7 +93,7 @@ def test_a_worker_is_noted_once_a_minute(call: Call, sim: Simulation) -> None:
     (worker,) = call("GET", "/v1/workers").get_json()["workers"]
     assert worker["isListening"]
     sim.advance(timedelta(days=1, minutes=2))
-    sim.app.container.store.expire(sim.now)  # what the sweep does, and Firestore itself
+    sim.app.container.store.sweep.expire(sim.now)  # what the sweep does, and Firestore itself
     assert call("GET", "/v1/workers").get_json()["workers"] == []
 
 

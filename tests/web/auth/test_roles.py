@@ -11,7 +11,7 @@ from tests.web.callers import TASK, RoleHarness, open_roles
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
-from cloudsched.engine.ports.known_tasks import KnownTasks
+from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.web.api.operation import Operation
 from cloudsched.web.api.operations import OPERATIONS

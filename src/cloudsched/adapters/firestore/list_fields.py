@@ -16,17 +16,21 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.adapters.firestore import protos as messages
-from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_private
-from cloudsched.adapters.firestore.values import decode, encode_fields
+from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_commit_id, get_private
+from cloudsched.adapters.firestore.values import decode, encode_fields, find_value
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.pull import OfferEntry
-from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position, find_trouble
-from cloudsched.domain.transitions.commit import DeliveryMark, Version
+from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position
+from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedTask
+from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.errors import DamagedDocument
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.adapters.google.channel import Message
+    from cloudsched.engine.storage.known_tasks import KnownTasks
 
 D = TypeVar("D", bound=Document)
 
@@ -161,10 +165,19 @@ class TaskVersion(Version):
 
 def read_version(document: Message) -> TaskVersion:
     """Return the version of a task's document."""
-    fields, shard = document.fields, -1
-    if PRIVATE in fields and "shard" in (changed := get_private(fields)["changed"].map_value.fields):
-        shard = changed["shard"].integer_value
+    place = find_value(document.fields, TASK_SHARD.split("."))
+    shard = place.integer_value if place.HasField("integer_value") else -1
     return TaskVersion(document.update_time.ToNanoseconds(), shard, document.ByteSize())
+
+
+def read_task(known: KnownTasks, document: Message, read_at: datetime | None = None) -> VersionedTask:
+    """Return a task. One whose last write this process knows is not parsed."""
+    stamp = document.update_time.ToNanoseconds(), get_commit_id(document)
+    version, task = read_version(document), known.find(document.name.rpartition("/")[2], stamp)
+    if task is None:
+        task = to_document(Task, document)
+        known.keep(task, version, stamp, document.ByteSize())
+    return VersionedTask(task, version, read_at)
 
 
 def is_wake_moved(before: Task, task: Task) -> bool:

@@ -26,7 +26,7 @@ from cloudsched.adapters.firestore.queries import build_arrival_listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Shards
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.service_threads import ServiceThread
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_ord
 from cloudsched.adapters.firestore.values import Value, encode, find_value
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import choose_shard
+from cloudsched.engine.ports.sweep import choose_shard
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:

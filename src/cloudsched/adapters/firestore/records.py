@@ -11,17 +11,19 @@ from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import to_document
 from cloudsched.adapters.firestore.protos import document_name, require_write_fits, with_precondition
 from cloudsched.adapters.firestore.queries import EQUAL, MESSAGES, Filter, build_query
+from cloudsched.adapters.firestore.search import fetch_page
 from cloudsched.adapters.firestore.values import Value, encode_model
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.transitions.commit import Version
-from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
     from cloudsched.domain.documents.record import Record
+    from cloudsched.engine.storage.pages import Page
 
 _BATCH = 200
 
@@ -70,6 +72,11 @@ class FirestoreInbox:
         if found:
             self._rpc.commit([_Write(delete=each.name) for each in found])
         return len(found)
+
+    def list(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+        """Return a page of an owner's messages, the newest first."""
+        parent = document_name(self._documents, "inboxes", owner)
+        return fetch_page(self._rpc, Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
 
 
 _Write: Proto = messages.Write

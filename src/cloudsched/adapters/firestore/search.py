@@ -9,39 +9,35 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore.list_fields import CHANGED, CHANGED_AT, LISTED, OPEN, D, to_document
-from cloudsched.adapters.firestore.protos import MAX_ID_BYTES
+from cloudsched.adapters.firestore.protos import MAX_ID_BYTES, document_name
 from cloudsched.adapters.firestore.queries import (
+    EXECUTIONS,
     MAX_DISJUNCTIONS,
     Listing,
-    build_lock_query,
     build_offer_listing,
     build_queue_key_query,
     build_task_listing,
-    build_waiter_query,
     name_fields,
 )
 from cloudsched.adapters.firestore.shards import Shards, query_in_order
 from cloudsched.adapters.firestore.values import decode_instant, find_value
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.locks import Lock, Waiter
-from cloudsched.engine.ports.pages import (
-    MAX_PAGE_BYTES,
-    Page,
-    collect_readable,
-    make_token,
-    read_token,
-    skip_unreadable,
-)
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
-    find_matching_rows,
     identify_finished_list,
     identify_open_list,
     refuse_count,
+)
+from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
+from cloudsched.engine.storage.pages import (
+    MAX_PAGE_BYTES,
+    Page,
+    read_token,
+    start_before,
 )
 
 if TYPE_CHECKING:
@@ -76,12 +72,12 @@ def fetch_page(  # noqa: PLR0913, PLR0917 - a list and the position in it
         is_bounded=bool(listing.looked_for),
     )
     read_one = partial(to_document, parse) if isinstance(parse, type) else parse
-    items = skip_unreadable((each.name, partial(read_one, each)) for each in found.rows)
-    token = None
-    if found.last is not None:
-        value, key = to_sort_key(found.last, listing)
-        token = make_token(query, decode_instant(value), key)
-    return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
+
+    def locate(document: Message) -> tuple[datetime, str]:
+        value, key = to_sort_key(document, listing)
+        return decode_instant(value), key
+
+    return found.to_page(query, lambda each: (each.name, partial(read_one, each)), locate)
 
 
 def _is_match(document: Message, listing: Listing) -> bool:
@@ -100,29 +96,6 @@ def _has(fields: Message, path: str, text: str) -> bool:
 def to_sort_key(document: Message, listing: Listing) -> tuple[Message, str]:
     """Return a document's position in a list."""
     return find_value(document.fields, listing.order.split(".")), listing.to_key(document.name)
-
-
-def list_waiters(
-    rpc: FirestoreRpc, lock: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
-) -> list[Waiter]:
-    """Return the first waiters below a lock's full name. With `task_ids` return those of some tasks, in parts."""
-    if task_ids is None:
-        return _list_part(rpc, lock, limit, None, worker_group)
-    found = list[Waiter]()
-    for start in range(0, len(task_ids), MAX_DISJUNCTIONS):
-        some = task_ids[start : start + MAX_DISJUNCTIONS]
-        found += _list_part(rpc, lock, limit - len(found), some, worker_group)
-    return found
-
-
-def _list_part(
-    rpc: FirestoreRpc, lock: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
-) -> list[Waiter]:
-    def read(last: Message | None, count: int) -> list[Message]:
-        after = None if last is None else last.name
-        return rpc.query(lock, build_waiter_query(count, after, task_ids, worker_group))
-
-    return collect_readable(read, lambda each: (each.name, partial(to_document, Waiter, each)), limit)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -164,6 +137,15 @@ class FirestoreSearch:
         key = identify_open_list(query, status)
         parent = None if _is_too_long(listing) else self._documents
         return fetch_page(self._rpc, Task, parent, listing, key, limit, page_token)
+
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first."""
+        parent = document_name(self._documents, "tasks", task_id)
+        query = ("executions", task_id)
+        token = start_before(query, before) if before and not page_token else page_token
+        return fetch_page(self._rpc, Execution, parent, EXECUTIONS, query, limit, token)
 
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`: one billed read for each 1,000 of them."""
@@ -222,20 +204,17 @@ class FirestoreSearch:
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers. Each is found by a query for the first offer after the last."""
-        keys, last = list[str](), max(after, prefix)
         shards = self._shards.find_for_offers(owner)
         parts: list[tuple[int, ...] | None] = [None]
         if shards is not None:
             parts = [shards[begin : begin + MAX_DISJUNCTIONS] for begin in range(0, len(shards), MAX_DISJUNCTIONS)]
-        while len(keys) < limit:
+
+        def find_next(last: str) -> str | None:
             queries = (build_queue_key_query(owner, last, part) for part in parts)
             found = [each for query in queries for each in self._rpc.query(self._documents, query)]
-            if not found or not (last := min(each.fields["queueKey"].string_value for each in found)).startswith(
-                prefix
-            ):
-                break
-            keys.append(last)
-        return keys
+            return min((each.fields["queueKey"].string_value for each in found), default=None)
+
+        return list_keys(find_next, limit=limit, prefix=prefix, after=after)
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key, at most `up_to`."""
@@ -278,15 +257,6 @@ class FirestoreSearch:
         """Return a list with the filters with which every index begins: the owner, if there is one, and the shard."""
         equals = {} if owner is None else {"owner": owner}
         return Listing("tasks", "", equals=equals, shard_field=f"{place}.shard", shards=self._shards.list_all())
-
-    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
-        """Return the first locks by their keys."""
-
-        def read(last: Message | None, count: int) -> list[Message]:
-            start = after if last is None else last.fields["key"].string_value
-            return self._rpc.query(self._documents, build_lock_query(count, begin, end, start))
-
-        return collect_readable(read, lambda each: (each.name, partial(to_document, Lock, each)), limit)
 
 
 def _is_too_long(listing: Listing) -> bool:

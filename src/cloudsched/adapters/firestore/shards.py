@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.values import encode_fields, find_value
-from cloudsched.engine.ports.store import choose_shard
+from cloudsched.engine.ports.sweep import choose_shard
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.queries import Listing

@@ -22,9 +22,8 @@ A dispatch makes no query, so what builds and reads them is imported by the meth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self, TypeVar, cast
@@ -34,7 +33,6 @@ from cloudsched.adapters.firestore.list_fields import (
     CHANGED_AT,
     OFFER_WRITTEN_AT,
     OPEN,
-    REMOVE_AT,
     TASK_SHARD,
     TROUBLE,
     TaskVersion,
@@ -44,7 +42,7 @@ from cloudsched.adapters.firestore.list_fields import (
     hide_from_lists,
     is_wake_moved,
     list_field_paths,
-    read_version,
+    read_task,
     to_document,
 )
 from cloudsched.adapters.firestore.protos import (
@@ -60,22 +58,23 @@ from cloudsched.adapters.firestore.protos import (
 from cloudsched.adapters.firestore.rising_ids import RisingIds
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.shards import Placement, Shards, query_in_order
-from cloudsched.adapters.firestore.values import Value, decode_instant, encode_model
+from cloudsched.adapters.firestore.values import encode_model
 from cloudsched.domain.documents.document import Document, find_changes
-from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedLock, VersionedTask
-from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
-from cloudsched.engine.ports.known_tasks import KnownTasks
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable, start_before
+from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
+from cloudsched.engine.storage.known_tasks import KnownTasks
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
+    from cloudsched.adapters.firestore.locks import FirestoreLocks
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
     from cloudsched.adapters.firestore.search import FirestoreSearch
+    from cloudsched.adapters.firestore.sweep import FirestoreSweep
     from cloudsched.adapters.google import channel as google_calls
     from cloudsched.engine.ports.search import TaskQuery
 
@@ -87,10 +86,10 @@ DEADLINE = timedelta(seconds=10)
 _Write: google_calls.Message = messages.Write
 _REQUEST_TIME = messages.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 
-PURGE_BATCH_SIZE = 300
-"""The number of documents that one commit removes."""
 _MAX_STEPS = 10_000
 """An upper bound on the entries of a journal."""
+_PARTS = {"records", "inbox", "search", "locks", "sweep"}
+"""The ports of their own that a store has."""
 
 
 class FirestoreStore:
@@ -135,9 +134,25 @@ class FirestoreStore:
 
         return FirestoreSearch(self._rpc, self._documents, self._shards)
 
+    @cached_property
+    def locks(self) -> FirestoreLocks:
+        """Stores locks and their waiters."""
+        from cloudsched.adapters.firestore.locks import FirestoreLocks  # noqa: PLC0415 - the same
+
+        return FirestoreLocks(self._rpc, self._documents)
+
+    @cached_property
+    def sweep(self) -> FirestoreSweep:
+        """Lists due tasks, and removes what nobody keeps."""
+        from cloudsched.adapters.firestore.sweep import FirestoreSweep  # noqa: PLC0415 - the same
+
+        return FirestoreSweep(self._rpc, self._documents, self._shards, self._known)
+
     def over(self, wrap: Callable[[FirestoreRpc], FirestoreRpc]) -> Self:
         """Return this store over other calls, which wrap its own."""
         other = copy(self)
+        for part in _PARTS & vars(other).keys():  # they have the calls of this one
+            del vars(other)[part]
         vars(other).update(_rpc=wrap(self._rpc), _known=KnownTasks())
         return other
 
@@ -151,7 +166,7 @@ class FirestoreStore:
         """Return the task as it is now, or None. One document is read."""
         name = self._document_name("tasks", task_id)
         found, read_at = (None, None) if name is None else self._rpc.get(name)
-        return None if found is None else self._to_versioned_task(found, read_at)
+        return None if found is None else read_task(self._known, found, read_at)
 
     def recall(self, task_id: str) -> VersionedTask | None:
         """Return the task as this process read or wrote it last, or None."""
@@ -171,7 +186,7 @@ class FirestoreStore:
             writes += self._build_task_writes(each)
         writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in commit.messages)
         if commit.lock is not None:
-            writes += self._build_lock_writes(commit.lock)
+            writes += self.locks.build_writes(commit.lock)
         for archived in commit.archived:
             steps = f"{self._documents}/tasks/{task.id}/executions/{archived.execution_id}/steps"
             writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, archived.size + 1))
@@ -206,26 +221,6 @@ class FirestoreStore:
         self._known.keep(task, version, (version.value, get_commit_id(write.update)), size)
         return VersionedTask(task, version)
 
-    def load_lock(self, key: str) -> VersionedLock:
-        """Return the lock of a key as it is now, an empty one if there is none. One document is read."""
-        found = self._get("locks", lock_id(key))
-        lock = Lock(key=key) if found is None else to_document(Lock, found)
-        return VersionedLock(lock, None if found is None else Version(found.update_time.ToNanoseconds()))
-
-    def commit_lock(self, lock: VersionedLock) -> None:
-        """Write a lock alone, if its version is still the one that was read."""
-        writes = self._build_lock_writes(lock)
-        if writes and self._rpc.commit(writes) is None:
-            raise VersionConflict(f"lock {lock.lock.key}")
-
-    def list_waiters(
-        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
-    ) -> Sequence[Waiter]:
-        """Return the first waiters of a lock, in their order."""
-        from cloudsched.adapters.firestore.search import list_waiters  # noqa: PLC0415 - see above
-
-        return list_waiters(self._rpc, f"{self._documents}/locks/{lock_id(key)}", limit, task_ids, worker_group)
-
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""
         from cloudsched.adapters.firestore.queries import STEPS  # noqa: PLC0415 - see above
@@ -233,64 +228,6 @@ class FirestoreStore:
         name = self._document_name("tasks", task_id, "executions", execution_id)
         found = [] if name is None else self._rpc.query(name, STEPS.to_query(_MAX_STEPS, name))
         return [to_document(JournalEntry, each) for each in found]
-
-    def purge(self, task_id: str) -> None:
-        """Remove a deleted task's executions and journals in batches, then the task.
-
-        Each commit expects the task as it was read. If another caller changes or recreates it, the next commit removes
-        nothing and the purge stops. A later call continues it.
-        """
-        name = self._document_name("tasks", task_id)
-        if name is None:
-            return
-        stored = self.load(task_id)
-        if stored is not None and stored.task.deleted_at is None:
-            return
-        version = None if stored is None else stored.version
-        for names in self._iter_child_names(name, stored):
-            writes = [build_precondition_write(name, version), *(_Write(delete=each) for each in names)]
-            if self._rpc.commit(writes) is None:
-                return
-        if stored is not None:
-            writes = [with_precondition(_Write(delete=name), version)]
-            if stored.task.offer is not None:
-                writes.append(self._build_offer_write(task_id, None))
-            self._rpc.commit(writes)
-
-    def _iter_child_names(self, name: str, stored: VersionedTask | None) -> Iterator[list[str]]:
-        """Yield in batches the names of a task's open journals' entries, then of its executions.
-
-        Each query continues after the last name instead of walking over what was just deleted. Nothing appears behind
-        it: executions are only written together with their task, whose version the deletions require.
-        """
-        from cloudsched.adapters.firestore.queries import NAME, build_query  # noqa: PLC0415 - see above
-
-        for run in stored.task.runs if stored else ():
-            steps = f"{name}/executions/{run.execution_id}/steps"
-            numbers = range(1, run.steps + 1)
-            for begin in range(0, run.steps, PURGE_BATCH_SIZE):
-                yield [f"{steps}/{entry_id(number)}" for number in numbers[begin : begin + PURGE_BATCH_SIZE]]
-        last: google_calls.Message | None = None
-        while found := self._rpc.query(name, build_query("executions", PURGE_BATCH_SIZE, fields=(NAME,), after=last)):
-            yield [each.name for each in found]
-            if len(found) < PURGE_BATCH_SIZE:
-                break
-            last = Value(reference_value=found[-1].name)
-
-    def remove(self, ended: VersionedTask) -> bool:
-        """Remove an ended task with its executions, if it has not changed."""
-        from cloudsched.adapters.firestore.queries import NAME, build_query  # noqa: PLC0415 - see above
-
-        name = f"{self._documents}/tasks/{ended.task.id}"
-        found = self._rpc.query(name, build_query("executions", PURGE_BATCH_SIZE + 1, fields=(NAME,)))
-        if len(found) > PURGE_BATCH_SIZE:
-            return False
-        task = with_precondition(_Write(delete=name), ended.version)
-        return self._rpc.commit([task, *(_Write(delete=each.name) for each in found)]) is not None
-
-    def expire(self, now: datetime) -> int:  # noqa: ARG002 - required by the port
-        """Do nothing and return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
-        return 0
 
     def list_tasks(
         self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
@@ -302,29 +239,6 @@ class FirestoreStore:
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = None if listing.is_empty or longest > MAX_ID_BYTES else self._documents
         return search.fetch_page(self._rpc, Task, parent, listing, query, limit, page_token, max_bytes)
-
-    def list_due_tasks(
-        self,
-        before: datetime,
-        *,
-        since: datetime | None = None,
-        shard: int | None = None,
-        is_removal: bool = False,
-        limit: int,
-        page_token: str | None = None,
-    ) -> Page[Task]:
-        """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
-
-        shards = self._shards.find_ranges() if shard is None else (shard,)
-        listing = queries.build_due_listing(before, since, shards, is_removal=is_removal)
-        query = "removal" if is_removal else "due"
-        read = lambda each: self._to_versioned_task(each).task  # noqa: E731 - known from then on, with its version
-        return search.fetch_page(self._rpc, read, self._documents, listing, query, limit, page_token)
-
-    def count_shards(self) -> int:
-        """Return how many shards `list_due_tasks` takes."""
-        return len(self._shards.find_ranges() or (0,))
 
     def load_placement(self) -> Placement:
         """Return what is known of the shards of all tasks. Reads one document."""
@@ -354,41 +268,12 @@ class FirestoreStore:
         """Return those of some tasks that exist and can be read."""
         names = [name for task_id in task_ids if (name := self._document_name("tasks", task_id)) is not None]
         found = self._rpc.get_many(names) if names else []
-        return skip_unreadable((each.name, partial(self._to_versioned_task, each)) for each in found)
-
-    def next_wakeup(self) -> datetime | None:
-        """Return the earliest `wake_at` of all tasks, or None if there is none. Reads two documents."""
-        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
-
-        first = list[datetime]()
-        for order in ("wakeAt", REMOVE_AT):
-            listing = replace(queries.BY_WAKE_TIME, order=order, shards=self._shards.find_ranges())
-            found = query_in_order(self._rpc, self._documents, listing, 1)
-            first += [decode_instant(search.to_sort_key(each, listing)[0]) for each in found]
-        return min(first, default=None)
+        return skip_unreadable((each.name, partial(read_task, self._known, each)) for each in found)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
         found = self._get("tasks", task_id, "executions", execution_id)
         return None if found is None else to_document(Execution, found)
-
-    def list_executions(
-        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
-    ) -> Page[Execution]:
-        """Return a page of a task's executions, the latest first."""
-        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
-
-        parent = self._document_name("tasks", task_id)
-        query = ("executions", task_id)
-        token = start_before(query, before) if before and not page_token else page_token
-        return search.fetch_page(self._rpc, Execution, parent, queries.EXECUTIONS, query, limit, token)
-
-    def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
-        """Return a page of an owner's messages, the newest first."""
-        from cloudsched.adapters.firestore import queries, search  # noqa: PLC0415 - see above
-
-        parent = self._document_name("inboxes", owner)
-        return search.fetch_page(self._rpc, Message, parent, queries.MESSAGES, ("inbox", owner), limit, page_token)
 
     def check(self) -> datetime:
         """Run a query without results. Return Firestore's current time."""
@@ -463,26 +348,3 @@ class FirestoreStore:
         write = self._build_write(offer, "offers", task_id)
         write.update_transforms.add(field_path=OFFER_WRITTEN_AT, set_to_server_value=_REQUEST_TIME)
         return write
-
-    def _build_lock_writes(self, lock: VersionedLock) -> list[google_calls.Message]:
-        path, document, version = ("locks", lock_id(lock.lock.key)), lock.new_document, lock.version
-        name = "/".join((self._documents, *path))
-        writes = [_Write(delete=f"{name}/waiters/{each.entry_id}") for each in lock.left]
-        writes += (self._build_write(each, *path, "waiters", each.entry_id) for each in lock.entered)
-        if not lock.is_document_changed and version is not None:
-            writes.append(build_precondition_write(name, version))  # those that only wait do not conflict
-        elif not document.is_empty:
-            writes.append(with_precondition(self._build_write(document, *path), version))
-        elif version is not None:  # an empty lock is never stored
-            writes.append(with_precondition(_Write(delete=name), version))
-        return writes
-
-    def _to_versioned_task(self, document: google_calls.Message, read_at: datetime | None = None) -> VersionedTask:
-        """Return a task. One whose last write this process knows is not parsed."""
-        stamp = document.update_time.ToNanoseconds(), get_commit_id(document)
-        task = self._known.find(document.name.rpartition("/")[2], stamp)
-        if task is not None:
-            return VersionedTask(task, read_version(document), read_at)
-        task, version = to_document(Task, document), read_version(document)
-        self._known.keep(task, version, stamp, document.ByteSize())
-        return VersionedTask(task, version, read_at)

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 
 from cloudsched.config.settings import is_firebase_emulated
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
 
 FIREBASE_ISSUERS = "https://securetoken.google.com/"

@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 from weakref import WeakSet
 
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.engine.ports import fork_safety  # noqa: F401 - its hooks run inside of those of this module
+from cloudsched.engine.concurrency import fork_safety  # noqa: F401 - its hooks run inside of those of this module
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
 
 log = own_logger(__name__)

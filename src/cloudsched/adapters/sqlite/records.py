@@ -9,45 +9,19 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.adapters.sqlite.search import BODY
+from cloudsched.adapters.sqlite.search import BODY, Listing, fetch_page
 from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
-from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedLock, VersionedTask
-from cloudsched.engine.ports.pages import skip_unreadable
-from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
+from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedTask
+from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
+from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
-
-_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
-_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
-_HAS_LOCK = "SELECT 1 FROM locks WHERE key = ? AND version = ?"
-_PUT_WAITER = "INSERT OR REPLACE INTO waiters (lock_key, id, task_id, worker_group, body) VALUES (?, ?, ?, ?, ?)"
-_DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
-
-
-def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
-    """Write or delete a lock and its waiters, if it has the version that was read. A new one gets a random version."""
-    key, version, document = lock.lock.key, lock.version, lock.new_document
-    if not lock.is_document_changed and version is not None:
-        done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
-    elif document.is_empty:
-        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
-    elif version is None:
-        done = connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
-    else:
-        done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
-    if not done:
-        raise VersionConflict(f"lock {key}")
-    for each in lock.left:
-        connection.execute(_DELETE_WAITER, (key, each.entry_id))
-    for each in lock.entered:
-        connection.execute(_PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json()))
-
+    from cloudsched.engine.storage.pages import Page
 
 _HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"
 _MARK_DELIVERED: Final = (
@@ -115,6 +89,11 @@ class SqliteInbox:
     def remove_some(self, owner: str) -> int:
         """Delete some of an owner's messages, and return how many."""
         return self._database.write(lambda connection: connection.execute(_REMOVE_MESSAGES, (owner,)).rowcount)
+
+    def list(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+        """Return a page of an owner's messages, the newest first."""
+        listing = Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
+        return fetch_page(self._database, Message.from_stored_json, listing, ("inbox", owner), limit, page_token)
 
 
 _LOAD = f"SELECT version, {BODY} FROM records WHERE kind = ? AND id = ?"  # noqa: S608 - no input

@@ -6,7 +6,6 @@ and filters its rows by the others.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,24 +16,21 @@ from cloudsched.adapters.sqlite.tables import from_microseconds, to_microseconds
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.pages import (
-    MAX_PAGE_BYTES,
-    Page,
-    collect_readable,
-    make_token,
-    read_token,
-    skip_unreadable,
-)
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
     UNFINISHED_STATUSES,
     ExecutionQuery,
     TaskQuery,
-    find_matching_rows,
     identify_finished_list,
     identify_open_list,
     refuse_count,
+)
+from cloudsched.engine.storage.matching_rows import find_matching_rows, list_keys
+from cloudsched.engine.storage.pages import (
+    MAX_PAGE_BYTES,
+    Page,
+    read_token,
+    start_before,
 )
 
 if TYPE_CHECKING:
@@ -117,21 +113,6 @@ def build_offer_statement(
     return f"SELECT {columns} FROM ({parts}) ORDER BY {order} LIMIT ?", [*values, limit]  # noqa: S608 - the same
 
 
-def build_waiter_statement(
-    key: str, limit: int, after: str, task_ids: Sequence[str] | None, worker_group: str | None
-) -> tuple[str, list[object]]:
-    """Return the statement for the waiters of a lock after an id (id, body), in their order, and its values."""
-    conditions, values = ["lock_key = ?", "id > ?"], list[object]([key, after])
-    if task_ids is not None:
-        conditions.append("task_id IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(list(task_ids)))
-    if worker_group is not None:
-        conditions.append("worker_group = ?")
-        values.append(worker_group)
-    statement = f"SELECT id, {BODY} FROM waiters WHERE {' AND '.join(conditions)} ORDER BY id LIMIT ?"  # noqa: S608 - no input
-    return statement, [*values, limit]
-
-
 def build_task_listing(query: TaskQuery) -> Listing:
     """Return the listing of the tasks that match a query.
 
@@ -200,9 +181,11 @@ def fetch_page(  # noqa: PLR0917 - a list and the position in it
         read, lambda row: bool(row[2]), _measure, limit=limit, max_bytes=max_bytes, is_bounded=is_bounded
     )
     ids = 3 + len(listing.more)
-    items = skip_unreadable([(row[-1], partial(parse, row[-1], row[1], *row[3:ids])) for row in found.rows])
-    token = None if found.last is None else make_token(query, *_to_position(found.last, listing))
-    return Page(items, token, len(found.rows) - len(items), found.passed_over, found.size)
+    return found.to_page(
+        query,
+        lambda row: (row[-1], partial(parse, row[-1], row[1], *row[3:ids])),
+        lambda row: _to_position(row, listing),
+    )
 
 
 def _measure(row: Row) -> int:
@@ -251,6 +234,17 @@ class SqliteSearch:
             self._database, Task.from_stored_json, listing, identify_open_list(query, status), limit, page_token
         )
 
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first."""
+        listing = Listing(
+            "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
+        )
+        query = ("executions", task_id)
+        token = start_before(query, before) if before and not page_token else page_token
+        return fetch_page(self._database, Execution.from_stored_json, listing, query, limit, token)
+
     def count_tasks(self, query: TaskQuery, up_to: int) -> int:
         """Return how many tasks match, at most `up_to`."""
         refuse_count(query.looked_for)
@@ -298,39 +292,29 @@ class SqliteSearch:
         def read(last: Row | None, count: int) -> Sequence[Row]:
             return self._database.read(statement, (after if last is None else last[0], *values, count))
 
-        found = find_matching_rows(read, bool, _measure, limit=limit)
-        items = skip_unreadable([(row[0], partial(Task.from_stored_json, *row)) for row in found.rows])
-        token = None if found.last is None else make_token(key, from_microseconds(0), found.last[0])
-        return Page(items, token, len(found.rows) - len(items), size=found.size)
+        return find_matching_rows(read, bool, _measure, limit=limit).to_page(
+            key,
+            lambda row: (row[0], partial(Task.from_stored_json, *row)),
+            lambda row: (from_microseconds(0), row[0]),
+        )
 
     def list_queue_keys(self, owner: str | None, *, limit: int, prefix: str = "", after: str = "") -> list[str]:
         """Return the first queue keys that have offers, each found by one look into the index."""
         mine = "" if owner is None else " AND owner = ?"
         statement = f"SELECT queue_key FROM offers WHERE queue_key > ?{mine} ORDER BY queue_key LIMIT 1"  # noqa: S608 - no input
-        keys, last = list[str](), max(after, prefix)
-        while len(keys) < limit:
-            rows = self._database.read(statement, (last, *(() if owner is None else (owner,))))
-            if not rows or not rows[0][0].startswith(prefix):
-                break
-            last = rows[0][0]
-            keys.append(last)
-        return keys
+        values = () if owner is None else (owner,)
+
+        def find_next(last: str) -> str | None:
+            rows = self._database.read(statement, (last, *values))
+            return rows[0][0] if rows else None
+
+        return list_keys(find_next, limit=limit, prefix=prefix, after=after)
 
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key, at most `up_to`."""
         mine = "" if owner is None else " AND owner = ?"
         statement = f"SELECT count(*) FROM (SELECT 1 FROM offers WHERE queue_key = ?{mine} LIMIT ?)"  # noqa: S608 - no input
         return int(self._database.read(statement, (queue_key, *(() if owner is None else (owner,)), up_to))[0][0])
-
-    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
-        """Return the first locks by their keys."""
-        until, values = ("", ()) if end is None else (" AND key < ?", (end,))
-        statement = f"SELECT key, {BODY} FROM locks WHERE key > ? AND key >= ?{until} ORDER BY key LIMIT ?"  # noqa: S608 - no input
-
-        def read(last: Row | None, count: int) -> list[Row]:
-            return self._database.read(statement, (last[0] if last else after, begin, *values, count))
-
-        return collect_readable(read, lambda row: (row[0], partial(Lock.from_stored_json, *row)), limit)
 
 
 def _select_finished(query: ExecutionQuery, *, is_failure: bool) -> Listing:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
-from cloudsched.domain.documents.task import Task, find_list, find_open_position, find_trouble
+from cloudsched.domain.documents.task import Task, find_list, find_open_position
+from cloudsched.domain.transitions.commit import Version
+from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.commit import TaskWrite
+    from cloudsched.engine.storage.known_tasks import KnownTasks
 
 LAYOUT_VERSION: Final = 15
 
@@ -184,22 +187,10 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         if stored is None or position != before:
             status, since = position or (None, None)
             columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
-    is_ill = [
-        each
-        for each in (task, stored)
-        if each is not None
-        and (
-            each.consecutive_failures
-            or each.budget_pause
-            or each.delivery
-            or [run for run in each.runs if run.suspension]
-        )
-    ]  # most writes concern no task that needs somebody, and ask no more
-    if stored is None or is_ill:
-        trouble = find_trouble(task) if is_ill else None
-        if stored is None or trouble != find_trouble(stored):
-            kind, since = trouble or (None, None)
-            columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
+    trouble = find_trouble(task)
+    if stored is None or trouble != find_trouble(stored):
+        kind, since = trouble or (None, None)
+        columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
     return columns
 
 
@@ -245,6 +236,15 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     else:
         connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, to_json(offer)))
     return version
+
+
+def parse_task(known: KnownTasks, task_id: str, body: bytes, version: int) -> Task:
+    """Return a task. A document that this process knows is not parsed again: the same document is the same task."""
+    task = known.find(task_id, body)
+    if task is None:
+        task = Task.from_stored_json(task_id, body)
+        known.keep(task, Version(version), body, len(body))
+    return task
 
 
 def to_execution_row(task_id: str, execution: Execution) -> Row:

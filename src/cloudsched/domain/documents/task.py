@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -213,6 +214,24 @@ class Trouble(StoredEnum):
     """A run waits for an event, and gives up at some time."""
     DELIVERY = "DELIVERY"
     """It delivers a result, and has failed to, once or for good."""
+
+
+class NeedCause(StrEnum):
+    """The reason why tasks need somebody. Each task counts once, for the first of these reasons that it has."""
+
+    BUDGET = "BUDGET"
+    """Their owner's budget is used up, and has paused them."""
+    PAUSED = "PAUSED"
+    """They are paused, and their last run had failed."""
+    FAILED = "FAILED"
+    """Their last run has failed."""
+    WAITING = "WAITING"
+    """A run waits for an event, and gives up within seven days, or should have."""
+    DELIVERY = "DELIVERY"
+    """They deliver a result, and have failed to."""
+    OVERDUE = "OVERDUE"
+    """Their next occurrence is more than three minutes late, and no open run of theirs holds it back. Such a task
+    counts for this beside another cause."""
 
 
 class TaskSpec(WireModel):
@@ -624,33 +643,6 @@ def find_open_position(task: Task) -> tuple[ExecutionStatus, datetime] | None:
     if len(positions) > 1:
         return min(positions, key=lambda one: (OPEN_STATUSES.index(one[0]), one[1]))
     return positions[0] if positions else None
-
-
-def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
-    """Return why a task needs somebody, and since when (WAITING: when it gives up). None if it needs nobody.
-
-    A call needs nobody: the task that made it decides what it does and how it ends.
-    """
-    if task.deleted_at is not None or (task.parent is not None and task.delivery is None):
-        return None
-    if task.delivery is not None:
-        return _find_failed_delivery(task)
-    held, is_paused = task.budget_pause, task.status is TaskStatus.PAUSED
-    if is_paused and held is not None and held.is_alone and held.at >= task.status_changed_at:
-        return Trouble.BUDGET, held.at
-    if task.consecutive_failures and is_paused:
-        return Trouble.PAUSED, task.status_changed_at
-    if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
-        return Trouble.FAILED, task.failing_since or task.status_changed_at
-    deadlines = [run.suspension.deadline for run in task.runs if run.suspension and run.suspension.deadline]
-    return (Trouble.WAITING, min(deadlines)) if deadlines else None
-
-
-def _find_failed_delivery(task: Task) -> tuple[Trouble, datetime] | None:
-    if task.status in {TaskStatus.FAILED, TaskStatus.EXPIRED}:
-        return Trouble.DELIVERY, task.failing_since or task.status_changed_at
-    starts = [run.started_at for run in task.runs if run.attempts and run.started_at]
-    return (Trouble.DELIVERY, min(starts)) if starts else None
 
 
 def find_list(execution: Execution) -> bool | None:

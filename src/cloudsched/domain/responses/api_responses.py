@@ -18,7 +18,7 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Message, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.task import HistoryEntry, Owner, PublicTask
+from cloudsched.domain.documents.task import HistoryEntry, NeedCause, Owner, PublicTask
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import InvalidInput
 
@@ -496,6 +496,8 @@ class Task(PublicTask):
     """The result of its last execution (`lastExecutionId`), only in the answer to a GET of one task."""
     last_error: execution.ExecutionError | None = None
     """The error of that execution's last attempt, likewise. Both are gone once its record has been removed."""
+    needs: tuple[NeedCause, ...] | None = None
+    """The causes for which it needs somebody now, only in lists of tasks. Missing if there are none."""
     allowed_verbs: tuple[str, ...] | None = None
     """What the caller may do with it now. Each execution says whether it may be retried."""
 

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.policy import LockScope, Priority
-from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, Page
 
 if TYPE_CHECKING:
@@ -196,24 +196,6 @@ class SweepState(ApiResponse):
     """The number of tasks that could not be repaired."""
     hanging: str | None = None
     """How many handlers hang now, which, and since when. None if none does."""
-
-
-class NeedCause(StrEnum):
-    """The reason why tasks need somebody. Each task counts once, for the first of these reasons that it has."""
-
-    BUDGET = "BUDGET"
-    """Their owner's budget is used up, and has paused them."""
-    PAUSED = "PAUSED"
-    """They are paused, and their last run had failed."""
-    FAILED = "FAILED"
-    """Their last run has failed."""
-    WAITING = "WAITING"
-    """A run waits for an event, and gives up within seven days, or should have."""
-    DELIVERY = "DELIVERY"
-    """They deliver a result, and have failed to."""
-    OVERDUE = "OVERDUE"
-    """Their next occurrence is more than three minutes late, and no open run of theirs holds it back. Such a task
-    counts for this beside another cause."""
 
 
 class NeedCount(ApiResponse):

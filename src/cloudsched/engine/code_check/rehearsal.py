@@ -35,8 +35,8 @@ from cloudsched.errors import JournalMismatch, StoreUnavailable, WorkflowError
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.registry import Handler, Registry
+    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Blobs
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,11 +11,12 @@ from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.engine.code_check.compare import NOWHERE, OpenRun, Report, StoredTask
 from cloudsched.engine.code_check.rehearsal import StoredRun
 from cloudsched.engine.durable.archive import JournalArchive
-from cloudsched.engine.ports.pages import MAX_PAGE, Page, iterate_pages
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES, ExecutionQuery, TaskQuery
+from cloudsched.engine.storage.pages import MAX_PAGE, Page, iterate_pages
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import Blobs, Store
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.store import Store
 
 
 class StoredWork:

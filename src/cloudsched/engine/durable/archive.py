@@ -28,7 +28,8 @@ from cloudsched.errors import NotFound, Unavailable
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.commit import Commit
-    from cloudsched.engine.ports.store import Blobs, Store
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.store import Store
 
 E = TypeVar("E")
 

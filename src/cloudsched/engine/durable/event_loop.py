@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Snooze
 from cloudsched.engine.durable.suspension import Suspended
-from cloudsched.engine.ports.tracing import attempt_fields
+from cloudsched.engine.tracing import attempt_fields
 from cloudsched.errors import WorkflowError
 
 log = own_logger(__name__)

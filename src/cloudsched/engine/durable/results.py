@@ -39,7 +39,8 @@ from cloudsched.errors import BlobsUnavailable, CallFailed, StoreUnavailable, Un
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Blobs, Store
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.store import Store
 
 log = own_logger(__name__)
 

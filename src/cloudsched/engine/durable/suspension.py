@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.outcome import Outcome
     from cloudsched.engine.durable.results import CallOutcome
+    from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Blobs
 
 OUTAGE_PAUSE: Final = timedelta(seconds=5)
 """The suspension of a handler when the store or queue is unavailable: an outage is not the handler's failure."""

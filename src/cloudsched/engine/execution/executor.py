@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.durable_services import DurableServices
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.signed_dispatches import SigningKeys
+    from cloudsched.engine.tracing import Tracer
 
     Loaded: TypeAlias = tuple[VersionedTask | None, datetime]
 

@@ -134,7 +134,7 @@ class PlannedTasks:
         if stored is None or stored.task.deleted_at is None:
             return stored
         if not self._child_tasks.remove(stored.task):
-            self._engine.store.purge(task_id)
+            self._engine.store.sweep.purge(task_id)
         return None
 
     def _lead_since_start(self, draft: TaskDraft, run: Run | None, now: datetime) -> timedelta:

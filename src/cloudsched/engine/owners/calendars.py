@@ -20,15 +20,16 @@ from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT
 from cloudsched.domain.schedules.ics_days import read_ics_days
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.owners.follow_changes import Followers, count_replan
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.state.record_changes import change_record, count_recent
 from cloudsched.engine.tasks.owner_schedules import find_calendar
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, Store
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 

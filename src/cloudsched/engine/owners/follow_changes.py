@@ -25,7 +25,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.replan import follow_owner, replan_calendars
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.ports.authority import OWN_CODE
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import count_recent
 from cloudsched.engine.tasks.owner_schedules import OPEN_FOR
 from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, VersionConflict
@@ -33,7 +33,8 @@ from cloudsched.errors import CloudschedError, NotFound, StoreUnavailable, Versi
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, Store, VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 log = own_logger(__name__)

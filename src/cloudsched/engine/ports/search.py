@@ -1,21 +1,19 @@
-"""The port for lists for people: executions of all tasks, and work that waits in queues and for locks."""
+"""The port for lists of executions, of one task or of all, for counts, and for work that waits in queues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from cloudsched.domain.documents.task import Task, TaskStatus, Trouble
-from cloudsched.domain.recurrence.allowance import get_bytes_left, spend_bytes
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
+from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-    from cloudsched.domain.transitions.locks import Lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +158,13 @@ def make_finished_token(query: ExecutionQuery, last: Execution, *, is_failure: b
 
 
 class SearchStore(Protocol):
-    """Lists executions of all tasks, queues and locks.
+    """Lists and counts executions and queues.
 
     * Lists use an index: their cost grows with the page, not with the collection. If no index has a filter
       (`ExecutionQuery.find_looked_for`), a page reads at most `MAX_LOOKED_THROUGH` documents that the others find.
     * They are paged by cursor, like every list of a `Store`, and skip what cannot be read.
     * An index alone can be counted: a count with a filter that no index has raises InvalidInput.
-    * Executions of deliveries and of deleted tasks are in none of them, once the latter are purged.
+    * Executions of deliveries and of deleted tasks are in no list across tasks, once the latter are purged.
     """
 
     def list_finished(
@@ -186,6 +184,15 @@ class SearchStore(Protocol):
 
         The last to get it come first (`find_open_position`, then id, both descending). The query's status and times,
         which are those of single runs, are not looked at.
+        """
+        ...
+
+    def list_executions(
+        self, task_id: str, *, limit: int, page_token: str | None = None, before: datetime | None = None
+    ) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first (scheduledFor, then id, both descending).
+
+        Without a token only those that are scheduled `before` an instant, if there is one.
         """
         ...
 
@@ -234,81 +241,3 @@ class SearchStore(Protocol):
     def count_offers(self, queue_key: str, owner: str | None, up_to: int) -> int:
         """Return how many offers there are under a queue key (of an owner), at most `up_to`."""
         ...
-
-    def list_locks(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
-        """Return the first locks by their keys, from `begin` to before `end`, those after `after`.
-
-        Without the waiters that are documents of their own. Reads only those.
-        """
-        ...
-
-
-R = TypeVar("R")
-
-MAX_LOOKED_THROUGH: Final = 1_000
-"""The most documents that a page looks through. One that ends there is shorter, perhaps empty, and has a token."""
-
-FIRST_READ: Final = 201
-"""The number of rows of a list that are read at first: as many as most pages have, and one more."""
-READ_BYTES: Final = 4_000_000
-"""The most bytes of rows in a further read, if they are as large as those before them."""
-
-
-@dataclass(frozen=True, slots=True)
-class MatchingRows(Generic[R]):
-    """The rows of a page."""
-
-    rows: Sequence[R]
-    last: R | None
-    """The row after which the next page starts. None if this page is the last one."""
-    passed_over: int
-    """The number of rows that were read but do not match."""
-    size: int
-    """The size of the rows together, in bytes."""
-
-
-def find_matching_rows(
-    read: Callable[[R | None, int], Sequence[R]],
-    is_match: Callable[[R], bool],
-    size_of: Callable[[R], int],
-    *,
-    limit: int,
-    max_bytes: int = MAX_PAGE_BYTES,
-    is_bounded: bool = False,
-) -> MatchingRows[R]:
-    """Return the first matching rows of a list whose filter no index has, and pass over the others.
-
-    Both stores make their pages by this code, so that a page ends at the same document in each of them. It reads in
-    parts, so that large documents are not in memory all at once, and ends early once a request has read all it may.
-    `read` returns fewer rows than asked for only at the end of the list. With `is_bounded`, stop after
-    `MAX_LOOKED_THROUGH` rows.
-    """
-    found: list[R] = []
-    last: R | None = None
-    passed_over = size = read_count = read_bytes = 0
-    allowed = get_bytes_left()
-    most = min(max_bytes, allowed)
-    while True:
-        count = max(limit + 1 - len(found), passed_over)  # the fewer match, the more are read at once
-        count = min(count, max(1, read_count * READ_BYTES // read_bytes) if read_bytes else FIRST_READ)
-        if is_bounded:
-            count = min(count, MAX_LOOKED_THROUGH - read_count)
-        part = read(last, count)
-        read_count += len(part)
-        part_bytes = sum(map(size_of, part))
-        spend_bytes(part_bytes)
-        read_bytes += part_bytes
-        matching = list(filter(is_match, part))
-        passed_over += len(part) - len(matching)
-        for row in matching:
-            if len(found) == limit:
-                return MatchingRows(found, found[-1], passed_over, size)
-            found.append(row)
-            size += size_of(row)
-            if size >= most:
-                limit = len(found)
-        if len(part) < count:
-            return MatchingRows(found, None, passed_over, size)
-        last = part[-1]
-        if (is_bounded and read_count == MAX_LOOKED_THROUGH) or read_bytes >= allowed:
-            return MatchingRows(found, last, passed_over, size)

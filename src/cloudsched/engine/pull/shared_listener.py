@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import Listener
+    from cloudsched.engine.ports.listener import Listener
 
 LINGER_SECONDS: Final = 30.0
 """The seconds after the last one has left in which a stream is used again. An older one may be dead: a function's

@@ -13,8 +13,8 @@ from cloudsched.domain.explanation.findings import Undelivered
 from cloudsched.domain.responses.api_responses import DeliveryReport
 from cloudsched.domain.transitions.deliveries import delivery_ids
 from cloudsched.domain.transitions.notices import LATE
-from cloudsched.engine.ports.pages import Page
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.storage.pages import Page
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, OPEN_STATUSES, Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.task import Task, TaskStatus, find_open_position, get_open_status
 from cloudsched.domain.transitions.run_records import execution_record
-from cloudsched.engine.ports.pages import Page, make_token
 from cloudsched.engine.ports.search import (
     OMITTED_FIELDS,
     ExecutionQuery,
@@ -23,6 +22,7 @@ from cloudsched.engine.ports.search import (
     identify_open_list,
     make_finished_token,
 )
+from cloudsched.engine.storage.pages import Page, make_token
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def list_executions(engine: EngineContext, task: Task, limit: int, page_token: str | None) -> Page[Execution]:
     """Return a page of a task's executions, the latest first. Open ones are on the first page."""
-    page = engine.store.list_executions(task.id, limit=limit, page_token=page_token)
+    page = engine.store.search.list_executions(task.id, limit=limit, page_token=page_token)
     if page_token:
         return page
     shown = [run for run in task.runs if run.lease or run.suspension]

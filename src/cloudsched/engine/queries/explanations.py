@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
 from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation
-from cloudsched.engine.ports.service_threads import hide_names
+from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.pull.presence import count_listeners
 from cloudsched.engine.queries.delivery_report import find_undelivered
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
@@ -40,8 +40,8 @@ def explain_task(
     key, lock = task.scoped_lock_key, None
     waiting: tuple[Waiter, ...] = ()
     if key is not None and task.wake_at is not None:
-        lock = store.load_lock(key).lock
-        entries = store.list_waiters(key, limit=_MAX_ENTRIES, task_ids=[task.id])
+        lock = store.locks.load(key).lock
+        entries = store.locks.list_waiters(key, limit=_MAX_ENTRIES, task_ids=[task.id])
         waiting = (*(one for one in lock.waiters if one.task_id == task.id), *entries)
     records = _list_records(store, task, at) if at is not None else None
     ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
@@ -80,6 +80,6 @@ def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:
 
 def _list_records(store: Store, task: Task, at: datetime) -> tuple[list[Execution], bool]:
     day = find_day(task, at)
-    page = store.list_executions(task.id, limit=MAX_RECORDS, before=day.end)
+    page = store.search.list_executions(task.id, limit=MAX_RECORDS, before=day.end)
     found = [each for each in page.items if day.meets(each)]
     return found, len(found) == len(page.items) and page.next_page_token is not None

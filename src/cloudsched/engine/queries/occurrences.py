@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.allowance import TASK_STEPS, spend_from, take_part
 from cloudsched.domain.transitions.planning import occurrence_after, occurrence_from
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, make_token, read_token
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, make_token, read_token
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

@@ -9,20 +9,19 @@ from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cloudsched.domain.documents.execution import OPEN_STATUSES, Execution, Trigger
-from cloudsched.domain.documents.task import TaskStatus, Trouble, find_trouble
+from cloudsched.domain.documents.task import NeedCause, TaskStatus, Trouble
 from cloudsched.domain.responses.overview_responses import (
     DayCounts,
     FailedExecution,
     FailureGroup,
     FailureSummary,
     HourCounts,
-    NeedCause,
     NeedCount,
     OverviewCounts,
     RecentStart,
 )
-from cloudsched.domain.transitions.planning import is_held_back
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.domain.transitions.needs import GIVES_UP_SOON, find_trouble, find_unstarted, is_late
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, list_failures
 from cloudsched.errors import InvalidInput
@@ -44,10 +43,6 @@ RECENT = 20
 """The number of failures, and of other executions, whose starts are looked at: a read for each."""
 _LOOKED_AT = (1, 10, 100)
 """The numbers of due tasks to read, the next one as long as open runs hold back all tasks that were read."""
-GIVES_UP_SOON = timedelta(days=7)
-"""A wait that gives up within this time needs somebody."""
-LATE = timedelta(minutes=3)
-"""The time after which overdue work will not come by itself: the sweep, each minute, has not helped either."""
 _DATED = 100
 """The number of tasks that need somebody for which the start of that need is looked up."""
 _MAX_KEPT = 1000
@@ -102,7 +97,7 @@ class Overview:
 
     def _count_needs(self, owner: str | None, overdue: _Overdue) -> list[NeedCount]:
         (since, is_cut), now = overdue, self._clock.now()
-        late = [at for at in since if at < now - LATE]
+        late = [at for at in since if is_late(at, now)]
         oldest = late[0] if late else None
         lateness = NeedCount(cause=NeedCause.OVERDUE, count=len(late), is_at_least=is_cut, oldest=oldest)
         return [*(self._count_need(owner, trouble, now) for trouble in Trouble), lateness]
@@ -129,7 +124,7 @@ class Overview:
         found: list[datetime] = []
         for limit in _LOOKED_AT:
             page = self._store.list_tasks(query, limit=limit, page_token=token)
-            found += [at for task in page.items if (at := task.next_execution_time) and not is_held_back(task)]
+            found += filter(None, map(find_unstarted, page.items))
             token = page.next_page_token
             if token is None:
                 break

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
 from cloudsched.domain.responses.overview_responses import Queue
-from cloudsched.engine.ports.pages import Page, make_token, read_token
 from cloudsched.engine.pull.presence import MAX_WORKERS, WorkerPresence, is_listening, may_serve
+from cloudsched.engine.storage.pages import Page, make_token, read_token
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
@@ -91,12 +91,12 @@ def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> 
     Of an owner, those that are their own. One read for each lock, each waiter shown, and each task that holds or waits.
     """
     begin, end = ("", None) if owner is None else owner_lock_keys(owner)
-    found = list(store.search.list_locks(limit=limit + 1, begin=begin, end=end, after=after))
+    found = list(store.locks.list_all(limit=limit + 1, begin=begin, end=end, after=after))
     states = []
     for lock in found[:limit]:
         if is_quota_lock_key(lock.key):
             continue
-        entries = store.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
+        entries = store.locks.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
         waiters = sorted([*lock.waiters, *entries], key=lambda one: one.order)
         shown = waiters[:MAX_WAITERS]
         ids = {one.task_id for one in lock.holders} | {one.task_id for one in shown}

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.documents.task import Task, find_trouble
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES, Page, make_token
-from cloudsched.engine.ports.search import MAX_LOOKED_THROUGH, TaskQuery
+from cloudsched.domain.transitions.needs import find_trouble
+from cloudsched.engine.storage.matching_rows import MAX_LOOKED_THROUGH
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, make_token
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.engine.ports.store import Store
 
 _PAGE: Final = 250

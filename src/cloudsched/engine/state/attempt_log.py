@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
-from cloudsched.engine.ports.fork_safety import make_lock
-from cloudsched.engine.ports.tracing import attempt_fields
+from cloudsched.engine.concurrency.fork_safety import make_lock
+from cloudsched.engine.tracing import attempt_fields
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run

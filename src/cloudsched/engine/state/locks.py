@@ -73,7 +73,7 @@ class Locks:
         result = self._try_acquire(self._read(_require_lock_key(run), now, asking=[waiter]), run, waiter, now)
         if not result.is_acquired:
             if result.lock is not None:
-                self._store.commit_lock(result.lock)
+                self._store.locks.commit(result.lock)
             self.notify(result.grants, now)
         return result
 
@@ -96,7 +96,7 @@ class Locks:
         if is_free:
             return False
         if lock != stored.lock:
-            self._store.commit_lock(_with_lock(stored, lock, may_drain=False))
+            self._store.locks.commit(_with_lock(stored, lock, may_drain=False))
         self.notify(Grants(key, granted), now)
         return True
 
@@ -116,7 +116,7 @@ class Locks:
                     waiting.add((task.id, run.execution_id))
                     granted += result.grants.waiters
         if stored is not before:
-            self._store.commit_lock(stored)
+            self._store.locks.commit(stored)
         self.notify(Grants(key, tuple(granted)), now)
         return waiting
 
@@ -137,7 +137,7 @@ class Locks:
         """Return the lock with the run's hold extended, to commit with its lease, or None if it has no lock key."""
         if run.lock_key is None:
             return None
-        stored = self._store.load_lock(run.lock_key)
+        stored = self._store.locks.load(run.lock_key)
         return VersionedLock(extend(stored.lock, task_id, run.execution_id, until), stored.version)
 
     def release(self, task_id: str, run: Run, now: datetime) -> tuple[VersionedLock | None, Grants]:
@@ -170,7 +170,7 @@ class Locks:
             if should_abort():
                 return NO_GRANTS
             changed = _with_lock(stored, lock)
-            self._store.commit_lock(changed)
+            self._store.locks.commit(changed)
             return Grants(lock.key, granted, changed.has_drained)
 
         self.notify(compare_and_set(f"lock {key}", lambda: self._read(key, now, **which), commit), now)
@@ -188,7 +188,7 @@ class Locks:
         Entering it leaves the lock's document as it is, so the commit with the mark did not conflict with theirs. All
         of them were stored before that commit: whoever came later has seen it.
         """
-        late = self._store.list_waiters(key, limit=MAX_WAITS)
+        late = self._store.locks.list_waiters(key, limit=MAX_WAITS)
         if late:
             limit = max(one.limit for one in late)
             self._update(key, lambda lock: grant_places(lock, limit, now), now, late_limit=limit)
@@ -284,23 +284,23 @@ class Locks:
 
         `late_limit` is the greatest limit of those that wait although the document says that nobody does.
         """
-        stored = self._store.load_lock(key)
+        stored = self._store.locks.load(key)
         document = stored.lock
         if not (document.queued_limit or late_limit):
             return replace(stored, document=document)
         found, is_whole = list[Waiter](), False
         if task_ids:
-            found += self._store.list_waiters(key, limit=MAX_WAITS * len(task_ids), task_ids=task_ids)
+            found += self._store.locks.list_waiters(key, limit=MAX_WAITS * len(task_ids), task_ids=task_ids)
         if worker_group:
-            found += self._store.list_waiters(key, limit=MAX_REQUEUED, worker_group=worker_group)
+            found += self._store.locks.list_waiters(key, limit=MAX_REQUEUED, worker_group=worker_group)
         limit = max((one.limit for one in asking), default=late_limit)
         if places := free_places(document, limit, now, leaving, has_late=late_limit > 0):
             wanted = places + len(found)  # those that are found may be the first ones, and are about to leave
-            head = self._store.list_waiters(key, limit=wanted)
+            head = self._store.locks.list_waiters(key, limit=wanted)
             found, is_whole = [*found, *head], len(head) < wanted
         unknown = [one.task_id for one in asking if not is_waiting(document, one.task_id, one.execution_id)]
         if unknown and not is_whole:
-            found += self._store.list_waiters(key, limit=MAX_WAITS * len(unknown), task_ids=unknown)
+            found += self._store.locks.list_waiters(key, limit=MAX_WAITS * len(unknown), task_ids=unknown)
         entries = {one.entry_id: one for one in found}
         waiters = sorted((*document.waiters, *entries.values()), key=lambda one: one.order)
         view = document.model_copy(update={"waiters": tuple(waiters)})

@@ -30,7 +30,7 @@ from cloudsched.errors import InvalidInput, QuotaExceeded
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
 
@@ -125,7 +125,7 @@ class Quotas:
         if not self._limits.counts:
             return None
         number = self._random.randrange(self._limits.max_excess + 1)
-        lock = self._store.load_lock(quota_lock_key(owner, number))  # before counting: see the module
+        lock = self._store.locks.load(quota_lock_key(owner, number))  # before counting: see the module
         return QuotaCheck(self._find_refusal(owner), lock)
 
     def require_run_room(self, owner: str) -> None:
@@ -180,7 +180,7 @@ class Quotas:
     def has_conflict(self, check: QuotaCheck, task: Task) -> bool:
         """Return whether another creation has passed through the check's lock since it was read."""
         lock = check.lock_for(task)
-        return self._store.load_lock(lock.lock.key).version != lock.version
+        return self._store.locks.load(lock.lock.key).version != lock.version
 
     def _find_refusal(self, owner: str) -> QuotaExceeded | None:
         unfinished, created = self._limits.unfinished, self._limits.creations_a_minute

@@ -15,7 +15,7 @@ from cloudsched.errors import QuotaExceeded
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 
 R = TypeVar("R", bound=Record)
 Changed = TypeVar("Changed", bound="Record | None")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.planning import is_held_back
 from cloudsched.domain.transitions.wakeups import executor_wakeups
-from cloudsched.engine.ports.service_threads import hide_names
+from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class DueWork:
 
     def _look(self, state: State) -> None:
         now, seconds = self._clock.now(), self._monotonic()
-        page = self._store.list_due_tasks(now, limit=LOOKED_AT)
+        page = self._store.sweep.list_due(now, limit=LOOKED_AT)
         owed = frozenset(each for task in page.items for each in _list_owed(task, now))
         has_moved = not self._owed or not self._owed <= owed
         stood_still = seconds - self._looked_at > 3 * LOOK_SECONDS  # the machine slept, or this process was stopped

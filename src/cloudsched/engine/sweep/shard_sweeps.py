@@ -22,7 +22,7 @@ from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult
-from cloudsched.engine.ports.store import Store, choose_shard
+from cloudsched.engine.ports.sweep import choose_shard
 from cloudsched.engine.sweep.due_work import State
 from cloudsched.engine.sweep.sweeper import Sweep, Sweeper, map_in_threads
 from cloudsched.errors import CloudschedError, InvalidInput, QueueUnavailable, VersionConflict
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Version
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.signed_dispatches import SigningKeys
 
 log = own_logger(__name__)
@@ -102,7 +103,7 @@ class ShardSweeps:
         next minute's sends all. Each call begins with another shard, so that no shard is always among those left out.
         Raises StoreUnavailable.
         """
-        count = self._engine.store.count_shards()
+        count = self._engine.store.sweep.count_shards()
         if count == 1:
             return self._get_sweeper(None).sweep()
         result, started_at = Sweep(), self._engine.clock.now().replace(second=0, microsecond=0)

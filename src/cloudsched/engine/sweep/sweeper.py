@@ -33,9 +33,9 @@ from cloudsched.domain.transitions.wakeups import (
     list_orphaned_attempts,
     repair_number,
 )
-from cloudsched.engine.ports.pages import Page, iterate_pages
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.engine.sweep.zone_watch import replan_task
 from cloudsched.errors import BlobsUnavailable, CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -164,7 +164,7 @@ class Sweeper:
             token = self._sweep_pages(None, MAX_EXAMINED, result)
         self._resume_token = token
         self._remove_ended(result)
-        result.expired = self._engine.store.expire(self._engine.clock.now())
+        result.expired = self._engine.store.sweep.expire(self._engine.clock.now())
         self._log(result)
         return result
 
@@ -201,7 +201,7 @@ class Sweeper:
         """
         now, failures, token = self._engine.clock.now(), 0, None
         while self._removes and self._engine.clock.now() < now + MAX_REMOVAL:
-            page = self._engine.store.list_due_tasks(
+            page = self._engine.store.sweep.list_due(
                 now - GRACE, shard=self._shard, is_removal=True, limit=PAGE_SIZE, page_token=token
             )
             failures = self._remove_all(page.items, now, failures, result)
@@ -224,7 +224,7 @@ class Sweeper:
         def finish(task: Task, found: Sweep) -> None:
             self._engine.locks().cancel_task(task, now)
             found.examined = 0
-            found.purged += self._engine.store.remove(marked[task.id]) or self._child_tasks.remove(task)
+            found.purged += self._engine.store.sweep.remove(marked[task.id]) or self._child_tasks.remove(task)
 
         return self._for_each(ready, finish, failures, result)
 
@@ -281,7 +281,7 @@ class Sweeper:
         """
         count = 0 if self._holder is None else self._resend_orphaned(self._holder)
         for page in iterate_pages(
-            lambda token: self._engine.store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
+            lambda token: self._engine.store.sweep.list_due(until, limit=PAGE_SIZE, page_token=token)
         ):
             for task in page.items:
                 wakeups = [wake for wake in executor_wakeups(task) if wake.due_at <= until]
@@ -304,10 +304,10 @@ class Sweeper:
     def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
         """Return a page of overdue tasks. The first page begins where the previous sweep found the first one."""
         if token is not None:
-            return self._engine.store.list_due_tasks(now - GRACE, shard=self._shard, limit=PAGE_SIZE, page_token=token)
+            return self._engine.store.sweep.list_due(now - GRACE, shard=self._shard, limit=PAGE_SIZE, page_token=token)
         is_full = self._full_at is None or not timedelta(0) <= now - self._full_at < FULL_SWEEP_INTERVAL
         since = None if is_full or self._front is None else self._front - COMMIT_MARGIN
-        page = self._engine.store.list_due_tasks(now - GRACE, since=since, shard=self._shard, limit=PAGE_SIZE)
+        page = self._engine.store.sweep.list_due(now - GRACE, since=since, shard=self._shard, limit=PAGE_SIZE)
         if is_full:
             self._full_at, self._front, self._removes = now, None, True
         if not page.unreadable:  # the wake_at of an unreadable document is unknown
@@ -359,7 +359,7 @@ class Sweeper:
             return
         if stored.task.wake_at is None or stored.task.wake_at > now:
             return
-        if leaves_nothing(stored.task) and store.remove(stored):
+        if leaves_nothing(stored.task) and store.sweep.remove(stored):
             result.purged += 1
             return
         with suppress(VersionConflict):

@@ -28,8 +28,8 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import can_replan
+from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.ports.store import VersionedRecord
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import CloudschedError, StoreUnavailable
 

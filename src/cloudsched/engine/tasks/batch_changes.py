@@ -36,11 +36,11 @@ from cloudsched.domain.transitions.edits import NO_LEAD
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.retry_execution import last_finished_execution_id
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.queries.execution_search import ExecutionFilter, find_executions_with_tasks, list_failures
 from cloudsched.engine.queries.overview import name_failure
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
 from cloudsched.errors import CloudschedError, Forbidden, NotAllowed, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, to_wire_fields
-from cloudsched.engine.ports.authority import OWN_CODE
-from cloudsched.engine.ports.pages import iterate_pages
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.transitions import manual_verbs, retry_execution
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft
+from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.handlers.user_access import require_user_start
-from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.child_tasks import ChildTasks
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.ports.authority import Authority
 
     Decide = Callable[[Task, datetime], Commit]
     """Decides how a task changes."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import Commit
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore, VersionedRecord
+    from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 
 OPEN_FOR: Final = timedelta(minutes=5)
 """The time for which a task may be stored after its link was written. A later one looks at its calendars again."""

@@ -29,6 +29,7 @@ from cloudsched.errors import InvalidSchedule, VersionConflict
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
+    from cloudsched.engine.ports.locks import LockStore
     from cloudsched.engine.ports.store import Store
 
 SHOWN: Final = 5
@@ -144,9 +145,16 @@ class _DryStore:
 
     def __init__(self, store: Store) -> None:
         self.load = store.load
-        self.load_lock = store.load_lock
         self.make_id = store.make_id
         self.records = _DryRecords(store.records)
+        self.locks = _DryLocks(store.locks)
+
+
+class _DryLocks:
+    """Locks that are only read: those of quotas."""
+
+    def __init__(self, locks: LockStore) -> None:
+        self.load = locks.load
 
 
 class _DryRecords:

@@ -34,9 +34,9 @@ from cloudsched.domain.transitions.replan import replan_calendars
 from cloudsched.domain.transitions.suspend import is_asked, on_event, parse_event_name
 from cloudsched.domain.transitions.task_draft import TaskDraft, edit_draft, require_editable_fields
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
@@ -197,7 +197,7 @@ class Scheduler:
     def _remove_deleted(self, task_id: str) -> None:
         stored = self._engine.store.load(task_id)
         if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
-            self._engine.store.purge(task_id)
+            self._engine.store.sweep.purge(task_id)
 
     def _replace(self, existing: VersionedTask, draft: TaskDraft, mark: RequestMark | None, by: Authority) -> Task:
         if existing.task.owner != draft.owner:

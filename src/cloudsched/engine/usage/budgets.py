@@ -30,14 +30,14 @@ from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.expiry import MIN_RETENTION
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.planning import find_budget_pause
-from cloudsched.engine.ports.pages import Page, iterate_pages, make_token, read_token
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.record_changes import change_record, iterate_records
+from cloudsched.engine.storage.pages import Page, iterate_pages, make_token, read_token
 from cloudsched.errors import CloudschedError, NotAllowed, NotFound, VersionConflict
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.usage.ledger import UsageLedger

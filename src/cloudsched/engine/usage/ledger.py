@@ -25,7 +25,7 @@ from cloudsched.engine.state.record_changes import change_record, iterate_record
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import RecordStore
+    from cloudsched.engine.ports.records import RecordStore
 
 log = own_logger(__name__)
 

@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.owner_usage import UsageFront, UsageSheet
 from cloudsched.domain.documents.usage import UsageCounts, month_of
-from cloudsched.engine.ports.pages import MAX_PAGE_BYTES
+from cloudsched.engine.storage.pages import MAX_PAGE_BYTES
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
 from cloudsched.errors import InvalidInput, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedRecord
+    from cloudsched.engine.ports.records import VersionedRecord
+    from cloudsched.engine.ports.store import Store
 
 MAX_TASKS: Final = 2000
 """The number of tasks that are read at a time. The next call continues."""

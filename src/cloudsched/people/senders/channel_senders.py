@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, DeliveryChannel
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:

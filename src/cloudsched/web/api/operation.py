@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
 
     from cloudsched.app import App
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.web.api.visibility import Visibility
 
 

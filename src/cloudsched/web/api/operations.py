@@ -17,7 +17,7 @@ from cloudsched.domain.documents.verbs import TriggerRequest, Verb
 from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.responses.api_responses import CallerInfo, Health
 from cloudsched.domain.transitions.manual_verbs import find_triggered
-from cloudsched.engine.ports.service_threads import find_faults, hide_names
+from cloudsched.engine.concurrency.service_threads import find_faults, hide_names
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.errors import NotReady
 from cloudsched.features.table import FEATURES

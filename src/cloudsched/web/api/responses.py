@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.child_tasks import Tree
-    from cloudsched.engine.ports.pages import Page
+    from cloudsched.engine.storage.pages import Page
     from cloudsched.web.api.operation import ApiCall
 
 Json = dict[str, Any]

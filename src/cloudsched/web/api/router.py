@@ -25,7 +25,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
 from cloudsched.domain.recurrence.allowance import REQUEST_BYTES, REQUEST_STEPS, limit_search
-from cloudsched.engine.ports.authority import Authority
+from cloudsched.engine.authority import Authority
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS

@@ -30,6 +30,7 @@ from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
 from cloudsched.domain.schedules.assumptions import note_assumptions
 from cloudsched.domain.transitions.idempotency import RequestMark
+from cloudsched.domain.transitions.needs import find_needs
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.engine.queries import explanations as explain
@@ -53,7 +54,7 @@ from cloudsched.web.api.responses import (
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.authority import Authority
+    from cloudsched.engine.authority import Authority
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.web.auth.roles import Caller
 
@@ -175,8 +176,13 @@ def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     owner = call.caller.resolve_listed_owner(query.owner)
     wanted, only = query.to_task_query(owner), query.to_task_search()
     page = search_tasks(call.app.container.store, wanted, only, **query.to_arguments())
-    allowed = AllowedVerbs(call.app, call.caller)
-    shown = ({**task_to_json(task), "allowedVerbs": allowed.of_task(task)} for task in page.items)
+    allowed, now = AllowedVerbs(call.app, call.caller), call.app.container.clock.now()
+
+    def show(task: Task) -> dict[str, Any]:
+        needs = find_needs(task, now)
+        return {**task_to_json(task), **({"needs": needs} if needs else {}), "allowedVerbs": allowed.of_task(task)}
+
+    shown = map(show, page.items)
     return page_response(responses.TaskPage[Json], page, shown)
 
 

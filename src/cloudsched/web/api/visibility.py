@@ -22,7 +22,7 @@ from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.manual_verbs import find_execution_verbs, find_task_verbs
 from cloudsched.domain.transitions.task_draft import edit_draft
 from cloudsched.engine.handlers.user_access import require_user_edit, require_user_start
-from cloudsched.engine.ports.known_tasks import count_parsed
+from cloudsched.engine.storage.known_tasks import count_parsed
 from cloudsched.errors import Forbidden, InvalidInput, NotAllowed, NotFound
 from cloudsched.web.auth.roles import Caller, Right, Role
 

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from cloudsched.domain.documents.document import SCHEMA_VERSION
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Version, VersionedTask
-from cloudsched.engine.ports.fork_safety import make_lock
+from cloudsched.engine.concurrency.fork_safety import make_lock
 
 _MUTABLE: Final = (dict, list, set)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})

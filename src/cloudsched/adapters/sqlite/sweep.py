@@ -1,0 +1,146 @@
+"""What is due in SQLite, and the removal of what nobody keeps."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cloudsched.adapters.sqlite.search import Listing, fetch_page
+from cloudsched.adapters.sqlite.tables import DELETE_OFFER, from_microseconds, parse_task, to_microseconds
+from cloudsched.domain.documents.task import FINAL_STATUSES, Task
+from cloudsched.domain.own_logger import own_logger
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.sqlite.database import Database
+    from cloudsched.domain.transitions.commit import VersionedTask
+    from cloudsched.engine.storage.known_tasks import KnownTasks
+    from cloudsched.engine.storage.pages import Page
+
+log = own_logger(__name__)
+
+_TASK_EXISTS = "SELECT 1 FROM tasks WHERE id = ? AND body ->> '$.deletedAt' IS NULL"
+_PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
+_EXPIRED = "SELECT kind, parent, id FROM expiring WHERE expire_at <= ? ORDER BY expire_at LIMIT ?"
+_EXPIRE = {  # what was reopened since then has no expireAt
+    "execution": "DELETE FROM executions WHERE task_id = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
+    "task": "DELETE FROM tasks WHERE owner = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
+    "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
+    "record": "DELETE FROM records WHERE kind = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
+}
+_WAITS_FOR_REMOVAL = f"""(status IN ({", ".join(f"'{each}'" for each in sorted(FINAL_STATUSES))})
+    AND (body ->> '$.runs', body ->> '$.deletedAt', body ->> '$.deferred') IS (NULL, NULL, NULL))"""
+_NEXT_WAKEUP = """SELECT min(at) FROM (SELECT min(wake_at) AS at FROM tasks WHERE wake_at IS NOT NULL
+    UNION ALL SELECT min(expire_at) FROM expiring WHERE kind = 'task')"""
+_REMOVE = "DELETE FROM tasks WHERE id = ? AND version = ?"
+
+PURGE_BATCH_SIZE = 1000
+"""The number of documents that one transaction removes: few enough that no other writer waits long."""
+MAX_EXPIRY_BATCHES = 200
+"""The number of such transactions in which a sweep removes what has expired: 200,000 documents a minute, so that the
+file does not grow with what nobody keeps."""
+
+
+class SqliteSweep:
+    """A `SweepStore` in the database of a `SqliteStore`."""
+
+    def __init__(self, database: Database, known: KnownTasks, on_removed: Callable[[str], None]) -> None:
+        self._database = database
+        self._known = known
+        self._on_removed = on_removed
+
+    def list_due(
+        self,
+        before: datetime,
+        *,
+        since: datetime | None = None,
+        shard: int | None = None,  # noqa: ARG002 - there is one
+        is_removal: bool = False,
+        limit: int,
+        page_token: str | None = None,
+    ) -> Page[Task]:
+        """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
+        bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
+        conditions = (*bounds, _WAITS_FOR_REMOVAL if is_removal else f"NOT {_WAITS_FOR_REMOVAL}")
+        values = tuple(map(to_microseconds, bounds.values()))
+        listing = Listing("tasks", "wake_at", conditions=conditions, values=values, more=("version",))
+        query = "removal" if is_removal else "due"
+        return fetch_page(self._database, partial(parse_task, self._known), listing, query, limit, page_token)
+
+    def count_shards(self) -> int:
+        """Return 1: a file has one index."""
+        return 1
+
+    def next_wakeup(self) -> datetime | None:
+        """Return the earliest `wake_at` or `expire_at` of all tasks."""
+        at = self._database.read(_NEXT_WAKEUP)[0][0]
+        return None if at is None else from_microseconds(at)
+
+    def purge(self, task_id: str) -> None:
+        """Remove a deleted task's executions and journals in batches, then the task."""
+
+        def is_alive(connection: sqlite3.Connection) -> bool:
+            return connection.execute(_TASK_EXISTS, (task_id,)).fetchone() is not None
+
+        def some(connection: sqlite3.Connection) -> int:
+            return 0 if is_alive(connection) else connection.execute(_PURGE_SOME, (task_id, PURGE_BATCH_SIZE)).rowcount
+
+        def task(connection: sqlite3.Connection) -> None:
+            if not is_alive(connection):
+                connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+                connection.execute(DELETE_OFFER, (task_id,))
+                connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
+                self._notify_removed(task_id)
+
+        while self._database.write(some):
+            pass
+        self._database.write(task)
+
+    def remove(self, ended: VersionedTask) -> bool:
+        """Remove an ended task with its executions, if it has not changed."""
+        task_id = ended.task.id
+
+        def write(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_REMOVE, (task_id, ended.version.value)).rowcount:
+                return False
+            connection.execute("DELETE FROM executions WHERE task_id = ?", (task_id,))
+            connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
+            connection.execute(DELETE_OFFER, (task_id,))
+            self._notify_removed(task_id)
+            return True
+
+        return self._database.write(write)
+
+    def expire(self, now: datetime) -> int:
+        """Remove the tasks, executions and messages whose `expire_at` has passed, in batches, and return how many.
+
+        Other writers get their turn between two of them.
+        """
+
+        def some(connection: sqlite3.Connection) -> int:
+            found = connection.execute(_EXPIRED, (to_microseconds(now), PURGE_BATCH_SIZE)).fetchall()
+            for kind, parent, key in found:
+                removed = connection.execute(_EXPIRE[kind], (parent, key)).rowcount
+                if kind == "execution" and removed:
+                    self._notify_removed(f"{parent}/{key}")
+                connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
+            return len(found)
+
+        removed = 0
+        for _ in range(MAX_EXPIRY_BATCHES):
+            count = self._database.write(some)
+            removed += count
+            if count < PURGE_BATCH_SIZE:
+                break
+        self._database.tell_of_long_log()
+        return removed
+
+    def _notify_removed(self, key: str) -> None:
+        """Have the large results removed. A failure is logged and ignored: they only take up space."""
+        try:
+            self._on_removed(key)
+        except Exception as error:  # noqa: BLE001 - no error here may keep the document
+            about = {"action": "blob_delete_failed", "taskId": key}
+            log.warning("results of %s not removed: %s", key, error, extra=about)

@@ -1,0 +1,69 @@
+"""Which tasks need somebody, and why.
+
+Stores index what `find_trouble` says of a task. What `find_needs` says also depends on the time: overviews count it,
+lists and pages show it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from cloudsched.domain.documents.task import NeedCause, Task, TaskStatus, Trouble
+from cloudsched.domain.transitions.planning import is_held_back
+
+GIVES_UP_SOON: Final = timedelta(days=7)
+"""A wait that gives up within this time needs somebody."""
+LATE: Final = timedelta(minutes=3)
+"""The time after which overdue work will not start by itself: the sweep, each minute, has not helped either."""
+
+
+def find_needs(task: Task, now: datetime) -> tuple[NeedCause, ...]:
+    """Return the causes for which a task needs somebody now: its trouble, and that it is overdue."""
+    trouble = find_trouble(task)
+    causes = []
+    if trouble is not None and (trouble[0] is not Trouble.WAITING or trouble[1] < now + GIVES_UP_SOON):
+        causes.append(NeedCause(trouble[0].value))
+
+    due_at = find_unstarted(task)
+    if due_at is not None and is_late(due_at, now):
+        causes.append(NeedCause.OVERDUE)
+    return tuple(causes)
+
+
+def find_unstarted(task: Task) -> datetime | None:
+    """Return the next occurrence of a task, unless it starts only once an open run of the task has ended."""
+    is_listed = task.delivery is None and task.deleted_at is None
+    return task.next_execution_time if is_listed and not is_held_back(task) else None
+
+
+def is_late(due_at: datetime, now: datetime) -> bool:
+    """Return whether an occurrence that has not started will not do so by itself."""
+    return due_at < now - LATE
+
+
+def find_trouble(task: Task) -> tuple[Trouble, datetime] | None:
+    """Return why a task needs somebody, and since when (WAITING: when it gives up). None if it needs nobody.
+
+    A call needs nobody: the task that made it decides what it does and how it ends.
+    """
+    if task.deleted_at is not None or (task.parent is not None and task.delivery is None):
+        return None
+    if task.delivery is not None:
+        return _find_failed_delivery(task)
+    held, is_paused = task.budget_pause, task.status is TaskStatus.PAUSED
+    if is_paused and held is not None and held.is_alone and held.at >= task.status_changed_at:
+        return Trouble.BUDGET, held.at
+    if task.consecutive_failures and is_paused:
+        return Trouble.PAUSED, task.status_changed_at
+    if task.consecutive_failures and task.status in {TaskStatus.ACTIVE, TaskStatus.FAILED}:
+        return Trouble.FAILED, task.failing_since or task.status_changed_at
+    deadlines = [run.suspension.deadline for run in task.runs if run.suspension and run.suspension.deadline]
+    return (Trouble.WAITING, min(deadlines)) if deadlines else None
+
+
+def _find_failed_delivery(task: Task) -> tuple[Trouble, datetime] | None:
+    if task.status in {TaskStatus.FAILED, TaskStatus.EXPIRED}:
+        return Trouble.DELIVERY, task.failing_since or task.status_changed_at
+    starts = [run.started_at for run in task.runs if run.attempts and run.started_at]
+    return (Trouble.DELIVERY, min(starts)) if starts else None

@@ -1,0 +1,1 @@
+"""Threads that survive every error, and locks that survive a fork."""

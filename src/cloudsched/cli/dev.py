@@ -94,8 +94,9 @@ def dev(  # noqa: PLR0913 - one argument for each option
     with pause_collection(keeps_all=True):
         from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
         from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
-        from cloudsched.local.app_loader import HandlerWatch, load_app  # noqa: PLC0415 - likewise
+        from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
         from cloudsched.local.environment_file import publish_environment  # noqa: PLC0415 - likewise
+        from cloudsched.local.handler_watch import HandlerWatch  # noqa: PLC0415 - likewise
         from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
     if reload:

@@ -63,6 +63,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
         from cloudsched.config.supervisor import Supervisor  # noqa: PLC0415 - likewise
         from cloudsched.local import runner  # noqa: PLC0415 - likewise
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+        from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
 
     loaded = load_app(handlers, or_examples=False)
     configure_logging(SystemClock())
@@ -70,7 +71,7 @@ def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, han
     with raise_on_signal():
         try:
             checked = _check_code(data, loaded.target)
-            with runner.run_service(
+            with run_service(
                 loaded.app,
                 Settings.from_environment(),
                 data=data,
@@ -107,7 +108,7 @@ def _check_code(data: Path, handlers: str | None) -> str:
     One old task must not keep all others from running, after a crash least of all. The comparison has a process of its
     own, because it refuses what the handlers' code may do here.
     """
-    from cloudsched.local.folder_lock import STORE_FILE_NAME  # noqa: PLC0415 - not needed for --help
+    from cloudsched.local.data_folder import STORE_FILE_NAME  # noqa: PLC0415 - not needed for --help
 
     if handlers is None or not (data / STORE_FILE_NAME).exists():
         return "Nothing is stored yet."

@@ -18,13 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.blobs import results_of
 from cloudsched.errors import Misconfigured, StoreUnavailable
-from cloudsched.local.folder_lock import (
-    MARK_FILE_NAME,
-    SECRET_FILE_NAME,
-    STORE_FILE_NAME,
-    FolderLock,
-    open_private,
-)
+from cloudsched.local.data_folder import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME, open_private
+from cloudsched.local.folder_lock import FolderLock
 
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.store import SqliteStore

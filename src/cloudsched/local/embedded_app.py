@@ -3,9 +3,6 @@
 Any number of processes may embed an app on the same folder, such as the workers of a web server. One of them runs the
 tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it. When it ends,
 however it ends, another one takes its place within `TAKEOVER_SECONDS`.
-
-No server tells the code that it loads which part this process is (one that serves, one that only starts those, or
-none). So the calls that have led here are read.
 """
 
 from __future__ import annotations
@@ -13,14 +10,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-import secrets
-import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -31,15 +25,16 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
-from cloudsched.local.backup import require_own_file, require_sound_folder
-from cloudsched.local.folder_lock import FolderLock, HandOverDispatcher, HandOverListener
-from cloudsched.local.runner import FolderRunner, complete_settings, make_application
+from cloudsched.local.runner import FolderRunner
+from cloudsched.local.server_processes import call_in_worker, is_master
+from cloudsched.local.service import make_application
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS, to_asgi
 
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.local.embedded_page import EmbeddedPage, Identify
+    from cloudsched.local.folder_lock import FolderLock
     from cloudsched.web.functions import AsgiApplication
 
 log = own_logger(__name__)
@@ -68,8 +63,8 @@ class Embedded:
         self._application = make_application(app, is_mounted=True)
         self._page = page
         self._parts: ExitStack | None = None
+        self._runner: FolderRunner | None = None
         self._only_creates = False
-        self._runs = threading.Event()
         self._starting = threading.Lock()
         app.container.how_to_start = (
             f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, write "
@@ -79,7 +74,7 @@ class Embedded:
     @property
     def is_running(self) -> bool:
         """Return whether this process runs the tasks now."""
-        return self._parts is not None and self._runs.is_set()
+        return self._parts is not None and self._runner is not None and self._runner.is_running
 
     def __enter__(self) -> Self:
         """Start."""
@@ -182,7 +177,8 @@ class Embedded:
         return parts
 
     def _open(self, parts: ExitStack, *, runs: bool) -> None:
-        app, settings = self._app, self._settings or Settings.from_environment()
+        app = self._app
+        settings = self._settings or Settings.from_environment()
         if isinstance(app.container.clock, ManualClock):
             raise Misconfigured(
                 "This app is in a Simulation, which runs its tasks instead. Call your service there without starting "
@@ -190,80 +186,42 @@ class Embedded:
             )
         if settings.access.is_configured or settings.access.open:
             authenticator_for(settings)  # reports mistakes before anything starts
-        names = [each.name for each in app.container.registry]
-        runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data, names)
-        parts.callback(runner.release, lock)
-        _claim_in_process(self, app, lock)
+
+        runner = FolderRunner(app, self._data, threads=self._threads)
+        parts.callback(runner.release)
+        _claim_in_process(self, app, runner.lock)
         parts.callback(_ACTIVE.pop, self, None)
-        settings = complete_settings(settings, lock.folder)
-        require_own_file(lock.folder)
-        dispatcher = HandOverDispatcher(lock.folder, runner.queue)
-        holder = secrets.token_hex(4) if lock.excludes_others else None
-        parts.enter_context(app.override(settings, dispatcher=dispatcher, clock=runner.clock, holder=holder))
-        app.container.check_settings()
-        parts.callback(app.container.store.close)
-        listener = HandOverListener(lock.folder, app.container.engine.sender.send_body)
-        role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)
-        parts.callback(self._runs.clear)
-        parts.callback(role.end)
-        if runs and lock.acquire():
-            require_sound_folder(lock)
-            role.begin()
-            self._runs.set()
+        has_lock = runs and runner.lock.acquire()
+        parts.enter_context(runner.open(settings))
+        parts.callback(runner.end)
+        if has_lock:
+            runner.begin()
         elif runs:
-            lock.require_same_app()
-            waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
+            runner.lock.require_same_app()
+            waiting = ServiceThread("cloudsched-takeover", partial(_take_over, runner))
             waiting.start()
             parts.callback(waiting.join)
             parts.callback(waiting.stop)
         if runs:
-            parts.enter_context(runner.watch(self._runs.is_set))
+            parts.enter_context(runner.watch())
+
+        self._runner = runner
         atexit.register(self.stop)
         parts.callback(atexit.unregister, self.stop)
 
-    def _take_over(self, lock: FolderLock, role: _Role) -> float | None:
-        """Take the place of the process that runs the tasks if it has ended. If not, look again in a while."""
-        if not lock.acquire():
-            return TAKEOVER_SECONDS
-        try:
-            role.begin()
-        except BaseException:
-            role.end()
-            lock.yield_to_others()
-            raise
-        self._runs.set()
-        log.info("This process runs the tasks now.", extra={"action": "taken_over"})
-        return None
 
-
-class _Role:
-    """The duties of the one process that runs the tasks."""
-
-    def __init__(
-        self, app: App, runner: FolderRunner, dispatcher: HandOverDispatcher, listener: HandOverListener | None
-    ) -> None:
-        self._app = app
-        self._runner = runner
-        self._dispatcher = dispatcher
-        self._listener = listener
-        self._has_begun = False
-
-    def begin(self) -> None:
-        """Listen to the other processes, and only then read from the store what is due."""
-        if self._listener is not None:
-            self._listener.start()
-        self._dispatcher.is_running = True
-        self._app.apply_declarations()
-        self._runner.__enter__()
-        self._has_begun = True
-
-    def end(self) -> None:
-        """Stop. Tasks that are created from now on are for the next process, which finds them in the store."""
-        self._dispatcher.is_running = False
-        if self._listener is not None:
-            self._listener.stop()
-        if self._has_begun:
-            self._runner.__exit__()
+def _take_over(runner: FolderRunner) -> float | None:
+    """Take the place of the process that runs the tasks if it has ended. If not, look again in a while."""
+    if not runner.lock.acquire():
+        return TAKEOVER_SECONDS
+    try:
+        runner.begin()
+    except BaseException:
+        runner.end()
+        runner.lock.yield_to_others()
+        raise
+    log.info("This process runs the tasks now.", extra={"action": "taken_over"})
+    return None
 
 
 def embedded(
@@ -353,50 +311,3 @@ def _forget_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
-
-SERVERS: Final = frozenset({"cheroot", "daphne", "granian", "gunicorn", "hypercorn", "uvicorn", "waitress"})
-"""The packages of servers that load the web app in the process that serves it, or in one that forks those."""
-_MASTER, _WORKERS = "gunicorn.arbiter", "gunicorn.workers."
-
-
-def is_loaded_by_server() -> bool:
-    """Return whether a server of `SERVERS` loads the web app right now."""
-    return any(_find_module(frame).partition(".")[0] in SERVERS for frame in _list_frames())
-
-
-def is_master() -> bool:
-    """Return whether gunicorn loads the web app before it forks its workers (``--preload``)."""
-    modules = map(_find_module, _list_frames())
-    first = next((name for name in modules if name == _MASTER or name.startswith(_WORKERS)), "")
-    return first == _MASTER
-
-
-def call_in_worker(begin: Callable[[], None]) -> None:
-    """Let gunicorn call a function once the worker that it is forking is ready to serve, and has given up its rights.
-
-    This is for the forked process. It does nothing if something else has forked it.
-    """
-    for frame in _list_frames():
-        worker = frame.f_locals.get("worker") if _find_module(frame) == _MASTER else None
-        if worker is not None:
-            worker.cfg.set("post_worker_init", _join(begin, worker.cfg.post_worker_init))
-            return
-
-
-def _join(begin: Callable[[], None], own: Callable[[Any], object]) -> Callable[[Any], None]:
-    def call(worker: Any) -> None:  # noqa: ANN401 - gunicorn's
-        begin()
-        own(worker)
-
-    return call
-
-
-def _list_frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the calls that have led here
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _find_module(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__"))

@@ -11,8 +11,9 @@ from werkzeug.wrappers import Response
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
-from cloudsched.local.embedded_app import Embedded, embedded, is_loaded_by_server
+from cloudsched.local.embedded_app import Embedded, embedded
 from cloudsched.local.embedded_page import FRAMEWORK_REQUEST
+from cloudsched.local.server_processes import is_loaded_by_server
 
 with require_extra("cloudsched.local.flask", "server"):
     import click

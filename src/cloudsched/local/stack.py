@@ -35,7 +35,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable
 from cloudsched.local.dashboard_mount import MOUNT, DashboardMount, StackClock
-from cloudsched.local.folder_lock import STORE_FILE_NAME, make_private
+from cloudsched.local.data_folder import STORE_FILE_NAME, make_private
 from cloudsched.local.mailbox import Mailbox, is_mailbox_path, show_mailbox
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for

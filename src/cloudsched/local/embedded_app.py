@@ -33,8 +33,9 @@ from cloudsched.web.functions import THREADS, to_asgi
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.local.embedded_page import EmbeddedPage, Identify
+    from cloudsched.local.embedded_page import EmbeddedPage
     from cloudsched.local.folder_lock import FolderLock
+    from cloudsched.local.visitor import Identify
     from cloudsched.web.functions import AsgiApplication
 
 log = own_logger(__name__)

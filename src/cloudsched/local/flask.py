@@ -12,8 +12,8 @@ from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
 from cloudsched.local.embedded_app import Embedded, embedded
-from cloudsched.local.embedded_page import FRAMEWORK_REQUEST
 from cloudsched.local.server_processes import is_loaded_by_server
+from cloudsched.local.visitor import FRAMEWORK_REQUEST
 
 with require_extra("cloudsched.local.flask", "server"):
     import click
@@ -24,7 +24,7 @@ with require_extra("cloudsched.local.flask", "server"):
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
-    from cloudsched.local.embedded_page import Identify
+    from cloudsched.local.visitor import Identify
 
 NAME: Final = "cloudsched"
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -18,7 +18,8 @@ from django.views.decorators.csrf import csrf_exempt
 from werkzeug.test import run_wsgi_app
 
 from cloudsched.local.django.apps import find_embedding
-from cloudsched.local.embedded_page import FRAMEWORK_REQUEST, EmbeddedPage
+from cloudsched.local.embedded_page import EmbeddedPage
+from cloudsched.local.visitor import FRAMEWORK_REQUEST
 
 
 @csrf_exempt  # type: ignore[untyped-decorator]  # Django has no types

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -39,10 +40,13 @@ class Maintenance:
         self._app = app
         self._clock = clock
         self._window = window
-        self._load_interval = _Interval(clock, LOAD_INTERVAL)
-        self._sweep_interval = _Interval(clock, SWEEP_INTERVAL)
+        self._interval = Interval(clock, LOAD_INTERVAL)
+        self._sweeps = Sweeps(app, clock)
         self._has_tried_to_load = threading.Event()
-        self._threads = ServiceThread("cloudsched-load", self._load), ServiceThread("cloudsched-sweep", self._sweep)
+        self._threads = (
+            ServiceThread("cloudsched-load", self._load),
+            ServiceThread("cloudsched-sweep", self._sweep),
+        )
 
     def start(self) -> None:
         """Start both threads."""
@@ -59,7 +63,7 @@ class Maintenance:
                 each.join(grace.total_seconds())
 
     def _load(self) -> float:
-        if self._load_interval.has_passed():
+        if self._interval.has_passed():
             try:
                 now = self._clock.now()
                 until = now + LOAD_AHEAD
@@ -67,17 +71,33 @@ class Maintenance:
                 count = self._app.container.sweeper.resend(until)
             finally:
                 self._has_tried_to_load.set()
-            self._load_interval.begin(now)
+            self._interval.begin(now)
             log.debug("loaded", extra={"action": "loaded", "dispatched": count})
         return CLOCK_CHECK_SECONDS
 
     def _sweep(self) -> float:
         self._has_tried_to_load.wait()
-        if self._sweep_interval.has_passed():
+        self._sweeps.sweep_if_due()
+        return CLOCK_CHECK_SECONDS
+
+
+class Sweeps:
+    """Sweeps every minute of either clock, and after its own was set: ahead by a minute or more, or back.
+
+    `seconds` is the monotonic clock.
+    """
+
+    def __init__(self, app: App, clock: Clock, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._clock = clock
+        self._interval = Interval(clock, SWEEP_INTERVAL, seconds)
+
+    def sweep_if_due(self) -> None:
+        """Sweep if an interval has passed since the last time."""
+        if self._interval.has_passed():
             now = self._clock.now()
             self._app.container.many_tasks.sweep(self._app.sweep)
-            self._sweep_interval.begin(now)
-        return CLOCK_CHECK_SECONDS
+            self._interval.begin(now)
 
 
 class WindowedDispatcher:
@@ -105,23 +125,26 @@ class WindowedDispatcher:
         self._queue.close()
 
 
-class _Interval:
+class Interval:
     """An interval that has passed when either clock says so, or when the clock was set back.
 
     The wall clock may be set, and goes on while the machine sleeps. The monotonic one stands still meanwhile.
     """
 
-    def __init__(self, clock: Clock, length: timedelta) -> None:
+    def __init__(self, clock: Clock, length: timedelta, seconds: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._length = length
+        self._seconds = seconds
         self._began: tuple[datetime, float] | None = None
 
     def has_passed(self) -> bool:
+        """Return whether it has passed, or has never begun."""
         if self._began is None:
             return True
         at, seconds = self._began
-        is_over = time.monotonic() - seconds >= self._length.total_seconds()
+        is_over = self._seconds() - seconds >= self._length.total_seconds()
         return is_over or not timedelta(0) <= self._clock.now() - at < self._length
 
     def begin(self, at: datetime) -> None:
-        self._began = (at, time.monotonic())
+        """Let it begin, at an instant that was read just now, or a little before."""
+        self._began = (at, self._seconds())

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -24,13 +25,14 @@ from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.pages import MAX_PAGE, iterate_pages
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.engine.ports.service_threads import ServiceThread
 from cloudsched.errors import CloudschedError, Misconfigured
 from cloudsched.local.data_folder import STORE_FILE_NAME, make_private
 from cloudsched.local.mailbox import Mailbox
+from cloudsched.local.maintenance import Sweeps
 from cloudsched.local.stack_clock import StackClock
 from cloudsched.local.stack_pages import StackPages
 from cloudsched.local.store_choice import ChosenStore, open_store
-from cloudsched.local.sweep_timer import SweepTimer
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
 
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
     from cloudsched.app import App
 
 log = own_logger(__name__)
+
+SWEEP_PAUSE_SECONDS = 0.2
+"""The real seconds between two looks at the clock, which may be moved at any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +136,18 @@ def run_stack(
         web.serve()
         parts.callback(web.stop)  # no request may arrive once the app has its own parts back
         parts.callback(emulator.stop)
-        parts.enter_context(SweepTimer(app, clock))
+        sweeps = Sweeps(app, clock, lambda: 0.0)  # nothing comes due while the clock stands still
+        sweep = ServiceThread("cloudsched-sweep", partial(_sweep, sweeps))
+        sweep.start()
+        parts.callback(sweep.join)
+        parts.callback(sweep.stop)
         yield Stack(app, clock, counts, emulator, choice, settings, url, pages.clock)
+
+
+def _sweep(sweeps: Sweeps) -> float:
+    """Sweep as often as it can while the clock advances a long way, without delaying it, and once afterwards."""
+    sweeps.sweep_if_due()
+    return SWEEP_PAUSE_SECONDS
 
 
 def _start_cloud_tasks(settings: Settings, clock: MovableClock, port: int, control_key: str) -> CloudTasksEmulator:

@@ -16,7 +16,7 @@ from cloudsched.engine.delivery.recipients import PeopleRecipients
 from cloudsched.engine.ports.authority import OWN_CODE
 from cloudsched.errors import QueueUnavailable
 from cloudsched.testing import Simulation
-from cloudsched.testing.simulation import SimulatedQueue
+from cloudsched.testing.simulated_queue import SimulatedQueue
 
 app = App(Settings())
 URL = "https://example.com/done"

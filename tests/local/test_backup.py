@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from tests.harness import wait_until
 
 from cloudsched import App, Context, Settings
-from cloudsched.cli import serve as cli
+from cloudsched.cli import backup as cli
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured, NotFound, StoreUnavailable
 from cloudsched.local import backup

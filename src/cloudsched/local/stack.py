@@ -66,6 +66,11 @@ class Stack:
     mover: StackClock
     """Moves the clock, also where the stack has keys."""
 
+    @property
+    def port(self) -> int:
+        """The port of the API and the executor."""
+        return int(self.url.rpartition(":")[2])
+
     def to_environment(self) -> dict[str, str]:
         """Return the environment variables with which another process finds this stack."""
         return {**self.settings.to_environment(), "CLOUDSCHED_URL": self.url}

@@ -69,7 +69,8 @@ class Embedded:
         self._starting = threading.Lock()
         app.container.how_to_start = (
             f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, write "
-            "FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; or else `with scheduler:`."
+            "FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; "
+            "or else `with scheduler:`."
         )
 
     @property
@@ -136,10 +137,10 @@ class Embedded:
 
     def _wait(self, *, runs: bool) -> None:
         """Let the first use of the app start this, or gunicorn, once it has forked a worker."""
-        master = os.getpid() if runs else None
+        waits_in = os.getpid()
 
         def begin() -> object:
-            if os.getpid() == master:
+            if runs and os.getpid() == waits_in:
                 raise Misconfigured("This process only starts the server's workers: create tasks in these.")
             with self._starting:
                 self._begin(runs=runs)
@@ -167,13 +168,16 @@ class Embedded:
     def stop(self) -> None:
         """Stop. Handlers that are running get ten seconds. A second call does nothing."""
         with self._starting:
-            parts, self._parts = self._parts, None
+            parts = self._parts
+            self._parts = None
             if parts is not None:
                 parts.close()
 
     def forget(self) -> object:
         """Return what was started, without stopping it: in a forked process it is its parent's."""
-        parts, self._parts, self._starting = self._parts, None, threading.Lock()
+        parts = self._parts
+        self._parts = None
+        self._starting = threading.Lock()  # the parent's may be locked
         atexit.unregister(self.stop)
         return parts
 
@@ -279,7 +283,9 @@ class _Unstarted:
     """The parts of an app that is embedded once something needs them."""
 
     def __init__(self, before: Any, begin: Callable[[], object]) -> None:  # noqa: ANN401 - a container
-        self.before, self.registry, self.given_model = before, before.registry, before.given_model
+        self.before = before
+        self.registry = before.registry
+        self.given_model = before.given_model
         self._begin = begin
 
     def __getattr__(self, name: str) -> object:

@@ -12,10 +12,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from cloudsched.errors import Misconfigured
 
-_PREFIX, _SUFFIX = "dev-", ".env"
+_PREFIX: Final = "dev-"
+_SUFFIX: Final = ".env"
 
 
 @contextmanager
@@ -44,8 +46,10 @@ def read_environment(port: int) -> str:
     found = dict(_running())
     if port in found:
         return found[port]
-    others = " or ".join(f"--port {each}" for each in sorted(found))
-    hint = f"Give {others} for the one that runs." if others else "Start it in another terminal: cloudsched dev."
+    hint = "Start it in another terminal: cloudsched dev."
+    if found:
+        others = " or ".join(f"--port {each}" for each in sorted(found))
+        hint = f"Give {others} for the one that runs."
     raise Misconfigured(f"No cloudsched dev runs on port {port}. {hint}")
 
 

@@ -64,6 +64,7 @@ class Cloudsched:
     ) -> None:
         if app is None:
             raise Misconfigured("Cloudsched needs the app whose handlers run: Cloudsched(app=app, data=…).")
+
         self._app = app
         self._data = data
         self._url_prefix = url_prefix
@@ -71,6 +72,7 @@ class Cloudsched:
         self._settings = settings
         self._threads = threads
         self._embedding: Embedded | None = None
+
         self.blueprint = Blueprint(NAME, __name__, url_prefix=url_prefix)
         for rule in ("/", "/<path:path>"):
             self.blueprint.add_url_rule(rule, view_func=self._serve, methods=_METHODS, provide_automatic_options=False)
@@ -92,7 +94,9 @@ class Cloudsched:
         """
         if self._embedding is not None:
             raise Misconfigured("Cloudsched belongs to a Flask app already: make one for each app of yours.")
-        data = self._data if self._data is not None else service.config.get("CLOUDSCHED_DATA")
+        data = self._data
+        if data is None:
+            data = service.config.get("CLOUDSCHED_DATA")
         if data is None:
             raise Misconfigured("Name the folder of the store: data, or CLOUDSCHED_DATA of the Flask app's config.")
         self._embedding = embedded(
@@ -125,5 +129,7 @@ def _is_serving() -> bool:
         return is_loaded_by_server()
     if context.command is not run_command:
         return False
-    chosen = context.params.get("reload")
-    return is_running_from_reloader() or not (get_debug_flag() if chosen is None else chosen)
+    reloads = context.params.get("reload")
+    if reloads is None:
+        reloads = get_debug_flag()
+    return is_running_from_reloader() or not reloads

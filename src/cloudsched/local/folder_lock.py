@@ -82,10 +82,13 @@ class FolderLock:
         During a deployment, one of them may have some that the other lacks. Raises Misconfigured if it has none.
         """
         owner, *rest = self._read()
-        theirs = json.loads(rest[0]) if rest and rest[0] else []  # or it is about to write them
+        if not rest or not rest[0]:  # it is about to write them
+            return
+        theirs = json.loads(rest[0])
         missing = sorted({*self._handlers} - {*theirs})
         if not missing or not theirs:
             return
+
         about = f"Process {owner} runs the tasks of {self.folder}, and has no handler {', '.join(missing)}"
         if len(missing) == len(self._handlers):
             raise Misconfigured(f"{about}: it is another app, with {', '.join(theirs)}. Give each app its own folder.")

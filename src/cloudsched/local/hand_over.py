@@ -58,6 +58,7 @@ class HandOverDispatcher:
         if self.is_running:
             self._queue.create(message)
             return
+
         fields = {
             "name": message.name,
             "at": message.at.isoformat(),

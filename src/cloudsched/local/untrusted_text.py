@@ -22,25 +22,30 @@ _MAX_LINE_LENGTH = 4_000
 
 def to_printable(text: str) -> str:
     """Return text on one line, with a space in place of each control character. The end of a very long one is cut."""
-    text = text if len(text) <= _MAX_LINE_LENGTH else text[:_MAX_LINE_LENGTH] + " …"
+    if len(text) > _MAX_LINE_LENGTH:
+        text = f"{text[:_MAX_LINE_LENGTH]} …"
     return "".join(each if each.isprintable() else " " for each in text)
 
 
 def to_json_line(value: Any) -> str:  # noqa: ANN401 - any JSON
     """Return JSON on one line, whole, with control characters as escapes, which parse to the same value."""
     text = json.dumps(value, ensure_ascii=False)
-    return (
-        text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
-    )
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escape(each) for each in text)
 
 
-def _escape(error: UnicodeError) -> tuple[str, int]:
+def _escape(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+    return _escape(error.object[error.start : error.end]), error.end
 
 
-codecs.register_error("cloudsched.escape", _escape)
+codecs.register_error("cloudsched.escape", _escape_unencodable)
 
 
 @contextmanager

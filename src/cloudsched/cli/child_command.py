@@ -23,8 +23,8 @@ _TERMINATE_SECONDS: Final = 10
 def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a command, and return the exit code that a shell would.
 
-    It gets its own process group, so that everything it leaves behind can be killed. With a terminal it stays in ours,
-    because it has to read from the terminal and to receive its Ctrl-C.
+    It gets its own process group, so that everything it leaves behind can be killed. With a terminal it stays
+    in ours, because it has to read from the terminal and to receive its Ctrl-C.
     """
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     with ExitStack() as cleanup:

@@ -21,7 +21,8 @@ PORT: Final = 8090
 def dashboard(url: str, port: int, **credentials: Any) -> None:
     """Show the dashboard of a deployment, on this machine only.
 
-    It acts with your credentials, so nothing is made public, and it offers only what they allow. Ctrl-C stops it.
+    It acts with your credentials, so nothing is made public, and it offers only what they allow. Ctrl-C stops
+    it.
     """
     from cloudsched.client.client import Client  # noqa: PLC0415 - not needed for --help
     from cloudsched.dashboard.application import Dashboard  # noqa: PLC0415 - likewise

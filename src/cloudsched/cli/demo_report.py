@@ -1,7 +1,8 @@
 """Runs the demo's scenario, and shows what ran.
 
-The scenario creates three tasks over HTTP, moves the clock by more than a year and fetches what ran. Nothing in it is
-special to the demo: any client could send these requests, and the stack is that of ``cloudsched dev``.
+The scenario creates three tasks over HTTP, moves the clock by more than a year and fetches what ran. Nothing
+in it is special to the demo: any client could send these requests, and the stack is that of ``cloudsched
+dev``.
 """
 
 from __future__ import annotations

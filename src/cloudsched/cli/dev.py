@@ -76,9 +76,9 @@ def dev(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Run the local stack: API, executor, sweep, a local Cloud Tasks and a store.
 
-    With a COMMAND (after --) the stack runs as long as the command, which finds it through environment variables, and
-    cloudsched exits with the command's exit code. Without one, the stack runs until Ctrl-C. A task that is created
-    without a time runs at once.
+    With a COMMAND (after --) the stack runs as long as the command, which finds it through environment
+    variables, and cloudsched exits with the command's exit code. Without one, the stack runs until Ctrl-C. A
+    task that is created without a time runs at once.
     """
     if print_env:
         from cloudsched.local.environment_file import read_environment  # noqa: PLC0415 - not needed for --help

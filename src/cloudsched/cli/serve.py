@@ -47,10 +47,11 @@ CHECK_SECONDS = 10.0
 def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, handlers: str | None) -> None:
     """Serve the API and run tasks, in one process over one file: for a laptop or one small server.
 
-    The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's. Settings come
-    from the environment. Callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits requests from this machine.
-    First it says in its log which stored tasks would fail with this code, as `cloudsched check` does, and serves.
-    SIGTERM or Ctrl-C stops it. systemd is told when it is ready, alive and stopping.
+    The store, the queue and the sweep are inside. There is no emulator, and the clock is the system's.
+    Settings come from the environment. Callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits
+    requests from this machine. First it says in its log which stored tasks would fail with this code, as
+    `cloudsched check` does, and serves. SIGTERM or Ctrl-C stops it. systemd is told when it is ready, alive
+    and stopping.
     """
     with pause_collection(keeps_all=True):
         from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
@@ -105,8 +106,8 @@ def _startup_lines(service: Service, loaded: LoadedApp, checked: str) -> list[st
 def _check_code(data: Path, handlers: str | None) -> str:
     """Log what would fail with these handlers, and return the result. It stops nobody from serving.
 
-    One old task must not keep all others from running, after a crash least of all. The comparison has a process of its
-    own, because it refuses what the handlers' code may do here.
+    One old task must not keep all others from running, after a crash least of all. The comparison has a
+    process of its own, because it refuses what the handlers' code may do here.
     """
     from cloudsched.local.data_folder import STORE_FILE_NAME  # noqa: PLC0415 - not needed for --help
 

@@ -44,8 +44,8 @@ class LoadedApp:
 def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
     """Load an app.
 
-    A target is a file or a module, followed by ``:name`` if it has several apps. None tries `DEFAULT_FILES`, and then,
-    if allowed, the package's own examples. Raises Misconfigured with the reason.
+    A target is a file or a module, followed by ``:name`` if it has several apps. None tries `DEFAULT_FILES`,
+    and then, if allowed, the package's own examples. Raises Misconfigured with the reason.
     """
     if target is None:
         target = next((str(path) for path in DEFAULT_FILES if path.is_file()), None)

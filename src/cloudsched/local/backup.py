@@ -100,7 +100,8 @@ def _read_mark(mark: Path) -> list[str]:
 def _read_header(path: Path) -> str:
     """Return what only `renew_mark`, and SQLite in a copy, change in a file's header, whatever its log says.
 
-    SQLite has to read it: if anything else in a process closes the file, SQLite's own locks are gone (`man fcntl`).
+    SQLite has to read it: if anything else in a process closes the file, SQLite's own locks are gone (`man
+    fcntl`).
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
@@ -114,8 +115,8 @@ def _read_header(path: Path) -> str:
 def renew_mark(store: SqliteStore, path: Path) -> None:
     """Give the store's file a number of its own, and write that down for the log beside it.
 
-    A copy of the file, made before or after, has another number, or another version of its tables. On a full disk the
-    file keeps its number.
+    A copy of the file, made before or after, has another number, or another version of its tables. On a full
+    disk the file keeps its number.
     """
     mark = path.with_name(MARK_FILE_NAME)
     number = _draw_number()
@@ -153,9 +154,10 @@ def require_sound_folder(lock: FolderLock) -> None:
 def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = None) -> Backup:
     """Copy a data folder to a new folder, also while a process is using it.
 
-    The copy is the state of one instant, without free pages, and is synced and read back. It contains the secret that
-    signs links, so only this user may read it. The place is created if necessary, and keeps the latest `keep` backups,
-    with the new one, or all. Raises Misconfigured for a missing or damaged file, and for a second backup in one second.
+    The copy is the state of one instant, without free pages, and is synced and read back. It contains the
+    secret that signs links, so only this user may read it. The place is created if necessary, and keeps the
+    latest `keep` backups, with the new one, or all. Raises Misconfigured for a missing or damaged file, and
+    for a second backup in one second.
     """
     source = data / STORE_FILE_NAME
     if not source.is_file():
@@ -186,8 +188,8 @@ def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = N
 def restore_backup(backup: Path, data: Path, *, now: datetime) -> Backup:
     """Put a copy of a backup in the place of what a data folder has, and keep that in a folder within it.
 
-    Nothing may be using the folder, which is created if necessary. If this is interrupted, the folder has no store, and
-    nothing starts on it. Raises Misconfigured for a damaged backup, and for a folder in use.
+    Nothing may be using the folder, which is created if necessary. If this is interrupted, the folder has no
+    store, and nothing starts on it. Raises Misconfigured for a damaged backup, and for a folder in use.
     """
     source = backup / STORE_FILE_NAME
     if not source.is_file():

@@ -63,7 +63,8 @@ def complete_settings(settings: Settings, folder: Path) -> Settings:
 def make_private(folder: Path) -> None:
     """Make a data folder if necessary, and let nobody but this user read it and its own files, whatever the umask is.
 
-    A folder that has anything else in it keeps its rights, for it may be a project's. One of another user is told of.
+    A folder that has anything else in it keeps its rights, for it may be a project's. One of another user is
+    told of.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     inside = list(folder.iterdir())

@@ -1,8 +1,8 @@
 """Run an app's tasks inside the user's own process: queue, sweep and API, started and stopped with it.
 
-Any number of processes may embed an app on the same folder, such as the workers of a web server. One of them runs the
-tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it. When it ends,
-however it ends, another one takes its place within `TAKEOVER_SECONDS`.
+Any number of processes may embed an app on the same folder, such as the workers of a web server. One of them
+runs the tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it.
+When it ends, however it ends, another one takes its place within `TAKEOVER_SECONDS`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ TAKEOVER_SECONDS: Final = 0.5
 class Embedded:
     """An app whose tasks run in this process, or in another one that embeds it on the same folder.
 
-    Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no signals and
-    changes no logging. All of its threads are daemons, and an exit of the interpreter stops it.
+    Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no
+    signals and changes no logging. All of its threads are daemons, and an exit of the interpreter stops it.
 
-    It is a WSGI application, to be mounted under a prefix: the API, and the page if there is one. `asgi` is the same
-    for ASGI.
+    It is a WSGI application, to be mounted under a prefix: the API, and the page if there is one. `asgi` is
+    the same for ASGI.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class Embedded:
         If gunicorn loads the web app before it forks its workers (``--preload``), each worker starts instead.
 
         Raises:
-            Misconfigured: The folder cannot be used, the access settings are wrong, the app is in a `Simulation`, or
-                the app or the folder is embedded in this process already.
+            Misconfigured: The folder cannot be used, the access settings are wrong, the app is in a
+                `Simulation`, or the app or the folder is embedded in this process already.
         """
         if self._parts is not None and not self._only_creates:
             raise Misconfigured("This is started already: start it once in each process.")
@@ -242,11 +242,12 @@ def embedded(
     Args:
         app: The app whose handlers run.
         data: The folder of the store's file, created if necessary.
-        settings: The settings, read from the environment if None. The store and the queue that they name are not used.
+        settings: The settings, read from the environment if None. The store and the queue that they name are
+            not used.
         threads: The most handlers that run at the same time.
-        page: True to serve the page beside the API. People sign in to it with a key of the API. Or a function of yours
-            that says who looks. It takes the WSGI environ, or the request of Django or Flask, and returns a `Visitor`,
-            or None for somebody who may not.
+        page: True to serve the page beside the API. People sign in to it with a key of the API. Or a function
+            of yours that says who looks. It takes the WSGI environ, or the request of Django or Flask, and
+            returns a `Visitor`, or None for somebody who may not.
     """
     served = None
     if page:

@@ -1,6 +1,7 @@
 """The page of an app that runs in this process: at the root of its mount, as ``/scheduler/``, beside the API.
 
-* If the web app says who looks (`Identify`), the API is asked as that person, in the role that the web app names.
+* If the web app says who looks (`Identify`), the API is asked as that person, in the role that the web app
+  names.
 * If the API has credentials, people sign in with theirs, and each request to the API carries it.
 * If it has none, it is asked as if the request for the page had been sent to it.
 """

@@ -33,22 +33,24 @@ _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 class Cloudsched:
     """The extension: it runs an app's tasks inside the processes that serve a Flask app, and has the API and the page.
 
-    A server that loads the Flask app starts it. The known ones, such as gunicorn and ``flask run``, do it at once, any
-    other with the first request. Other commands, such as ``flask shell``, and programs that import the Flask app only
-    create tasks, and tests start nothing (``TESTING``).
+    A server that loads the Flask app starts it. The known ones, such as gunicorn and ``flask run``, do it at
+    once, any other with the first request. Other commands, such as ``flask shell``, and programs that import
+    the Flask app only create tasks, and tests start nothing (``TESTING``).
 
     Args:
         service: The Flask app. Without one, call `init_app`.
         app: The app whose handlers run.
         data: The folder of its store, ``CLOUDSCHED_DATA`` of the Flask app's config if None.
         url_prefix: The prefix of the API and the page. None serves neither.
-        page: True to serve the page beside the API. See `cloudsched.embedded`. A function takes Flask's request.
+        page: True to serve the page beside the API. See `cloudsched.embedded`. A function takes Flask's
+            request.
         settings: As for `cloudsched.embedded`.
         threads: As for `cloudsched.embedded`.
 
     Attributes:
-        blueprint: The API and the page, below the prefix. They check callers and the origin of forms by themselves, so
-            an extension that checks all forms has to leave them out: ``csrf.exempt(scheduler.blueprint)``.
+        blueprint: The API and the page, below the prefix. They check callers and the origin of forms by
+            themselves, so an extension that checks all forms has to leave them out:
+            ``csrf.exempt(scheduler.blueprint)``.
     """
 
     def __init__(

@@ -79,7 +79,8 @@ class FolderLock:
     def require_same_app(self) -> None:
         """Check that the process that has locked the folder could run what this one creates, as its handlers tell.
 
-        During a deployment, one of them may have some that the other lacks. Raises Misconfigured if it has none.
+        During a deployment, one of them may have some that the other lacks. Raises Misconfigured if it has
+        none.
         """
         owner, *rest = self._read()
         if not rest or not rest[0]:  # it is about to write them

@@ -1,7 +1,7 @@
 """Remember who is signed in to a page, in a folder that the processes of a server share.
 
-A session's file is named by the hash of what the browser keeps, and the key in it is sealed with that: neither alone is
-worth anything.
+A session's file is named by the hash of what the browser keeps, and the key in it is sealed with that:
+neither alone is worth anything.
 """
 
 from __future__ import annotations

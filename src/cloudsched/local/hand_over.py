@@ -1,7 +1,7 @@
 """Hand dispatches to the process that runs the tasks of a data folder, through a socket in the folder.
 
-No dispatch is lost. A process that begins to run the tasks listens first and reads the store afterwards, so it finds
-what was committed before. The next such process finds a dispatch that nobody hears.
+No dispatch is lost. A process that begins to run the tasks listens first and reads the store afterwards, so
+it finds what was committed before. The next such process finds a dispatch that nobody hears.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ _FOREIGN_FOLDERS: Final = {"site-packages", "dist-packages", ".venv", "venv", "n
 class HandlerWatch:
     """Notices changes of the handlers' files, as a context, in a thread of its own.
 
-    Schedules that the code declares are applied anew. A task that is running keeps the function that it runs. Tasks,
-    clock and queue stay as they are. If the changed files cannot be imported, the handlers stay the old ones. Without
-    `reloads`, a warning says that they have changed.
+    Schedules that the code declares are applied anew. A task that is running keeps the function that it runs.
+    Tasks, clock and queue stay as they are. If the changed files cannot be imported, the handlers stay the
+    old ones. Without `reloads`, a warning says that they have changed.
     """
 
     def __init__(self, app: App, target: str, folder: Path, *, reloads: bool) -> None:

@@ -1,7 +1,8 @@
 """Keep the queue of a process that runs a folder's tasks filled, and sweep.
 
-At the start, from then on every `LOAD_INTERVAL`, and when the clock was set, the tasks that are due soon are read from
-the store and queued in memory, so memory does not grow with the number of tasks, and a restart edits none of them.
+At the start, from then on every `LOAD_INTERVAL`, and when the clock was set, the tasks that are due soon are
+read from the store and queued in memory, so memory does not grow with the number of tasks, and a restart
+edits none of them.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ LOAD_AHEAD: Final = timedelta(minutes=10)
 class Maintenance:
     """Keeps the queue filled, and sweeps, in a thread each.
 
-    Nobody waits for the first load, which reads all that was running: what is created before it is found by it. The
-    first sweep waits for it, but not if it fails.
+    Nobody waits for the first load, which reads all that was running: what is created before it is found by
+    it. The first sweep waits for it, but not if it fails.
     """
 
     def __init__(self, app: App, clock: Clock, window: WindowedDispatcher) -> None:
@@ -110,8 +111,9 @@ class WindowedDispatcher:
     def accept_until(self, end: datetime) -> None:
         """Accept dispatches that are due up to this instant, which moves back when the clock is set back.
 
-        Call this before the tasks that are due by then are read from the store. A task that is committed before that
-        read is found by it, and the dispatch of one that is committed later is accepted here: none is missed.
+        Call this before the tasks that are due by then are read from the store. A task that is committed
+        before that read is found by it, and the dispatch of one that is committed later is accepted here:
+        none is missed.
         """
         self._end = end
 

@@ -1,9 +1,9 @@
 """The pages of the app that runs in this process. They ask its API without a socket.
 
-Nobody reaches more through them than the API would allow. Each request to the API carries the credential of whoever
-looks, or it is made for somebody whom the web app has authenticated. Without either, it has the peer, the name and the
-forwarding headers of the request for the page. So the API decides: an open one admits its own machine, and any other
-refuses.
+Nobody reaches more through them than the API would allow. Each request to the API carries the credential of
+whoever looks, or it is made for somebody whom the web app has authenticated. Without either, it has the peer,
+the name and the forwarding headers of the request for the page. So the API decides: an open one admits its
+own machine, and any other refuses.
 """
 
 from __future__ import annotations

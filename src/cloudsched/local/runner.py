@@ -39,8 +39,9 @@ GRACE = timedelta(seconds=10)
 class FolderRunner:
     """An app on a data folder, whose tasks this process runs from `begin` to `end`.
 
-    Any number of processes may `open` the folder. Only the one that holds its `lock` may begin, and only while it is
-    open. The others hand their dispatches to that one. At most `threads` handlers run at the same time.
+    Any number of processes may `open` the folder. Only the one that holds its `lock` may begin, and only
+    while it is open. The others hand their dispatches to that one. At most `threads` handlers run at the same
+    time.
     """
 
     def __init__(self, app: App, data: Path, *, threads: int) -> None:
@@ -59,8 +60,8 @@ class FolderRunner:
     def open(self, settings: Settings) -> Iterator[Settings]:
         """Let the app create tasks in the folder for as long as the context lasts. Return its settings, completed.
 
-        The store and the queue that the settings name are not used. Raises Misconfigured if the settings are wrong, or
-        the folder's file is not its own or, after a crash, not sound.
+        The store and the queue that the settings name are not used. Raises Misconfigured if the settings are
+        wrong, or the folder's file is not its own or, after a crash, not sound.
         """
         settings = complete_settings(settings, self.lock.folder)
         require_own_file(self.lock.folder)

@@ -1,7 +1,7 @@
 """Find out which part of a web server this process is.
 
-No server tells the code that it loads whether this process serves, only starts those that do, or does neither. So the
-calls that have led here are read.
+No server tells the code that it loads whether this process serves, only starts those that do, or does
+neither. So the calls that have led here are read.
 """
 
 from __future__ import annotations

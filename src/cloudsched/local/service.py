@@ -53,7 +53,8 @@ def run_service(
 ) -> Iterator[Service]:
     """Serve the API and run due tasks for as long as the context lasts.
 
-    Only one process at a time may use the folder. The store and the queue that the settings name are not used.
+    Only one process at a time may use the folder. The store and the queue that the settings name are not
+    used.
     """
     authenticator_for(settings)  # reports mistakes in the access settings before anything starts
     runner = FolderRunner(app, data, threads=threads)

@@ -1,7 +1,7 @@
 """The local stack: API, executor, sweep, a local Cloud Tasks and a store, in one process.
 
-The local Cloud Tasks owns the clock. This process's app uses the same one, and other processes that are started with
-`Stack.to_environment` ask for it over HTTP, so moving it moves them all.
+The local Cloud Tasks owns the clock. This process's app uses the same one, and other processes that are
+started with `Stack.to_environment` ask for it over HTTP, so moving it moves them all.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def run_stack(
 ) -> Iterator[Stack]:
     """Run a local stack for as long as the context lasts.
 
-    Settings are taken from `base` where the stack does not decide itself. Without a folder, the embedded store is
-    temporary, and without a clock, time follows the system. A port of 0 is a free one.
+    Settings are taken from `base` where the stack does not decide itself. Without a folder, the embedded
+    store is temporary, and without a clock, time follows the system. A port of 0 is a free one.
     """
     base = base or Settings()
     base = dataclasses.replace(base, is_deployed=False, access=dataclasses.replace(base.access, open=True))

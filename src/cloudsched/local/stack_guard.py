@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def require_caller(request: Request, settings: Settings, *, only_admins: str | None = None) -> None:
     """Check that a request comes from this machine and, if the stack has keys, from a caller of its API.
 
-    `only_admins` says why only an admin may. A key may also come as a bearer token, or as the password that a browser
-    asks for. Raises Forbidden, Unauthenticated, or whatever else the authenticator raises.
+    `only_admins` says why only an admin may. A key may also come as a bearer token, or as the password that a
+    browser asks for. Raises Forbidden, Unauthenticated, or whatever else the authenticator raises.
     """
     refusal = find_foreign_name(request.host) or find_foreign_page(request.method, dict(request.headers))
     if refusal is None and not settings.access.is_configured:

@@ -29,7 +29,8 @@ class ChosenStore:
 def open_store(choice: StoreChoice, *, address: str | None, is_persistent: bool) -> Iterator[ChosenStore]:
     """Choose a store, and run the Firestore emulator, if it is that, for as long as the context lasts.
 
-    Only the embedded store is persistent. Raises Misconfigured if the store that was asked for is not available.
+    Only the embedded store is persistent. Raises Misconfigured if the store that was asked for is not
+    available.
     """
     if choice == "firestore" and is_persistent:
         raise Misconfigured("The Firestore emulator stores nothing on disk. Omit --data, or use --store sqlite.")

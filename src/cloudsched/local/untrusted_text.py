@@ -1,7 +1,7 @@
 """Text that users, their handlers or a server wrote, as it may be shown on a terminal.
 
-Control characters could move the terminal's cursor, change its colours or title, or turn the direction of the text, and
-lone surrogates cannot be written at all. Every command prints such text through this module.
+Control characters could move the terminal's cursor, change its colours or title, or turn the direction of the
+text, and lone surrogates cannot be written at all. Every command prints such text through this module.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ codecs.register_error("cloudsched.escape", _escape_unencodable)
 def safe_output() -> Iterator[None]:
     """Let a command print to any standard output.
 
-    A character that its encoding does not have becomes an escape, as JSON has it. If the output cannot be written, such
-    as to a full disk, the process ends with 1, and one line on standard error says why. A closed pipe needs no line.
+    A character that its encoding does not have becomes an escape, as JSON has it. If the output cannot be
+    written, such as to a full disk, the process ends with 1, and one line on standard error says why. A
+    closed pipe needs no line.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="cloudsched.escape")

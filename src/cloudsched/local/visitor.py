@@ -21,8 +21,8 @@ class Visitor:
 
     Attributes:
         name: The person: the owner of tasks as whom a user or a reader acts, and the name in the log.
-        role: ``user`` sees and changes their own tasks, ``reader`` sees them, ``viewer`` sees all, ``admin`` changes
-            all.
+        role: ``user`` sees and changes their own tasks, ``reader`` sees them, ``viewer`` sees all, ``admin``
+            changes all.
 
     Raises:
         Misconfigured: There is no such role, or nobody can have that name.

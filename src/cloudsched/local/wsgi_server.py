@@ -1,8 +1,9 @@
 """The WSGI server of this package: waitress, within limits that strangers cannot exhaust.
 
-waitress reads all requests in one thread, and only a complete one takes a thread of the application. It has limits on
-the size of headers and bodies. This adds what it lacks: a deadline for a whole request, room for a new connection at
-the expense of the one that has waited longest, and a pause when the process has no file descriptor left.
+waitress reads all requests in one thread, and only a complete one takes a thread of the application. It has
+limits on the size of headers and bodies. This adds what it lacks: a deadline for a whole request, room for a
+new connection at the expense of the one that has waited longest, and a pause when the process has no file
+descriptor left.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _log_of_connections.setLevel(logging.WARNING)  # that a client is gone is no new
 MAX_IDLE_CONNECTIONS = 400
 """The most connections on which no request is served: idle, in the middle of a request, or of reading a response.
 
-One more closes the one that has waited longest. They never have more than two fifths of the files that the process may
-have open, often 1,024.
+One more closes the one that has waited longest. They never have more than two fifths of the files that the
+process may have open, often 1,024.
 """
 THREADS = 8
 """The most requests that are served at the same time while they keep the processor busy."""
@@ -56,7 +57,8 @@ HEADER_SECONDS = 20.0
 REQUEST_SECONDS = 60.0
 """The longest that a whole request may take to arrive.
 
-Also the longest that a connection waits for a request, and that a client takes to read the rest of a response.
+Also the longest that a connection waits for a request, and that a client takes to read the rest of a
+response.
 """
 MAX_UNFINISHED_BYTES = 64 * 1024 * 1024
 """The most bytes of all bodies that are still arriving. Beyond that, the connection with the oldest is closed."""

@@ -1,7 +1,7 @@
 """Fixtures for pytest, available as soon as cloudsched is installed. No heavy module is imported until one is used.
 
-`simulation` is a world whose clock the test moves, and `cloud_tasks` a local Cloud Tasks of the test's own. Override
-`cloud_tasks_settings` to change its arguments::
+`simulation` is a world whose clock the test moves, and `cloud_tasks` a local Cloud Tasks of the test's own.
+Override `cloud_tasks_settings` to change its arguments::
 
     @pytest.fixture
     def cloud_tasks_settings():

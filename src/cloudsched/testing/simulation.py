@@ -11,9 +11,9 @@
             sim.advance(timedelta(days=400))
             assert [e.status for e in sim.executions(task.id)] == ["SUCCEEDED"]
 
-The simulation is the product itself on a SQLite store in memory, the queue model of the local Cloud Tasks and a clock
-that only the test moves: no sockets, no threads, no waiting. Dispatches are encoded and signed as in production,
-payloads pass through real JSON, the sweep runs every minute, and budgets are enforced every five.
+The simulation is the product itself on a SQLite store in memory, the queue model of the local Cloud Tasks and
+a clock that only the test moves: no sockets, no threads, no waiting. Dispatches are encoded and signed as in
+production, payloads pass through real JSON, the sweep runs every minute, and budgets are enforced every five.
 
 With pytest, define a fixture `cloudsched_app` that returns your app, and use the fixture `simulation`.
 """
@@ -73,12 +73,14 @@ class Simulation:
         start: The initial time.
         seed: Seeds all randomness (the jitter of retries), so that a run can be repeated.
         store: A store to use instead of one in memory.
-        retention: The time for which finished tasks are kept. For ever by default, so that the test can inspect them.
+        retention: The time for which finished tasks are kept. For ever by default, so that the test can
+            inspect them.
         replay: Suspend and replay durable handlers at every durable point, which reveals code that is not
             deterministic.
         language_model: The model of drafts and of the assistant. None by default, whatever the app was given.
-        each_look: The time by which the clock moves whenever cloudsched looks at it, by default a millisecond. With
-            ``timedelta(0)`` it stands still, and no time passes between two instants of a run, as on no real clock.
+        each_look: The time by which the clock moves whenever cloudsched looks at it, by default a
+            millisecond. With ``timedelta(0)`` it stands still, and no time passes between two instants of a
+            run, as on no real clock.
         settings: Any other field of `Settings`, by its name.
     """
 
@@ -236,8 +238,8 @@ class Simulation:
     def pending(self) -> list[QueueMessage]:
         """Return the calls that wait in the queue, the earliest first.
 
-        Hand one to `redeliver` to see the effect of a duplicate, or read its body as anybody with access to the queue
-        can.
+        Hand one to `redeliver` to see the effect of a duplicate, or read its body as anybody with access to
+        the queue can.
         """
         return self.queue.pending()
 
@@ -265,8 +267,8 @@ class Simulation:
     def add_person(self, owner: str, **fields: Any) -> Person:
         """Store an owner with a verified address, a device and a verified webhook, so that all channels reach them.
 
-        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without. Somebody who is
-        stored already is not touched: change them as your own code does, with ``App.update_person``.
+        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without. Somebody
+        who is stored already is not touched: change them as your own code does, with ``App.update_person``.
 
         Args:
             owner: The owner of these contacts.

@@ -1,7 +1,7 @@
 """The API and the page of a project, which Django includes by this name: ``include("cloudsched.local.django.urls")``.
 
-Neither is below the project's own checks of forms and logins: callers of the API have credentials of their own, and the
-page takes forms only from itself, and asks who looks.
+Neither is below the project's own checks of forms and logins: callers of the API have credentials of their
+own, and the page takes forms only from itself, and asks who looks.
 """
 
 from __future__ import annotations

@@ -33,9 +33,10 @@ def _in_tasks(count: int) -> str:
 @data_option("The folder to restore to, of `cloudsched serve` or of your app. Created if necessary.")
 @click.argument("backup", type=click.Path(path_type=Path, file_okay=False))
 def restore(backup: Path, *, data: Path) -> None:
-    """Put a copy of BACKUP in the place of what a data folder has. Stop the process that is using the folder first.
+    """Put a copy of BACKUP in the place of what a data folder has.
 
-    The backup is checked before anything is changed. The old files are kept in a folder within it.
+    Stop the process that is using the folder first. The backup is checked before anything is changed. The old
+    files are kept in a folder within it.
     """
     from cloudsched.local.backup import restore_backup  # noqa: PLC0415 - not needed for --help
 

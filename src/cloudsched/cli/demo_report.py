@@ -69,7 +69,11 @@ TASKS: Final[tuple[dict[str, Any], ...]] = (
         "category": "REMINDER",
         "handler": "remind",
         "payload": {"text": "Send her a card."},
-        "schedule": {"rrule": "FREQ=YEARLY", "dtstart": f"{_BIRTHDAY}T{_REPORT_TIME:%H:%M:%S}", "timezone": ZONE},
+        "schedule": {
+            "rrule": "FREQ=YEARLY",
+            "dtstart": f"{_BIRTHDAY}T{_REPORT_TIME:%H:%M:%S}",
+            "timezone": ZONE,
+        },
     },
 )
 

@@ -41,7 +41,10 @@ CHECK_SECONDS = 10.0
     help="The most handlers that run at the same time.",
 )
 @click.option(
-    "--root-path", metavar="PATH", default="", help="The path that a proxy removes, such as /jobs. Links begin with it."
+    "--root-path",
+    metavar="PATH",
+    default="",
+    help="The path that a proxy removes, such as /jobs. Links begin with it.",
 )
 @handlers_option("The app whose handlers run.")
 def serve(*, data: Path, host: str, port: int, threads: int, root_path: str, handlers: str | None) -> None:

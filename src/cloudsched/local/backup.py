@@ -43,7 +43,7 @@ class Backup:
 
 
 def require_own_file(folder: Path) -> None:
-    """Check, before the store's file of a folder is opened, that it is there if it ever was, and in no other folder.
+    """Check, before a folder's store is opened, that it is there if it ever was, and in no other folder.
 
     Raises Misconfigured if it is missing or empty, or has a second name, whose lock another process may have.
     """
@@ -71,7 +71,7 @@ def require_own_file(folder: Path) -> None:
 
 
 def _require_own_log(path: Path, mark: Path) -> None:
-    """Check that the write-ahead log beside the store's file belongs to it, and not to one that it has replaced.
+    """Check that the write-ahead log beside the store belongs to it, and not to one that it has replaced.
 
     SQLite would write the log's pages into it: what was restored would be undone, or damaged.
     """
@@ -84,9 +84,10 @@ def _require_own_log(path: Path, mark: Path) -> None:
     if not (known and header) or header in known or not beside.exists() or not beside.stat().st_size:
         return
     raise Misconfigured(
-        f"{beside} belongs to another file than {path}, which has been put in its place, such as from a backup: what "
-        f"it says would overwrite that. Restore a backup with `cloudsched admin restore`, or remove {beside} and "
-        f"{path.name}-shm to use {path.name} as it is. If nobody has replaced it, empty {mark}. Then start again."
+        f"{beside} belongs to another file than {path}, which has been put in its place, such as from a backup: "
+        "what it says would overwrite that. Restore a backup with `cloudsched admin restore`, "
+        f"or remove {beside} and {path.name}-shm to use {path.name} as it is. "
+        f"If nobody has replaced it, empty {mark}. Then start again."
     )
 
 
@@ -249,7 +250,7 @@ def _copy_folder(source: Path, folder: Path) -> int:
 
 
 def _copy_results(source: Path, target: Path) -> None:
-    """Copy results. They never change, so what disappears meanwhile belongs to executions that have expired."""
+    """Copy results, which never change. What disappears meanwhile belongs to executions that have expired."""
     for place in sorted(source.rglob("*")):
         copied = target / place.relative_to(source)
         with suppress(FileNotFoundError):
@@ -261,7 +262,10 @@ def _copy_results(source: Path, target: Path) -> None:
 
 
 def _require_sound(path: Path, cure: str = "Put a copy of a backup in the folder's place") -> None:
-    """Raise Misconfigured if a file is damaged. It reads all of it (sqlite.org/pragma.html#pragma_quick_check)."""
+    """Raise Misconfigured if a file is damaged.
+
+    It reads all of it (sqlite.org/pragma.html#pragma_quick_check).
+    """
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             found = [str(line) for (line,) in database.execute(f"PRAGMA quick_check({_SHOWN})")]
@@ -272,8 +276,8 @@ def _require_sound(path: Path, cure: str = "Put a copy of a backup in the folder
     if found != ["ok"]:
         places = " ".join("; ".join(found).split())
         raise Misconfigured(
-            f"The database {path} is damaged ({places}). {cure}, or save what can be read with `.recover` of sqlite3 "
-            "(docs/run/serve.md, Backup)."
+            f"The database {path} is damaged ({places}). {cure}, "
+            "or save what can be read with `.recover` of sqlite3 (docs/run/serve.md, Backup)."
         )
 
 

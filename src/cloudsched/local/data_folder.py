@@ -22,13 +22,13 @@ log = own_logger(__name__)
 STORE_FILE_NAME: Final = "tasks.db"
 """The store's file name in its folder."""
 MARK_FILE_NAME: Final = "has-tasks"
-"""The empty file that says that a folder has had a store: one without its file is damaged then, and not new."""
+"""The file that says that a folder has had a store. Without its store, the folder is damaged and not new."""
 SECRET_FILE_NAME: Final = "secret"  # noqa: S105 - a file's name
 """The file with the secret of a folder whose settings name none."""
 STOPPED_FILE_NAME: Final = "stopped"
 """The file with the name of the last process that was told to stop: what it ran then did not end it."""
 LOCK_FILE_NAME: Final = "lock"
-"""The file, in the folder, that the process locks. It has the number of the process, and the names of its handlers."""
+"""The file that the process locks. It has the process's number and the names of its handlers."""
 SOCKET_NAME: Final = "queue.sock"
 """The socket by which other processes hand over their dispatches."""
 _OWN_NAME: Final = re.compile(
@@ -61,7 +61,7 @@ def complete_settings(settings: Settings, folder: Path) -> Settings:
 
 
 def make_private(folder: Path) -> None:
-    """Make a data folder if necessary, and let nobody but this user read it and its own files, whatever the umask is.
+    """Make a data folder if necessary, and let only this user read it and its files, whatever the umask is.
 
     A folder that has anything else in it keeps its rights, for it may be a project's. One of another user is
     told of.
@@ -88,7 +88,10 @@ def open_private(path: str, flags: int) -> int:
 
 
 def _read_secret(folder: Path) -> str:
-    """Return the folder's secret, made by the first process that asks. The links that it signs outlive the process."""
+    """Return the folder's secret, made by the first process that asks.
+
+    The links that it signs outlive the process.
+    """
     path = folder / SECRET_FILE_NAME
     made = folder / f"{SECRET_FILE_NAME}.{secrets.token_hex(8)}"
     try:

@@ -68,8 +68,8 @@ class Embedded:
         self._only_creates = False
         self._starting = threading.Lock()
         app.container.how_to_start = (
-            f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, write "
-            "FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; "
+            f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, "
+            "write FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; "
             "or else `with scheduler:`."
         )
 
@@ -99,7 +99,7 @@ class Embedded:
 
     @asynccontextmanager
     async def lifespan(self, _service: object) -> AsyncIterator[None]:
-        """Start with an ASGI service and stop with it: ``FastAPI(lifespan=embedded(app, data="data").lifespan)``."""
+        """Start and stop with an ASGI service: ``FastAPI(lifespan=embedded(app, data="data").lifespan)``."""
         await asyncio.to_thread(self.start)
         try:
             yield
@@ -186,8 +186,8 @@ class Embedded:
         settings = self._settings or Settings.from_environment()
         if isinstance(app.container.clock, ManualClock):
             raise Misconfigured(
-                "This app is in a Simulation, which runs its tasks instead. Call your service there without starting "
-                "it: by TestClient(service), and not in a `with`."
+                "This app is in a Simulation, which runs its tasks instead. Call your service there without "
+                "starting it: by TestClient(service), and not in a `with`."
             )
         if settings.access.is_configured or settings.access.open:
             authenticator_for(settings)  # reports mistakes before anything starts
@@ -265,7 +265,10 @@ _INHERITED: Final[list[object]] = []
 
 
 def _claim_in_process(embedding: Embedded, app: App, lock: FolderLock) -> None:
-    """Note that an app is embedded. Raises Misconfigured if it, or its folder, is embedded in this process already."""
+    """Note that an app is embedded.
+
+    Raises Misconfigured if it, or its folder, is embedded in this process already.
+    """
     for other, held in _ACTIVE.values():
         if other is app:
             raise Misconfigured(f"This app is embedded in this process already, on {held.folder}. Start it once.")
@@ -301,8 +304,8 @@ class _Forked:
 
     def __getattr__(self, name: str) -> object:
         raise Misconfigured(
-            "cloudsched was embedded before this process was forked, and does not work here. Start it in each process "
-            "that the server forks, after the fork."
+            "cloudsched was embedded before this process was forked, and does not work here. "
+            "Start it in each process that the server forks, after the fork."
         )
 
 

@@ -1,4 +1,4 @@
-"""A file with the environment variables of a running stack, one for each port, by which a second terminal finds it.
+"""A file for each running stack, with the environment variables by which a second terminal finds it.
 
 The file holds the secret that signs dispatches, so it is in a folder that only this user can enter.
 """
@@ -42,7 +42,10 @@ def publish_environment(port: int, variables: Mapping[str, str], unset: tuple[st
 
 
 def read_environment(port: int) -> str:
-    """Return the shell commands that set the variables of the port's stack. Raises Misconfigured if none runs."""
+    """Return the shell commands that set the variables of the port's stack.
+
+    Raises Misconfigured if none runs.
+    """
     found = dict(_running())
     if port in found:
         return found[port]

@@ -31,7 +31,7 @@ _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Cloudsched:
-    """The extension: it runs an app's tasks inside the processes that serve a Flask app, and has the API and the page.
+    """Runs an app's tasks inside the processes that serve a Flask app, and has the API and the page.
 
     A server that loads the Flask app starts it. The known ones, such as gunicorn and ``flask run``, do it at
     once, any other with the first request. Other commands, such as ``flask shell``, and programs that import

@@ -24,7 +24,7 @@ log = own_logger(__name__)
 
 
 class FolderLock:
-    """The lock of a folder, held by this process until it is released or the process ends, however it ends."""
+    """The lock of a folder. This process holds it until it releases it or ends, however it ends."""
 
     def __init__(self, folder: Path, handlers: Iterable[str] = ()) -> None:
         self._handlers = sorted(handlers)
@@ -77,7 +77,7 @@ class FolderLock:
         return self._file.read().split("\n")
 
     def require_same_app(self) -> None:
-        """Check that the process that has locked the folder could run what this one creates, as its handlers tell.
+        """Check by its handlers that the process that has locked the folder could run what this one creates.
 
         During a deployment, one of them may have some that the other lacks. Raises Misconfigured if it has
         none.

@@ -30,8 +30,11 @@ class FolderSessions:
         self._pages = pages
 
     def start(self, key: str) -> str:
-        """Sign somebody in, and return what the browser keeps. Raises CloudschedError if the API refuses the key."""
-        caller = hashlib.sha256(json.dumps(self._pages.identify(key)).encode()).hexdigest()[:16]
+        """Sign somebody in, and return what the browser keeps.
+
+        Raises CloudschedError if the API refuses the key.
+        """
+        caller = _hash(json.dumps(self._pages.identify(key)))[:16]
         token = f"{secrets.token_urlsafe(32)}.{caller}"
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._forget_the_oldest()
@@ -63,8 +66,7 @@ class FolderSessions:
 
     def _find_file(self, token: str) -> Path:
         """Return the file of a session. Those of one caller begin alike."""
-        name, caller = (hashlib.sha256(each.encode("utf-8", "surrogatepass")) for each in (token, token[-16:]))
-        return self._folder / f"{caller.hexdigest()[:16]}{name.hexdigest()}"
+        return self._folder / f"{_hash(token[-16:])[:16]}{_hash(token)}"
 
     def _forget_the_oldest(self) -> None:
         """Delete the sessions that have ended, and those that leave no room for one more."""
@@ -79,7 +81,11 @@ class FolderSessions:
             file.unlink(missing_ok=True)
 
 
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _seal(text: bytes, token: str) -> bytes:
-    """Seal a key with what the browser keeps, or open it: each token seals one key, with as many random bits."""
+    """Seal a key with what the browser keeps, or open it. Each token, as random as a key, seals one."""
     pad = hashlib.shake_256(b"cloudsched page\0" + token.encode("utf-8", "surrogatepass")).digest(len(text))
     return bytes(one ^ other for one, other in zip(text, pad, strict=True))

@@ -37,7 +37,7 @@ _STOP: Final = b"stop"
 
 
 class HandOverDispatcher:
-    """A `Dispatcher` of a folder's process: it queues what this process runs, and hands over what another one does."""
+    """A `Dispatcher` that queues what this process runs, and hands over what another process does."""
 
     def __init__(self, folder: Path, queue: Dispatcher) -> None:
         self._folder = folder
@@ -54,7 +54,10 @@ class HandOverDispatcher:
         self._runner = os.getpid() if value else None
 
     def create(self, message: QueueMessage) -> None:
-        """Queue a dispatch, or hand it over. If nobody runs the tasks now, the next who does finds it in the store."""
+        """Queue a dispatch, or hand it over.
+
+        If nobody runs the tasks now, the next who does finds it in the store.
+        """
         if self.is_running:
             self._queue.create(message)
             return

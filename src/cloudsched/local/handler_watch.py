@@ -38,7 +38,7 @@ class HandlerWatch:
         self._reloads = reloads
         self._thread = ServiceThread("cloudsched-handler-watch", self._watch)
         self._foreign: set[str] = set()
-        """The files of modules that are not watched, of which there are a thousand: each is looked at once."""
+        """The files of the thousand modules that are not watched: each is looked at once."""
         self._known = self._look()
 
     def __enter__(self) -> Self:
@@ -89,7 +89,10 @@ class HandlerWatch:
             log.error("the schedules of the code cannot be applied: %s", error)  # noqa: TRY400 - says what is wrong
 
     def _adopt(self, loaded: LoadedApp) -> set[str]:
-        """Let the stack's app run the handlers of a new one. Return who owned the schedules that the code declared."""
+        """Let the stack's app run the handlers of a new one.
+
+        Return who owned the schedules that the code declared.
+        """
         container = self._app.container
         owners = {each.owner for each in container.registry.registrations.declarations.values()}
         container.registry.replace_handlers(loaded.app.container.registry)

@@ -26,7 +26,10 @@ _MAX_FRAMES: Final = 5
 
 @contextmanager
 def explain_import_errors(name: str) -> Iterator[None]:
-    """Import a user's file or module inside this context. An exception becomes a Misconfigured with its line."""
+    """Import a user's file or module inside this context.
+
+    An exception becomes a Misconfigured with its line.
+    """
     try:
         yield
     except CloudschedError:
@@ -47,7 +50,10 @@ def explain_import_errors(name: str) -> Iterator[None]:
 
 
 def _describe_syntax_error(name: str, error: SyntaxError) -> str:
-    """Say where Python stopped parsing. An error about null bytes has no line, and in some versions no file."""
+    """Say where Python stopped parsing.
+
+    An error about null bytes has no line, and in some versions no file.
+    """
     is_file = error.filename and not error.filename.startswith("<")
     place = _to_relative_path(str(error.filename)) if is_file else name
     if error.lineno:

@@ -1,6 +1,7 @@
-"""The mailbox of the local stack: it keeps what deliveries would send. `cloudsched.local.mailbox_page` shows it.
+"""The mailbox of the local stack: it keeps what deliveries would send.
 
-With a mail server set (``CLOUDSCHED_SMTP_URL``), everything that is set up is sent as well.
+`cloudsched.local.mailbox_page` shows it. With a mail server set (``CLOUDSCHED_SMTP_URL``), everything that is
+set up is sent as well.
 """
 
 from __future__ import annotations

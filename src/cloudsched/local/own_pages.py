@@ -71,7 +71,7 @@ class Pages:
         return identify_caller(Api(_OwnApi(self._app, _write_credential(key), None)))
 
     def get(self, who: Visitor | str | None) -> Dashboard:
-        """Return the page of a visitor, of whoever has a key or a token, or of whoever asks without either."""
+        """Return the page of a visitor, of somebody with a key or a token, or of anybody without either."""
         with self._lock:
             page = self._kept.pop(who, None) or self._make(who)
             self._kept[who] = page
@@ -100,7 +100,7 @@ class Pages:
 
 @contextmanager
 def ask_through(environ: WSGIEnvironment) -> Iterator[None]:
-    """Answer a request for a page within this context: what the page asks the API comes from where that came."""
+    """Answer a request for a page within this context: the page asks the API from where that came."""
     token = _asked_through.set(environ)
     try:
         yield
@@ -138,7 +138,7 @@ def _write_credential(key: str) -> dict[str, str]:
 
 
 def _write_environ(wanted: ApiRequest, outer: WSGIEnvironment, credential: Mapping[str, str]) -> WSGIEnvironment:
-    """Return a request to the API as a server would hand it over, from where the request for the page came."""
+    """Return a request to the API as a server would hand it over, from where that for the page came."""
     body = b"" if wanted.content is None else json.dumps(wanted.content).encode()
     kept = {"SCRIPT_NAME", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "REMOTE_ADDR", "HTTP_HOST"}
     names = {name: name.removeprefix("HTTP_").replace("_", "-") for name in outer if name.startswith("HTTP_")}

@@ -56,7 +56,10 @@ class RequestParser(HTTPRequestParser):
             raise ParsingError("The address or a number in the headers is malformed.") from error
 
     def received(self, data: bytes) -> int:
-        """Read a part of a request. Refuse a chunk that is larger than any body, or said to be in endless words."""
+        """Read a part of a request.
+
+        Refuse a chunk that is larger than any body, or said to be in endless words.
+        """
         taken: int = super().received(data)
         if self._has_large_chunk():
             self.fail("A chunk is too large.")

@@ -58,10 +58,11 @@ class FolderRunner:
 
     @contextmanager
     def open(self, settings: Settings) -> Iterator[Settings]:
-        """Let the app create tasks in the folder for as long as the context lasts. Return its settings, completed.
+        """Let the app create tasks in the folder for as long as the context lasts.
 
-        The store and the queue that the settings name are not used. Raises Misconfigured if the settings are
-        wrong, or the folder's file is not its own or, after a crash, not sound.
+        Return its settings, completed. The store and the queue that the settings name are not used. Raises
+        Misconfigured if the settings are wrong, or the folder's file is not its own or, after a crash, not
+        sound.
         """
         settings = complete_settings(settings, self.lock.folder)
         require_own_file(self.lock.folder)
@@ -81,7 +82,7 @@ class FolderRunner:
             yield settings
 
     def begin(self) -> None:
-        """Run the tasks. It listens to the other processes, and only then reads from the store what is due."""
+        """Run the tasks: listen to the other processes, and only then read from the store what is due."""
         self.lock.was_left_open = False  # from here on, what a crash leaves is this process's own
         if self._listener is not None:
             self._listener.start()
@@ -99,7 +100,7 @@ class FolderRunner:
         self._maintenance.start()
 
     def end(self) -> None:
-        """Stop. Tasks that are created from now on are for the next process, which finds them in the store."""
+        """Stop. What is created from now on is for the next process, which finds it in the store."""
         self._dispatcher.is_running = False
         if self._listener is not None:
             self._listener.stop()
@@ -113,8 +114,11 @@ class FolderRunner:
             executor = self._app.container.executor
             names = sorted({repr(each.begun_task.handler) for each in executor.handlers.list_running()})
             executor.release_all()
-            text = "Handlers are still running after %s and will be stopped; they run again after the next start: %s."
-            log.warning(text, GRACE, ", ".join(names))
+            log.warning(
+                "Handlers are still running after %s and will be stopped; they run again after the next start: %s.",
+                GRACE,
+                ", ".join(names),
+            )
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -128,7 +132,7 @@ class FolderRunner:
             thread.join(GRACE.total_seconds())
 
     def release(self) -> None:
-        """Release the folder once no handler is running: the next process takes the leases of this one to be over."""
+        """Release the folder once no handler is running: the next process takes the leases to be over."""
         if self._queue.stop(timedelta(0)):
             self.lock.release()
         else:
@@ -146,7 +150,7 @@ class FolderRunner:
         return InProcessDispatcher(self._clock, deliver, workers=threads, commit=commit, head_start=HEAD_START)
 
     def _note_stop(self) -> None:
-        """Note that this process was told to stop, so that the next one knows that no handler has ended it."""
+        """Note that this process was told to stop: then no handler has ended it."""
         executor = self._app.container.executor
         if executor.holder is None or executor.is_ended_by_handler:
             return

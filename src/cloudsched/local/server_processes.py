@@ -30,7 +30,7 @@ def is_master() -> bool:
 
 
 def call_in_worker(begin: Callable[[], None]) -> None:
-    """Let gunicorn call a function once the worker that it is forking is ready to serve, and has given up its rights.
+    """Let gunicorn call a function once the worker that it forks is ready, and has given up its rights.
 
     This is for the forked process. It does nothing if something else has forked it.
     """

@@ -150,7 +150,7 @@ def run_stack(
 
 
 def _sweep(sweeps: Sweeps) -> float:
-    """Sweep as often as it can while the clock advances a long way, without delaying it, and once afterwards."""
+    """Sweep often while the clock advances a long way, without delaying it, and once afterwards."""
     sweeps.sweep_if_due()
     return SWEEP_PAUSE_SECONDS
 

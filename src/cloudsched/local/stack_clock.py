@@ -17,7 +17,10 @@ _MOVE_TIMEOUT_SECONDS: Final = 600
 
 
 class StackClock:
-    """The stack's clock, as its pages show and move it. `key` is the one that the local Cloud Tasks asks for."""
+    """The stack's clock, as its pages show and move it.
+
+    `key` is the one that the local Cloud Tasks asks for.
+    """
 
     def __init__(self, clock: MovableClock, address: str, key: str = "") -> None:
         self._clock = clock
@@ -41,7 +44,10 @@ class StackClock:
         return content
 
     def exchange(self, method: str, body: str | None) -> tuple[int, dict[str, Any]]:
-        """Send a request to ``/clock``. Return the status and the content. Raises Unavailable if nothing answers."""
+        """Send a request to ``/clock``.
+
+        Return the status and the content. Raises Unavailable if nothing answers.
+        """
         connection = http.client.HTTPConnection(self._address, timeout=_MOVE_TIMEOUT_SECONDS)
         try:
             connection.request(method, "/clock", body, self._headers)

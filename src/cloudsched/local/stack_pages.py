@@ -71,9 +71,10 @@ class StackPages:
         return EmbeddedPage(self._app, self._folder, None, place)
 
     def _serve_clock(self, request: Request) -> Response:
-        """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does. In browsers, only pages of here may.
+        """Show the clock, or move it as ``/clock`` of the local Cloud Tasks does.
 
-        If the stack has keys, all who may call its API see the clock, and only an admin moves it.
+        In browsers, only pages of here may. If the stack has keys, all who may call its API see the clock,
+        and only an admin moves it.
         """
         if request.method not in {"GET", "POST"}:
             return Response(status=405, headers={"Allow": "GET, POST"})

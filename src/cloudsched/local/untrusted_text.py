@@ -21,7 +21,10 @@ _MAX_LINE_LENGTH = 4_000
 
 
 def to_printable(text: str) -> str:
-    """Return text on one line, with a space in place of each control character. The end of a very long one is cut."""
+    """Return text on one line, with a space in place of each control character.
+
+    The end of a very long one is cut.
+    """
     if len(text) > _MAX_LINE_LENGTH:
         text = f"{text[:_MAX_LINE_LENGTH]} …"
     return "".join(each if each.isprintable() else " " for each in text)

@@ -36,7 +36,7 @@ _log_of_connections = own_logger(f"{__name__}.connections")
 _log_of_connections.setLevel(logging.WARNING)  # that a client is gone is no news
 
 MAX_IDLE_CONNECTIONS = 400
-"""The most connections on which no request is served: idle, in the middle of a request, or of reading a response.
+"""The most connections on which no request is served: idle, or within a request or a response.
 
 One more closes the one that has waited longest. They never have more than two fifths of the files that the
 process may have open, often 1,024.
@@ -61,7 +61,8 @@ Also the longest that a connection waits for a request, and that a client takes 
 response.
 """
 MAX_UNFINISHED_BYTES = 64 * 1024 * 1024
-"""The most bytes of all bodies that are still arriving. Beyond that, the connection with the oldest is closed."""
+"""The most bytes of all bodies that are still arriving. Beyond that, the connection with the oldest is
+closed."""
 MAX_UNREAD_BYTES = 1024 * 1024
 """The bytes of answers that a client has not read, from which on no more of them are made."""
 _SMALL_BODY = 64 * 1024
@@ -206,7 +207,10 @@ class _Connection(HTTPChannel):
         return taken
 
     def recv(self, buffer_size: int) -> bytes:
-        """Read what has come. A client that has ended in the middle of a request may still wait for an answer."""
+        """Read what has come.
+
+        A client that has ended in the middle of a request may still wait for an answer.
+        """
         if self.request is not None and not self.socket.recv(1, socket.MSG_PEEK):  # type: ignore[union-attr]  # it is open
             self.request.fail("The request is cut off.")
             return b"\n"  # lets waitress look at it again
@@ -251,7 +255,7 @@ class _Threads(ThreadedTaskDispatcher):
             self.set_thread_count(wanted)
 
     def _look_for_room(self) -> bool:
-        """Return whether the processor has room for more threads, which would else take it from each other."""
+        """Return whether the processor has room for more threads, which else take it from each other."""
         now = time.monotonic()
         used = time.process_time()
         if now - self._looked_at >= LOOK_SECONDS / 10:
@@ -320,7 +324,7 @@ class _Server(TcpWSGIServer):
         return self.accepting and now >= self._accepts_at
 
     def handle_accept(self) -> None:
-        """Accept many connections at once. waitress would accept one, and wait for its turn of a busy processor."""
+        """Accept many connections at once. waitress accepts one, and waits for a turn of a busy processor."""
         self._has_accepted = True
         for _ in range(_ACCEPTS):
             if self._has_accepted:

@@ -32,7 +32,8 @@ class SentMessage:
     message: Message
     """The complete message that the sender got."""
     id: str
-    """The channel's name for it, which its record has. The same message has another name when it is sent again."""
+    """The channel's name for it, which its record has. The same message has another name when it is sent
+    again."""
 
 
 class SimulatedChannel:
@@ -89,7 +90,10 @@ class SimulatedChannel:
 
 
 class SimulatedRecipients(PeopleRecipients):
-    """The stored people, as in production. It notes the owner of each address for the channels' sent messages."""
+    """The stored people, as in production.
+
+    It notes the owner of each address for the channels' sent messages.
+    """
 
     def __init__(
         self,

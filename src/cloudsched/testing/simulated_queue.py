@@ -35,14 +35,18 @@ class Delivery:
 
 
 class SimulatedQueue:
-    """A `Dispatcher` over the local Cloud Tasks' queue model. It delivers when the simulation moves the clock."""
+    """A `Dispatcher` over the local Cloud Tasks' queue model.
+
+    It delivers when the simulation moves the clock.
+    """
 
     def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], DeliveryResult]) -> None:
         config = QueueConfig()
         self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.at))
         self._clock = clock
         self.deliver = deliver
-        """Called with the body and the token of each delivery. Replace it to wrap deliveries, as in a fault test."""
+        """Called with the body and the token of each delivery. Replace it to wrap deliveries, as in a fault
+        test."""
         self.is_down = False
         """Set it to True to make the queue unreachable. `create` then raises QueueUnavailable."""
         self.deliveries: list[Delivery] = []

@@ -338,7 +338,7 @@ class Simulation:
         self._work()
 
     def _work(self) -> None:
-        """Run the workers, and deliver the dispatches that this makes due at this instant, until nothing is left."""
+        """Run the workers, and deliver the dispatches that this makes due now, until nothing is left."""
         with suppress(StoreUnavailable):  # as in production: a worker polls again
             while self._workers and self.work():
                 self.queue.deliver_due()

@@ -16,7 +16,7 @@ _READS: Final = (time.time, time.time_ns, datetime.now, datetime.utcnow, datetim
 
 
 def warn_of_wall_clocks(functions: Iterable[object]) -> None:
-    """Warn of each line by which a handler reads the machine's clock, or a function of its module that it calls."""
+    """Warn of each line by which a handler, or what it calls in its module, reads the machine's clock."""
     for each in functions:
         function = inspect.unwrap(each) if callable(each) else None
         if not isinstance(function, FunctionType):

@@ -18,11 +18,12 @@ from cloudsched.web.auth.roles import Role
 
 ADMIN, VIEWER = create_key("boss", Role.ADMIN), create_key("guest", Role.VIEWER)
 USER = create_key("ada", Role.USER, "ada")
+WORKER = create_key("gpu", Role.WORKER)
 
 
 @pytest.fixture(scope="module")
 def stack_with_keys() -> Iterator[Stack]:
-    base = Settings(access=Access(api_keys=(str(ADMIN[1]), str(VIEWER[1]), str(USER[1]))))
+    base = Settings(access=Access(api_keys=(str(ADMIN[1]), str(VIEWER[1]), str(USER[1]), str(WORKER[1]))))
     with run_stack(make_app(), base=base, store="sqlite") as stack:
         task = {
             "id": "t",
@@ -96,7 +97,10 @@ def test_each_session_has_the_role_of_its_key(keyed: str) -> None:
 
 
 def test_the_clock_of_a_stack_with_keys_needs_an_admins(keyed: str) -> None:
-    """Whoever has no key neither sees nor moves it, a viewer and a user only see it, an admin moves it."""
+    """Whoever may read nothing neither sees nor moves it, a viewer and a user only see it, an admin moves it.
+
+    A password does not count: a browser that has one sends it with whatever a page makes it send.
+    """
     url = keyed.replace("/ui/", "/dev/clock")
     before = requests.get(url, headers={"X-Api-Key": ADMIN[0]}, timeout=60).json()["now"]
     move = {"advance": "PT1H"}
@@ -105,6 +109,8 @@ def test_the_clock_of_a_stack_with_keys_needs_an_admins(keyed: str) -> None:
     for headers in nobodies:
         assert requests.get(url, headers=headers, timeout=60).status_code == 401, headers
         assert requests.post(url, json=move, headers=headers, timeout=60).status_code == 401, headers
+    assert requests.post(url, json=move, auth=("", ADMIN[0]), timeout=60).status_code == 401
+    assert requests.get(url, headers={"X-Api-Key": WORKER[0]}, timeout=60).status_code == 403
     for key in (VIEWER[0], USER[0]):
         assert requests.get(url, headers={"X-Api-Key": key}, timeout=60).status_code == 200
         assert requests.post(url, json=move, headers={"X-Api-Key": key}, timeout=60).status_code == 403

@@ -46,6 +46,9 @@ def show_mailbox(request: Request, mailbox: Mailbox, settings: Settings) -> Resp
         if refused is not None:
             raise Forbidden(refused)
         require_allowed_origin(request, ())
+        password = request.authorization.password if request.authorization is not None else None
+        if password is not None:  # a browser asks for it, as the header of a 401 below says
+            request.environ["HTTP_X_API_KEY"] = password
         require_caller(request, settings, only_admins=_ONLY_ADMINS)
     except Unauthenticated as error:
         refusal = _text(f"{error}\n", 401)

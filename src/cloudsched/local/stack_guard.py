@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.local_requests import find_detour, find_foreign_name, find_foreign_page
 from cloudsched.errors import Forbidden
 from cloudsched.web.auth.authentication import KEY_HEADER, KEY_PREFIX, authenticator_for
-from cloudsched.web.auth.roles import Role
+from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def require_caller(request: Request, settings: Settings, *, only_admins: str | None = None) -> None:
     """Check that a request comes from this machine and, if the stack has keys, from a caller of its API.
 
-    `only_admins` says why only an admin may. A key may also come as a bearer token, or as the password that a
-    browser asks for. Raises Forbidden, Unauthenticated, or whatever else the authenticator raises.
+    `only_admins` says why only an admin may. A key may also come as a bearer token. Raises Forbidden,
+    Unauthenticated, or whatever else the authenticator raises.
     """
     refusal = find_foreign_name(request.host) or find_foreign_page(request.method, dict(request.headers))
     if refusal is None and not settings.access.is_configured:
@@ -29,20 +29,10 @@ def require_caller(request: Request, settings: Settings, *, only_admins: str | N
     if not settings.access.is_configured:
         return
 
-    key = _find_key(request)
-    if key is not None and KEY_HEADER not in request.headers:
-        request.environ["HTTP_X_API_KEY"] = key
+    bearer = request.authorization.token if request.authorization is not None else None
+    if bearer is not None and bearer.startswith(KEY_PREFIX) and KEY_HEADER not in request.headers:
+        request.environ["HTTP_X_API_KEY"] = bearer
     caller = authenticator_for(settings).authenticate(request)
+    caller.require(Right.READ)
     if only_admins is not None and caller.role is not Role.ADMIN:
         raise Forbidden(only_admins)
-
-
-def _find_key(request: Request) -> str | None:
-    given = request.authorization
-    if given is None:
-        return None
-    if given.type == "basic":
-        return given.password or ""
-    if given.token is not None and given.token.startswith(KEY_PREFIX):
-        return given.token
-    return None

@@ -76,12 +76,11 @@ class StackPages:
         In browsers, only pages of here may. If the stack has keys, all who may call its API see the clock,
         and only an admin moves it.
         """
-        if request.method not in {"GET", "POST"}:
-            return Response(status=405, headers={"Allow": "GET, POST"})
+        only_admins = None if request.method == "GET" else _ONLY_ADMINS
         try:
-            require_caller(
-                request, self._app.container.settings, only_admins=_ONLY_ADMINS if request.method == "POST" else None
-            )
+            require_caller(request, self._app.container.settings, only_admins=only_admins)
+            if request.method not in {"GET", "POST"}:
+                return Response(status=405, headers={"Allow": "GET, POST"})
             status, content = self.clock.exchange(request.method, request.get_data(as_text=True) or None)
         except Unauthenticated as error:
             return Response(str(error), status=401, mimetype="text/plain", headers={"WWW-Authenticate": "Bearer"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from werkzeug.serving import is_running_from_reloader
@@ -22,6 +22,8 @@ with require_extra("cloudsched.local.flask", "server"):
     from flask.helpers import get_debug_flag
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
     from cloudsched.local.visitor import Identify
@@ -67,12 +69,9 @@ class Cloudsched:
         if app is None:
             raise Misconfigured("Cloudsched needs the app whose handlers run: Cloudsched(app=app, data=…).")
 
-        self._app = app
+        self._embed = partial(embedded, app, settings=settings, threads=threads, page=page)
         self._data = data
         self._url_prefix = url_prefix
-        self._page = page
-        self._settings = settings
-        self._threads = threads
         self._embedding: Embedded | None = None
 
         self.blueprint = Blueprint(NAME, __name__, url_prefix=url_prefix)
@@ -101,9 +100,7 @@ class Cloudsched:
             data = service.config.get("CLOUDSCHED_DATA")
         if data is None:
             raise Misconfigured("Name the folder of the store: data, or CLOUDSCHED_DATA of the Flask app's config.")
-        self._embedding = embedded(
-            self._app, Path(data), settings=self._settings, threads=self._threads, page=self._page
-        )
+        self._embedding = self._embed(data)
         service.extensions[NAME] = self
         if self._url_prefix is not None:
             service.register_blueprint(self.blueprint)

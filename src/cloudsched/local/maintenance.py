@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.in_process_queue import CLOCK_CHECK_SECONDS
@@ -39,14 +40,13 @@ class Maintenance:
 
     def __init__(self, app: App, clock: Clock, window: WindowedDispatcher) -> None:
         self._app = app
-        self._clock = clock
         self._window = window
-        self._interval = Interval(clock, LOAD_INTERVAL)
-        self._sweeps = Sweeps(app, clock)
+        self._load_interval = Interval(clock, LOAD_INTERVAL)
+        self._sweep_interval = Interval(clock, SWEEP_INTERVAL)
         self._has_tried_to_load = threading.Event()
         self._threads = (
-            ServiceThread("cloudsched-load", self._load),
-            ServiceThread("cloudsched-sweep", self._sweep),
+            ServiceThread("cloudsched-load", self._load_if_due),
+            ServiceThread("cloudsched-sweep", self._sweep_if_due),
         )
 
     def start(self) -> None:
@@ -63,42 +63,28 @@ class Maintenance:
             if each.ident is not None:
                 each.join(grace.total_seconds())
 
-    def _load(self) -> float:
-        if self._interval.has_passed():
-            try:
-                now = self._clock.now()
-                until = now + LOAD_AHEAD
-                self._window.accept_until(until)
-                count = self._app.container.sweeper.resend(until)
-            finally:
-                self._has_tried_to_load.set()
-            self._interval.begin(now)
-            log.debug("loaded", extra={"action": "loaded", "dispatched": count})
+    def _load_if_due(self) -> float:
+        self._load_interval.call_if_over(self._load)
         return CLOCK_CHECK_SECONDS
 
-    def _sweep(self) -> float:
+    def _load(self, now: datetime) -> None:
+        until = now + LOAD_AHEAD
+        self._window.accept_until(until)
+        try:
+            count = self._app.container.sweeper.resend(until)
+        finally:
+            self._has_tried_to_load.set()
+        log.debug("loaded", extra={"action": "loaded", "dispatched": count})
+
+    def _sweep_if_due(self) -> float:
         self._has_tried_to_load.wait()
-        self._sweeps.sweep_if_due()
+        self._sweep_interval.call_if_over(partial(sweep, self._app))
         return CLOCK_CHECK_SECONDS
 
 
-class Sweeps:
-    """Sweeps every minute of either clock, and after its own was set: ahead by a minute or more, or back.
-
-    `seconds` is the monotonic clock.
-    """
-
-    def __init__(self, app: App, clock: Clock, seconds: Callable[[], float] = time.monotonic) -> None:
-        self._app = app
-        self._clock = clock
-        self._interval = Interval(clock, SWEEP_INTERVAL, seconds)
-
-    def sweep_if_due(self) -> None:
-        """Sweep if an interval has passed since the last time."""
-        if self._interval.has_passed():
-            now = self._clock.now()
-            self._app.container.many_tasks.sweep(self._app.sweep)
-            self._interval.begin(now)
+def sweep(app: App, _now: datetime) -> None:
+    """Sweep, with all that belongs to it: budgets, usage and the operator's switch."""
+    app.container.many_tasks.sweep(app.sweep)
 
 
 class WindowedDispatcher:
@@ -128,9 +114,10 @@ class WindowedDispatcher:
 
 
 class Interval:
-    """An interval that has passed when either clock says so, or when the clock was set back.
+    """An interval that is over when either clock says so, or when the clock was set back.
 
-    The wall clock may be set, and goes on while the machine sleeps. The monotonic one stands still meanwhile.
+    The wall clock may be set, and goes on while the machine sleeps. The monotonic one, `seconds`, stands still
+    meanwhile.
     """
 
     def __init__(self, clock: Clock, length: timedelta, seconds: Callable[[], float] = time.monotonic) -> None:
@@ -139,14 +126,16 @@ class Interval:
         self._seconds = seconds
         self._began: tuple[datetime, float] | None = None
 
-    def has_passed(self) -> bool:
-        """Return whether it has passed, or has never begun."""
+    def call_if_over(self, work: Callable[[datetime], object]) -> None:
+        """Call a function with the time if the interval is over, or has never begun. Then the next one begins."""
+        if self._is_over():
+            now = self._clock.now()
+            work(now)
+            self._began = (now, self._seconds())
+
+    def _is_over(self) -> bool:
         if self._began is None:
             return True
         at, seconds = self._began
         is_over = self._seconds() - seconds >= self._length.total_seconds()
         return is_over or not timedelta(0) <= self._clock.now() - at < self._length
-
-    def begin(self, at: datetime) -> None:
-        """Let it begin, at an instant that was read just now, or a little before."""
-        self._began = (at, self._seconds())

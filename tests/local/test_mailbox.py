@@ -18,7 +18,8 @@ from cloudsched import App, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.access import Access
 from cloudsched.engine.ports.sender import Recipient
-from cloudsched.local.mailbox import Mailbox, show_mailbox
+from cloudsched.local.mailbox import Mailbox
+from cloudsched.local.mailbox_page import show_mailbox
 from cloudsched.local.stack import run_stack
 from cloudsched.people.senders.channel_senders import Senders
 from cloudsched.web.auth.authentication import create_key

@@ -17,7 +17,7 @@ from cloudsched.errors import QueueUnavailable
 from cloudsched.people.recipients import PeopleRecipients
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
-from cloudsched.testing.simulation import SimulatedQueue
+from cloudsched.testing.simulated_queue import SimulatedQueue
 
 app = App(Settings())
 URL = "https://example.com/done"

@@ -49,7 +49,10 @@ _COMMANDS: Final[_Sections] = {
         "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
         "check": ("cloudsched.cli.check:check", "Say what would fail with new code, before it is deployed."),
         "doctor": ("cloudsched.cli.doctor.command:doctor", "Say what is right and wrong with a deployment."),
-        "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
+        "dashboard": (
+            "cloudsched.cli.dashboard:dashboard",
+            "Show the dashboard of a deployment, on this machine only.",
+        ),
     },
     "Data": {
         "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
@@ -66,8 +69,8 @@ _ADMIN: Final[_Sections] = {
         "queues": ("cloudsched.cli.operators:queues", "Show, pause, resume and purge a deployment's queues."),
         "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
         "shards": ("cloudsched.cli.operators:shards", "Spread tasks over more ranges of Firestore's indexes."),
-        "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),
-        "restore": ("cloudsched.cli.serve:restore", "Put a backup in the place of a data folder."),
+        "backup": ("cloudsched.cli.backup:backup", "Copy a data folder while a process is using it."),
+        "restore": ("cloudsched.cli.backup:restore", "Put a backup in the place of a data folder."),
     }
 }
 _ROWS: Final = [row for feature in FEATURES for row in feature.commands if row.section in _COMMANDS]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Recipient, Suppress
-    from cloudsched.testing.simulated_channel import SimulatedChannel
+    from cloudsched.testing.simulated_channels import SimulatedChannel
 
 
 class SimulatedRecipients(PeopleRecipients):

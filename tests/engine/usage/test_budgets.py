@@ -20,7 +20,7 @@ from cloudsched.engine.usage.budgets import Budgets
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
-from cloudsched.testing.simulation import BudgetLooks
+from cloudsched.testing.budget_looks import BudgetLooks
 
 HOUR = timedelta(hours=1)
 

@@ -1,4 +1,4 @@
-"""A channel of a simulation, which collects what would be sent."""
+"""The channels to people in a simulation: they keep what they are sent, and fail if the test says so."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cloudsched.errors import (
-    DeliveryDelayed,
-)
+from cloudsched.errors import DeliveryDelayed
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.sender import Message, Recipient
 
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.sender import Message, Recipient
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message that a channel has taken."""
+
+    at: datetime
+    channel: str
+    owner: str
+    """The owner to whom it was sent."""
+    address: str
+    title: str
+    body: str
+    message: Message
+    """The complete message that the sender got."""
+    id: str
+    """The channel's name for it, which its record has. The same message has another name when it is sent
+    again."""
 
 
 class SimulatedChannel:
@@ -51,31 +61,24 @@ class SimulatedChannel:
             DeliveryDelayed: The test lets it fail.
         """
         if self.is_down or self._failures:
-            self._failures = max(0, self._failures - 1) if not self.is_down else self._failures
+            if not self.is_down:
+                self._failures -= 1
             raise DeliveryDelayed(f"The simulated channel {self.name}", "the test lets it fail")
-        owner = self.owners.get(recipient.address, "")
-        now = self._clock.now()
+
         name = f"{self.name.lower()}/{len(self.sent) + 1}"
-        sent = SentMessage(now, self.name, owner, recipient.address, message.title, message.body, message, name)
-        self.sent.append(sent)
+        self.sent.append(
+            SentMessage(
+                at=self._clock.now(),
+                channel=self.name,
+                owner=self.owners.get(recipient.address, ""),
+                address=recipient.address,
+                title=message.title,
+                body=message.body,
+                message=message,
+                id=name,
+            )
+        )
         if self._dropped_answers:
             self._dropped_answers -= 1
             raise DeliveryDelayed(f"The simulated channel {self.name}", "the test drops its answer")
         return name
-
-
-@dataclass(frozen=True, slots=True)
-class SentMessage:
-    """One message that a channel has taken."""
-
-    at: datetime
-    channel: str
-    owner: str
-    """The owner to whom it was sent."""
-    address: str
-    title: str
-    body: str
-    message: Message
-    """The complete message that the sender got."""
-    id: str
-    """The channel's name for it, which its record has. The same message has another name when it is sent again."""

@@ -16,14 +16,14 @@ extras = set(sys.argv[1:])
 own = Path(cloudsched.__file__).parent
 if (Path(__file__).parents[1] / "src") in own.parents:
     sys.exit(f"{own} is the checkout, not the installed wheel")
-left_out = {"cloudsched.__main__", "cloudsched.adapters.quickjs.child"}
+left_out = {"cloudsched.__main__", "cloudsched.scripts.quickjs.child"}
 left_out |= {"cloudsched.testing.pytest_plugin"}  # pytest imports them
 if "telemetry" not in extras:
     left_out |= {"cloudsched.adapters.opentelemetry"}
 if "sqlalchemy" not in extras:
     left_out |= {"cloudsched.outbox.sqlalchemy"}
 if "mcp" not in extras:
-    left_out |= {"cloudsched.cli.agents", "cloudsched.cli.agent_tools"}
+    left_out |= {"cloudsched.agents.command", "cloudsched.agents.tools"}
 if "dev" not in extras:
     parts = ["cloudsched.app", "cloudsched.web.", "cloudsched.adapters.", "cloudsched.runtime.", "cloudsched.engine."]
     parts += ["cloudsched.outbox."]

@@ -1,15 +1,17 @@
-"""Count the steps of a creation and of a dispatch: how many of our functions run, and in how many files they are.
+"""Count the steps of a creation and of a dispatch: how many of our functions run, and how often the file changes.
 
     python -m benchmarks.steps [--list 'a creation']
 
 It exits with 1 if a count is more than a tenth above the one of docs/contributors/benchmarks.md.
 
-A step is one call of a named function of ours; comprehensions, lambdas and the bodies of classes do not count. The
-count says how much you must read to follow a task through the code. It says little about time: the other benchmarks do.
+A step is one call of a named function of ours; comprehensions, lambdas and the bodies of classes do not count. A
+change of file is counted when the next function of ours that runs is in another file than the last one: after a call,
+after a return, and each time a generator yields or goes on. Both say how much you must read to follow a task through
+the code. They say little about time: the other benchmarks do.
 
 The task is hourly, its store a file (SQLite), and each is counted warm, after the first few have filled every cache.
-Two handlers are dispatched: one takes the context, the other only its payload. Nothing is logged, as in a process that
-has not set up logging.
+Two handlers are dispatched: one takes the context, the other only its payload. A third task has a lock, which nobody
+else wants. Nothing is logged, as in a process that has not set up logging.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ PACKAGE = str(Path(cloudsched.__file__).parent)
 _STARTS = (datetime(2041, 1, 1, tzinfo=UTC) + number * timedelta(days=100) for number in count())
 """Each count has dates of its own, far from those of tests: a process keeps names of dates that it has met."""
 _WARM_UP = 5
-CREATE, RUN, RUN_WITH_CONTEXT = "a creation", "a dispatch", "a dispatch, with the context"
+CREATE = "a creation"
+RUN = "a dispatch"
+RUN_WITH_CONTEXT = "a dispatch, with the context"
+RUN_WITH_LOCK = "a dispatch, with a lock"
 PAGE = Path(__file__).parents[1] / "docs/contributors/benchmarks.md"
 _ROOM = 1.1
 """How many times as many as on the page there may be."""
@@ -58,6 +63,8 @@ class Steps:
     """The calls of our functions in one block, by (file, function); files are relative to the package."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often control went from one file to another, by the two."""
 
     @property
     def count(self) -> int:
@@ -69,20 +76,41 @@ class Steps:
         """In how many files."""
         return len({file for file, _name in self.calls})
 
+    @property
+    def figures(self) -> dict[str, int]:
+        """What is recorded, by the columns of the page."""
+        return {"calls": self.count, "files": self.files, "changes of file": self.changes.total()}
+
 
 @contextmanager
 def count_steps() -> Iterator[Steps]:
     """Count the steps of this thread during a block."""
-    steps, generators = Steps(), set[FrameType]()
+    steps = Steps()
+    generators = set[FrameType]()
+    running: list[str] = []  # the files of our functions that run, the innermost last
+
+    def move(before: str | None, after: str | None) -> None:
+        if before is not None and after is not None and before != after:
+            steps.changes[before, after] += 1
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
-        is_ours = event == "call" and not code.co_name.startswith("<") and code.co_filename.startswith(PACKAGE)
-        if not is_ours or frame in generators:  # a generator is called once, however often it is resumed
+        if event not in {"call", "return"} or not code.co_filename.startswith(PACKAGE):
+            return
+        file = code.co_filename[len(PACKAGE) + 1 :]
+        if event == "return":
+            if running:  # else it is what the block itself returns from
+                running.pop()
+                move(file, running[-1] if running else None)
+            return
+        move(running[-1] if running else None, file)
+        running.append(file)
+
+        if code.co_name.startswith("<") or frame in generators:  # a generator is one call, however often it goes on
             return
         if code.co_flags & inspect.CO_GENERATOR:
             generators.add(frame)
-        steps.calls[code.co_filename[len(PACKAGE) + 1 :], code.co_qualname] += 1
+        steps.calls[file, code.co_qualname] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -113,7 +141,7 @@ class Queue:
 
 
 def count_all(folder: Path) -> dict[str, Steps]:
-    """Return the steps of a warm creation and of two warm dispatches, whose store is a file in the folder."""
+    """Return the steps of a warm creation and of warm dispatches, whose store is a file in the folder."""
     logger = logging.getLogger("cloudsched")
     level = logger.level
     logger.setLevel(logging.WARNING)
@@ -147,16 +175,21 @@ def _count_all(folder: Path) -> dict[str, Steps]:
         with count_steps() as creation:
             _create(app, "check", "counted", timedelta(days=3000))
         found = {CREATE: creation}
-        for name, handler in ((RUN, "check"), (RUN_WITH_CONTEXT, "check-with-context")):
+        dispatched: dict[str, tuple[str, str | None]] = {
+            RUN: ("check", None),
+            RUN_WITH_CONTEXT: ("check-with-context", None),
+            RUN_WITH_LOCK: ("check", "the site"),
+        }
+        for number, (name, (handler, lock_key)) in enumerate(dispatched.items()):
             queue.messages.clear()
-            _create(app, handler, f"run-{handler}", timedelta(hours=1))
+            _create(app, handler, f"run-{number}", timedelta(hours=1), lock_key)
             found[name] = _count_dispatch(app, clock, queue)
     finally:
         app.container.close()
     return found
 
 
-def _create(app: App, handler: str, task_id: str, delay: timedelta) -> None:
+def _create(app: App, handler: str, task_id: str, delay: timedelta, lock_key: str | None = None) -> None:
     start = (app.container.clock.now() + delay).strftime("%Y-%m-%dT%H:00:00")
     app.create(
         id=task_id,
@@ -165,6 +198,7 @@ def _create(app: App, handler: str, task_id: str, delay: timedelta) -> None:
         handler=handler,
         payload={"url": "https://example.com/health"},
         schedule=Schedule(rrule="FREQ=HOURLY", dtstart=start, timezone="UTC"),
+        lock_key=lock_key,
     )
 
 
@@ -185,18 +219,18 @@ def _deliver_next(app: App, clock: ManualClock, queue: Queue) -> Steps:
     return steps
 
 
-def read_recorded(page: str) -> dict[str, tuple[int, int]]:
-    """Return the calls and the files that the page has, by what takes them."""
-    rows = re.findall(r"^\| (a [^|]*) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
-    return {name: (int(calls), int(files)) for name, calls, files in rows}
+def read_recorded(page: str) -> dict[str, list[int]]:
+    """Return the figures that the page has, by what takes them, in the order of `Steps.figures`."""
+    rows = re.findall(r"^\| (a [^|]*) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    return {name: [int(each) for each in figures] for name, *figures in rows}
 
 
-def find_excess(found: dict[str, Steps], recorded: dict[str, tuple[int, int]]) -> list[str]:
+def find_excess(found: dict[str, Steps], recorded: dict[str, list[int]]) -> list[str]:
     """Return what has grown by more than a tenth since it was recorded."""
     return [
         f"{name}: {count} {unit}, recorded {known}"
         for name, steps in found.items()
-        for unit, count, known in zip(("calls", "files"), (steps.count, steps.files), recorded[name], strict=True)
+        for (unit, count), known in zip(steps.figures.items(), recorded[name], strict=True)
         if count > known * _ROOM
     ]
 
@@ -204,21 +238,28 @@ def find_excess(found: dict[str, Steps], recorded: dict[str, tuple[int, int]]) -
 def main() -> None:
     """Count and print; exit with 1 if there are many more than were recorded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", choices=(CREATE, RUN, RUN_WITH_CONTEXT), help="print each function of one of them")
+    choices = (CREATE, RUN, RUN_WITH_CONTEXT, RUN_WITH_LOCK)
+    parser.add_argument("--list", choices=choices, help="print each function, and each change of file, of one of them")
     arguments = parser.parse_args()
+
     with tempfile.TemporaryDirectory() as folder:
         found = count_all(Path(folder))
     if arguments.list:
-        for (file, name), count in sorted(found[arguments.list].calls.items()):
+        steps = found[arguments.list]
+        for (file, name), count in sorted(steps.calls.items()):
             print(f"{count:4} {file}  {name}")
+        for (before, after), count in sorted(steps.changes.items()):
+            print(f"{count:4} {before} -> {after}")
         return
+
     recorded = read_recorded(PAGE.read_text("utf-8"))
     table = Table("what", title="Steps, warm, SQLite in a file")
-    for column in ("calls", "recorded", "files", "recorded"):
+    for column in found[CREATE].figures:
         table.add_column(column, justify="right")
+        table.add_column("recorded", justify="right")
     for name, each in found.items():
-        calls, files = recorded[name]
-        table.add_row(name, *map(str, (each.count, calls, each.files, files)))
+        pairs = zip(each.figures.values(), recorded[name], strict=True)
+        table.add_row(name, *[str(figure) for pair in pairs for figure in pair])
     Console().print(table)
     if excess := find_excess(found, recorded):
         sys.exit("\n".join([*excess, "Say why on the page and record it there, or see what --list names."]))

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +21,9 @@ from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulat
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from cloudsched.testing import Simulation
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 MakeTask = Callable[..., Task]
@@ -190,12 +192,16 @@ def app() -> App:
 def simulate(app: App) -> Iterator[Callable[..., Simulation]]:
     """Start a simulation of `app` with settings of the test's own; it ends with the test."""
     with ExitStack() as open_simulations:
+        from cloudsched.testing import Simulation  # noqa: PLC0415 - a test without one runs without the emulator
+
         yield lambda **settings: open_simulations.enter_context(Simulation(app, **settings))
 
 
 @pytest.fixture
 def sim(app: App) -> Iterator[Simulation]:
     """A simulation of `app`, on a clock that the test moves, and each look a little."""
+    from cloudsched.testing import Simulation  # noqa: PLC0415 - likewise
+
     with Simulation(app) as simulation:
         yield simulation
 
@@ -205,6 +211,8 @@ def create(app: App) -> Callable[..., Task]:
     """Create a task of ada's for the handler ``work``, due at once; the test may set any field."""
 
     def create_task(**fields: Any) -> Task:
+        from cloudsched.testing import START  # noqa: PLC0415 - likewise
+
         usual: dict[str, Any] = {"owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(START)}
         return app.create(**(usual | fields))
 

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import pytest
 
-from cloudsched.adapters import language_models
-from cloudsched.adapters.language_models import JsonTransport, Prices, make_session
+from cloudsched.drafts import language_models
+from cloudsched.drafts.language_models import JsonTransport, Prices, make_session
 from cloudsched.engine.ports.model import Model
 
 KEY = "test-key"

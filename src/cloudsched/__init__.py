@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.search import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, NotAwaited, StepFailed
     from cloudsched.local.embedded_app import Embedded, embedded
-    from cloudsched.local.embedded_page import Visitor
+    from cloudsched.local.visitor import Visitor
     from cloudsched.web.functions import asgi, wsgi
 
 __all__ = [
@@ -96,7 +96,7 @@ _HOMES = {
     "engine.handlers.signature": ("Depends",),
     "engine.ports.search": ("TaskQuery",),
     "local.embedded_app": ("Embedded", "embedded"),
-    "local.embedded_page": ("Visitor",),
+    "local.visitor": ("Visitor",),
     "web.functions": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "NotAwaited", "StepFailed"),
 }

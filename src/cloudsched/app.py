@@ -53,7 +53,7 @@ from cloudsched.runtime.container import Container
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
     from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.domain.documents.person import Person, PersonPatch, PersonSpec
+    from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
@@ -61,10 +61,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
     from cloudsched.domain.transitions.claim import DeliveryResult
     from cloudsched.domain.transitions.idempotency import RequestMark
-    from cloudsched.drafts.draft_tokens import Requester
     from cloudsched.engine.child_tasks import Tree
     from cloudsched.engine.handlers.registry import OnFailure
-    from cloudsched.engine.owners.people import SavedPerson
     from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
     from cloudsched.engine.ports.sender import Template
     from cloudsched.engine.sweep.sweeper import Sweep
@@ -78,7 +76,6 @@ SNOOZE: Final = timedelta(minutes=10)
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", bound="OnFailure")
-S = TypeVar("S", "PersonSpec", "PersonPatch")
 OWN_CODE_SUBJECT: Final = "code"
 """The requester of a draft, if the app's own code made it."""
 
@@ -498,7 +495,7 @@ class App:
                 raise
             task, is_new, is_as_read = found, False, False
         if not is_as_read:
-            from cloudsched.language.task_fields import forget_assumptions  # noqa: PLC0415 - dispatches need none
+            from cloudsched.domain.schedules.assumptions import forget_assumptions  # noqa: PLC0415 - dispatches need none
 
             forget_assumptions()
         return task, is_new
@@ -559,7 +556,7 @@ class App:
         fields, text = self._with_schedule(patch, now, task)
         changed = self._scheduler.update(task_id, fields, self._authority, mark, now, text)
         if fields["schedule"].get("rrule") != changed.schedule.model_dump(mode="json")["rrule"]:  # the words are kept
-            from cloudsched.language.task_fields import forget_assumptions  # noqa: PLC0415 - dispatches need none
+            from cloudsched.domain.schedules.assumptions import forget_assumptions  # noqa: PLC0415 - dispatches need none
 
             forget_assumptions()
         return changed
@@ -583,11 +580,13 @@ class App:
 
         The owner's zone and locale need functions in `more`.
         """
-        from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
+        read: tuple[dict[str, Any], str | None] = self._words.read_schedule(content, now, **more)
+        return read
 
-        settings = self.container.settings
-        at, calendar = settings.default_time, settings.default_calendar
-        return with_schedule(content, now=now, default_time=at, default_calendar=calendar, **more)
+    @property
+    def _words(self) -> Any:  # noqa: ANN401 - of a satellite
+        """Return what reads words: `DraftsWiring`."""
+        return self.container.feature("words")
 
     @changes
     def pause(self, task_id: str, *, mark: RequestMark | None = None) -> Task:
@@ -651,12 +650,10 @@ class App:
 
         now = self.container.clock.now()
         if isinstance(duration, str):
-            from cloudsched.language.schedule_text import read_until  # noqa: PLC0415 - only text pays for the parsers
-
-            task, at = self.get(task_id), self.container.settings.default_time
+            task = self.get(task_id)
             if mark is not None and mark.is_repeat_on(task):
                 return task
-            until = read_until(duration, now=now, timezone=task.timezone, default_time=at)
+            until = self._words.read_until(duration, now, task.timezone)
         else:
             until = add_duration(now, duration)
         return self._scheduler.act(Verb.SNOOZE, task_id, partial(snooze, until=until), self._authority, mark)
@@ -771,7 +768,13 @@ class App:
         """Return a person's contacts and preferences. Raises NotFound if none are stored."""
         if self._authority.owner not in {None, owner}:
             raise NotFound("person", owner)
-        return self.container.people.get(owner)
+        person: Person = self._people.get(owner)
+        return person
+
+    @property
+    def _people(self) -> Any:  # noqa: ANN401 - of a satellite
+        """Return what keeps contacts: `People`."""
+        return self.container.feature("people").people
 
     @changes
     def put_person(self, owner: str, /, *, replace: bool = False, etag: str | None = None, **fields: Any) -> Person:
@@ -790,11 +793,10 @@ class App:
             InvalidInput: A field is not valid, or would be removed.
             PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
         """
-        from cloudsched.domain.documents.person import PersonSpec  # noqa: PLC0415 - dispatches need none
-
         may_remove = replace or etag is not None
-        put = partial(self.container.people.put, owner, may_remove=may_remove)
-        return self._save_person(put, fields, PersonSpec, etag)
+        by = self._authority
+        person: Person = self._people.put_fields(owner, fields, by=by, etag=etag, may_remove=may_remove)
+        return person
 
     @changes
     def update_person(self, owner: str, /, *, etag: str | None = None, **changes: Any) -> Person:
@@ -809,22 +811,8 @@ class App:
             InvalidInput: A field is not valid.
             PreconditionFailed: The person has changed since this `etag`. Nothing was changed.
         """
-        from cloudsched.domain.documents.person import PersonPatch  # noqa: PLC0415 - dispatches need none
-
-        return self._save_person(partial(self.container.people.change, owner), changes, PersonPatch, etag)
-
-    def _save_person(
-        self, save: Callable[..., SavedPerson], fields: dict[str, Any], kind: type[S], etag: str | None
-    ) -> Person:
-        from cloudsched.engine.owners.people import expect_etag, parse_person  # noqa: PLC0415 - dispatches need none
-
-        try:
-            given = parse_person(to_wire_fields(fields), kind)
-            saved = save(given, by=self._authority, check=None if etag is None else expect_etag(etag))
-        except InvalidInput as error:
-            say_in_python(error, fields, kind)
-            raise
-        return saved.person.answering(saved.webhook_secret)
+        person: Person = self._people.change_fields(owner, changes, by=self._authority, etag=etag)
+        return person
 
     @reads
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
@@ -859,10 +847,6 @@ class App:
         Raises:
             InvalidInput: An argument is not valid.
         """
-        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - the same
-        from cloudsched.drafts.request import DraftRequest  # noqa: PLC0415 - imported only when used
-        from cloudsched.drafts.service import Access  # noqa: PLC0415 - the same
-
         content = {
             "text": text,
             "timezone": timezone,
@@ -870,9 +854,9 @@ class App:
             "context": context or {},
             "now": None if now is None else now.isoformat(),
         }
-        request = DraftRequest.from_wire(content)
-        access = Access(Requester(OWN_CODE_SUBJECT, owner), replace(OWN_CODE, requesters=requesters, owner=owner))
-        return self.container.drafts.make(request, access)
+        authority = replace(OWN_CODE, requesters=requesters, owner=owner)
+        draft: DraftResult = self._words.make_draft(content, OWN_CODE_SUBJECT, owner, authority)
+        return draft
 
     @changes
     def confirm(self, draft: DraftResult, *, owner: str = SYSTEM_OWNER) -> Task:
@@ -884,16 +868,17 @@ class App:
             InvalidInput: The draft is no longer valid, or not the one that was made for this owner.
             PreconditionFailed: The task has changed since.
         """
-        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - imported only when used
-
-        requester, content = Requester(OWN_CODE_SUBJECT, owner), draft.require_complete()
+        content, confirmer = draft.require_complete(), (OWN_CODE_SUBJECT, owner)
+        task: Task
         if draft.task_id is not None:
-            return patch_confirmed(self, draft.task_id, content, requester)
-        return create_confirmed(self, content, requester)[0]
+            task = self._words.patch_confirmed(self, draft.task_id, content, *confirmer)
+        else:
+            task, _is_new = self._words.create_confirmed(self, content, *confirmer)
+        return task
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Process what the queue has delivered. See `Executor.plan`."""
-        return run_procedure(self.container.plan_delivery(body, token))
+        """Process what the queue has delivered. See `Executor.deliver`."""
+        return run_procedure(self.container.deliver(body, token))
 
     def sweep(self) -> Sweep:
         """Repair lost work. See `Sweeper.sweep`. Call it once a minute."""
@@ -985,8 +970,8 @@ def _refuse_option(handler: str, option: str) -> Misconfigured:
 
 def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
     """Create or change a task, and return it with the details that the call's text for a schedule left open."""
+    from cloudsched.domain.schedules.assumptions import note_assumptions  # noqa: PLC0415 - dispatches need none
     from cloudsched.engine.tasks.read_back import list_assumed  # noqa: PLC0415 - dispatches need none
-    from cloudsched.language.task_fields import note_assumptions  # noqa: PLC0415 - the same
 
     with note_assumptions() as noted:
         task = change()
@@ -997,33 +982,3 @@ def _is_of(task: Task, draft: TaskDraft) -> bool:
     """Return whether a task's schedule is the reading of a draft's words. Its calendars' days may differ."""
     read = draft.schedule
     return read is None or read.copy_unchecked(calendars=()) == task.schedule.copy_unchecked(calendars=())
-
-
-def create_confirmed(app: App, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
-    """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
-    from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - imported only when used
-    from cloudsched.drafts.draft_tokens import FIELD  # noqa: PLC0415 - the same
-
-    fields = {name: value for name, value in content.items() if name != FIELD}
-    confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, fields)
-    owned = {**fields, "owner": requester.owner}
-    if app.container.registry.derives_id(fields.get("handler")):
-        return app.put_content(owned, mark=RequestMark.of_name(["draft", confirmed.id]))
-    mark = RequestMark.of_new_task(f"draft {confirmed.id}")
-    return app.put_content({**owned, "id": f"d{confirmed.id}"}, mark=mark)
-
-
-def patch_confirmed(app: App, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
-    """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
-    from cloudsched.domain.transitions.idempotency import RequestMark  # noqa: PLC0415 - imported only when used
-    from cloudsched.drafts.draft_tokens import FIELD  # noqa: PLC0415 - the same
-
-    changes = {name: value for name, value in content.items() if name != FIELD}
-    confirmed = app.container.draft_tokens.check(content.get(FIELD), requester, changes, task_id)
-    mark = RequestMark.of_name(["draft", confirmed.id])
-
-    def check(task: Task) -> None:
-        if not mark.is_repeat_on(task):
-            confirmed.check_task(task)
-
-    return app.limit(check).patch(task_id, changes, mark=mark)

@@ -19,8 +19,8 @@ from tests.harness import WAIT_SECONDS
 
 from cloudsched.adapters import calendar_sources
 from cloudsched.adapters.calendar_sources import CalendarSources
-from cloudsched.adapters.language_models import JsonTransport
 from cloudsched.adapters.safe_http import limit_session, make_session
+from cloudsched.drafts.language_models import JsonTransport
 from cloudsched.errors import InvalidInput, ModelUnavailable, Unavailable
 
 LOCAL = ["127.0.0.0/8"]

@@ -6,7 +6,8 @@ import ast
 import json
 from enum import StrEnum
 
-from tests.architecture.test_imports import MODULES, ROOT, nodes
+from tests.architecture.picture import ROOT
+from tests.architecture.test_imports import MODULES, nodes
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import SENT_CHANNELS, DeliveryChannel

@@ -6,40 +6,33 @@ import ast
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
+from importlib import import_module
 
+from tests.architecture.picture import DOORS, KERNEL, SATELLITES, SOURCE, find_imports, package_of, read_modules
 from tests.cases import try_each
 
-ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "cloudsched"
-MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in SOURCE.rglob("*.py"))
+from cloudsched.features.table import FEATURES, find_place
+from cloudsched.web.api.operation import find_operations
 
+MODULES = sorted(read_modules())
 BELOW = {
     "errors": set[str](),
     "domain": {"errors"},
-    "language": {"domain", "errors"},
     "config": {"errors"},
     "engine": {"domain", "errors"},
     "adapters": {"engine", "domain", "errors"},
-    "emulator": set[str](),
     "client": {"domain", "errors"},
-    "dashboard": {"client", "domain", "errors"},
-    "drafts": {"engine", "language", "domain", "errors"},
-    "runtime": {"adapters", "drafts", "engine", "language", "domain", "config", "errors"},
-    "app": {"runtime", "drafts", "language", "engine", "domain", "config", "errors"},
-    "web": {"app", "runtime", "drafts", "language", "adapters", "engine", "domain", "config", "errors"},
-    "worker": {"app", "client", "engine", "domain", "errors"},
-    "outbox": {"app", "client", "language", "adapters", "engine", "domain", "config", "errors"},
-    "testing": {"app", "adapters", "engine", "domain", "config", "errors", "emulator"},
-    "local": {"app", "web", "adapters", "engine", "domain", "config", "errors", "emulator", "client", "dashboard"},
+    "runtime": {"adapters", "engine", "domain", "config", "errors"},
+    "app": {"runtime", "engine", "domain", "config", "errors"},
+    "web": {"app", "runtime", "adapters", "engine", "domain", "config", "errors"},
 }
-"""Which parts a part may import; the command line may import all."""
+"""Which packages of the kernel each one may import. All may look into the table of features."""
+ALONE = {"emulator": set[str](), "language": {"domain", "errors"}, "dashboard": {"client", "domain", "errors"}}
+"""Satellites that are usable alone, or that see no more than any user of the API. Others may import the kernel."""
 EXCEPTIONS = {
     ("client/__init__", "cloudsched.config.imports.require_extra"),
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("adapters/firestore/own_client", "cloudsched.config.settings.Settings"),
-    ("local/examples", "cloudsched.App"),
-    ("local/examples", "cloudsched.Context"),
     ("emulator/api/protos", "cloudsched.adapters.google.protobuf.build_messages"),
     *(
         ("emulator/http/server", f"cloudsched.domain.local_requests.{name}")
@@ -47,9 +40,10 @@ EXCEPTIONS = {
     ),
 }
 """Google's library reads the environment by itself; whether that fits is asked where the environment is read. A
-`TaskReference` is made without an app, and finds its task as one would. The example is written as users would write it.
-The client says which extra it needs. Which requests come from this machine is one rule for all servers, the emulator
-included, and messages are built from tables in one way."""
+`TaskReference` is made without an app, and finds its task as one would. The client says which extra it needs. Which
+requests come from this machine is one rule for all servers, the emulator included, and messages are built from tables
+in one way."""
+TABLE = "features/table"
 VENDORS = {
     "google",
     "grpc",
@@ -64,12 +58,25 @@ VENDORS = {
     "django",
     "sqlalchemy",
 }
-EDGES = {"adapters", "emulator", "web", "client", "local", "dashboard", "outbox"}
+EDGES = {
+    "adapters",
+    "emulator",
+    "web",
+    "client",
+    "local",
+    "dashboard",
+    "outbox",
+    "people",
+    "scripts",
+    "drafts",
+    "agents",
+}
+"""The packages that have to do with the outside. Drafts talk to language models."""
 
 
 @cache
 def nodes(module: str) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(ast.parse((SOURCE / f"{module}.py").read_text("utf-8"))))
+    return tuple(ast.walk(read_modules()[module]))
 
 
 @cache
@@ -92,6 +99,17 @@ def part(name: str) -> str:
     return steps[0] if steps and steps[0] != "__init__" else ""
 
 
+def allowed(package: str) -> set[str]:
+    """Return the packages that one may import."""
+    if package in BELOW:
+        return BELOW[package]
+    if package in ALONE:
+        return ALONE[package]
+    if package == "features":
+        return {*KERNEL}
+    return {*KERNEL, *SATELLITES, *DOORS, "features"}
+
+
 def modules_of(*parts: str) -> list[str]:
     """Return the modules of these parts; there are some."""
     found = [module for module in MODULES if part(module) in parts]
@@ -99,16 +117,39 @@ def modules_of(*parts: str) -> list[str]:
     return found
 
 
-def test_imports_go_down_only() -> None:
-    """Web and testing → app → engine and adapters → domain → errors; the emulator knows none of the rest."""
+@try_each("package", sorted({*BELOW, *ALONE, "features"}))
+def test_imports_go_down_only(package: str) -> None:
+    """The kernel imports what is below, and no satellite or feature, not even for types: it asks their table."""
     assert not [
         f"{module} imports {name}"
-        for module in modules_of(*BELOW)
+        for module in modules_of(package)
         for name in imports(module)
         if name.split(".")[0] == "cloudsched"
-        and part(name) not in BELOW[part(module)] | {part(module)}
+        and part(name) not in allowed(package) | {package}
+        and not name.startswith("cloudsched.features.table.")
         and (module, name) not in EXCEPTIONS
     ]
+
+
+def test_satellites_do_not_know_each_other() -> None:
+    """Each can be taken out alone: only what has the same row of the table may be imported."""
+    assert not [
+        f"{module} imports {target}"
+        for module in modules_of(*SATELLITES)
+        for target in find_imports(module)
+        if package_of(target) in SATELLITES and SATELLITES[package_of(target)] is not SATELLITES[package_of(module)]
+    ]
+
+
+def test_every_place_of_the_table_is_there() -> None:
+    """What a row names is imported, and every folder that a row names exists."""
+    for feature in FEATURES:
+        assert all((SOURCE / folder / "__init__.py").is_file() for folder in feature.folders), feature.name
+        places = [feature.wiring, feature.settings, *feature.optional_handlers, *feature.records, *feature.options]
+        places += [place for row in feature.handlers for place in (row.run, row.check)]
+        places += [row.place for row in feature.commands]
+        assert all(find_place(place) for place in places if place), feature.name
+        assert all(find_operations(import_module(module)) for module in feature.operations), feature.name
 
 
 def test_adapters_do_not_know_each_other() -> None:
@@ -125,7 +166,7 @@ def test_only_the_edges_name_a_vendor() -> None:
     """Adapters, emulator and web may import what Google and others make; domain and engine work without it."""
     assert not [
         f"{module} imports {name}"
-        for module in modules_of(*(BELOW.keys() - EDGES))
+        for module in modules_of(*({package_of(module) for module in MODULES} - EDGES - {"__init__", "__main__"}))
         for name in imports(module)
         if name.split(".")[0] in VENDORS
     ]
@@ -135,7 +176,7 @@ def test_the_core_is_given_its_time() -> None:
     """Domain and engine ask only the clock that they are given, and never sleep; the domain draws no chance."""
     assert not [
         f"{module}:{node.lineno} asks {node.attr}"
-        for module in modules_of("domain", "engine")
+        for module in modules_of("domain", "engine", "features")
         for node in nodes(module)
         if isinstance(node, ast.Attribute) and _asks_the_time(node)
     ]
@@ -167,18 +208,6 @@ def _reads_the_environment(node: ast.AST) -> bool:
     return False
 
 
-def _targets(module: str) -> set[str]:
-    """Return the modules of the package that a module imports, typing-only imports included."""
-    known = {name.removesuffix("/__init__").replace("/", "."): name for name in MODULES}
-    found = set()
-    for name in imports(module):
-        inside = name.removeprefix("cloudsched.") if name.startswith("cloudsched.") else ""
-        target = known.get(inside) or known.get(inside.rpartition(".")[0])
-        if inside and target:
-            found.add(target)
-    return found - {module, "__init__"}
-
-
 def _find_circles(targets: dict[str, set[str]]) -> list[str]:
     """Return those that import each other: what is left when all are read after, or before, those they need."""
     waiting = _read_in_order(targets)
@@ -195,7 +224,7 @@ def _read_in_order(targets: dict[str, set[str]]) -> dict[str, set[str]]:
 
 def test_no_module_imports_itself_by_a_detour() -> None:
     """There is no import circle, not even one of typing-only imports: every module can be read after those it needs."""
-    assert not _find_circles({module: _targets(module) for module in MODULES})
+    assert not _find_circles({module: {*find_imports(module)} for module in MODULES})
 
 
 def room_targets(layer: str) -> dict[str, set[str]]:
@@ -203,12 +232,12 @@ def room_targets(layer: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for module in modules_of(layer):
         room = [*module.split("/"), ""][1]
-        targets = {target.split("/")[1] for target in _targets(module) if target.startswith(f"{layer}/")}
+        targets = {target.split("/")[1] for target in find_imports(module) if target.startswith(f"{layer}/")}
         found.setdefault(room, set()).update(targets - {room})
     return found
 
 
-@try_each("layer", sorted(BELOW))
+@try_each("layer", sorted(KERNEL.keys() | SATELLITES.keys() | DOORS.keys()))
 def test_no_room_imports_itself_by_a_detour(layer: str) -> None:
     """The rooms of a layer have an order, so that each can be read after those it needs."""
     assert not _find_circles(room_targets(layer))
@@ -225,11 +254,11 @@ def test_importing_the_package_costs_nothing() -> None:
     """`import cloudsched` brings neither pydantic nor any vendor along: names are imported when they are used."""
     loaded = _modules_after("import cloudsched")
     assert not {"pydantic", "google.cloud.firestore", "google.protobuf", "grpc", "werkzeug", "aiohttp"} & loaded
-    assert not {"_quickjs", "cloudsched.adapters.quickjs.interpreter"} & loaded
+    assert not {"_quickjs", "cloudsched.scripts.quickjs.interpreter"} & loaded
 
 
 def test_an_app_that_uses_no_cloud_does_not_import_it() -> None:
     """Defining handlers, and testing them, needs neither Google's clients nor a web server."""
     loaded = _modules_after("import cloudsched.app, cloudsched.testing.simulation")
     assert not {"google.cloud.firestore_v1", "google.cloud.tasks_v2", "grpc", "aiohttp", "flask", "dateutil"} & loaded
-    assert not {"_quickjs", "cloudsched.adapters.quickjs.interpreter"} & loaded
+    assert not {"_quickjs", "cloudsched.scripts.quickjs.interpreter"} & loaded

@@ -21,28 +21,28 @@ GOOGLE_CLIENTS = {"firebase-admin", "google-auth", "google-cloud-firestore", "gr
 PYTEST_PLUGINS = {"testing/pytest_plugin"}
 """Only pytest imports it."""
 FOR_WORKERS = re.compile(
-    r"client|worker|config/imports$|(__main__|cli/(__init__|apply|job_files|log_output|main|operators|options|outbox)"
-    r"|cli/(signals|worker)"
+    r"client|worker|config/imports$|(__main__|cli/(__init__|apply|job_files|log_output|main|operators|options)"
+    r"|cli/(signals|worker)|outbox/command"
     r"|local/(__init__|app_loader|environment_file|untrusted_text))$"
 )
-FOR_AGENTS = re.compile(r"cli/agent(s|_tools)$")
+FOR_AGENTS = re.compile(r"agents/(command|tools)$")
 FOR_DEVELOPMENT = re.compile(r"cli/demo_report$|local/stack$|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
-FOR_SERVERS = re.compile(r"cli/|dashboard/|local/")
+FOR_SERVERS = re.compile(r"cli/|dashboard/|local/|\w+/command$")
 FOR_GOOGLE = re.compile(
-    r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$|delivery/fcm$|language_models$)"
+    r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$)|people/senders/fcm$|drafts/language_models$"
 )
 EXTRAS = ("calendars", "dev", "django", "gcp", "mcp", "sandbox", "server", "sqlalchemy", "telemetry", "worker")
 INCLUDED = {"dev": ("asgi", "calendars", "gcp", "server", "worker"), "mcp": ("worker",), "server": ("worker",)}
 """The extras that others include."""
 EXTRA_ADAPTERS = {
-    "adapters/quickjs/child": "sandbox",
+    "scripts/quickjs/child": "sandbox",
     "domain/schedules/ics_events": "calendars",
     "domain/schedules/ics_files": "calendars",
     "adapters/opentelemetry": "telemetry",
     "outbox/sqlalchemy": "sqlalchemy",
 }
 GUARDED = {
-    ("adapters/delivery/apprise", "apprise"),
+    ("people/senders/apprise", "apprise"),
     ("adapters/calendar_sources", "holidays"),
     ("cli/log_output", "rich"),
     ("domain/recurrence/vtimezone", "icalendar"),
@@ -135,7 +135,7 @@ def import_all(modules: list[str]) -> str:
     return f"from importlib import import_module\nfor name in {names}:\n    import_module(name)\n"
 
 
-NOT_IMPORTED = {"__init__", "__main__", "adapters/quickjs/child"} | PYTEST_PLUGINS
+NOT_IMPORTED = {"__init__", "__main__", "scripts/quickjs/child"} | PYTEST_PLUGINS
 FUNCTIONS = """
 sys.path.insert(0, "functions")
 import main

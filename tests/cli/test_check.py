@@ -17,7 +17,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.supervisor import Supervisor
 from cloudsched.local.app_loader import load_app
-from cloudsched.local.folder_lock import STORE_FILE_NAME
+from cloudsched.local.data_folder import STORE_FILE_NAME
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role

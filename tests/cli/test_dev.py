@@ -15,6 +15,7 @@ from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.cli import dev as dev_command
+from cloudsched.cli import log_output
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.local.stack import run_stack
 from cloudsched.testing import Simulation
@@ -31,7 +32,7 @@ def test_an_internal_error_is_answered_and_logged(sim: Simulation, monkeypatch: 
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "level", log.level)
     monkeypatch.setattr("sys.stderr", heard)
-    dev_command.configure_logging(MovableClock(sim.now, frozen=True))
+    log_output.configure_stack_logging(MovableClock(sim.now, frozen=True))
     monkeypatch.setattr(type(sim.app), "get", fail)
     response = serve_api(sim.app, Request.from_values("/v1/tasks/t", environ_base={"REMOTE_ADDR": "127.0.0.1"}))
     assert (response.status_code, response.mimetype) == (500, "application/problem+json")

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from cloudsched import App
-from cloudsched.cli.dev import configure_logging
+from cloudsched.cli.log_output import configure_stack_logging
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.testing import Simulation
 
@@ -30,7 +30,7 @@ def listen(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Callable[[io.Str
 
     def begin(stream: io.StringIO) -> io.StringIO:
         monkeypatch.setattr("sys.stderr", stream)
-        configure_logging(MovableClock(sim.now, frozen=True))
+        configure_stack_logging(MovableClock(sim.now, frozen=True))
         return stream
 
     return begin

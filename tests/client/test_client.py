@@ -39,6 +39,7 @@ from cloudsched.errors import (
     UnknownHandler,
 )
 from cloudsched.local.wsgi_server import WebServer
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 from cloudsched.web.api import request_bodies
 from cloudsched.web.auth.authentication import create_key
@@ -77,7 +78,7 @@ def test_every_client_method_works_against_the_api(client: Client, sim: Simulati
     task_id = client.erase_person("bob").id
     sim.advance(timedelta(minutes=1))
     assert client.get(task_id).status is TaskStatus.COMPLETED
-    sim.app.container.person_jobs.export("bob", by=OWN_CODE)
+    PeopleWiring.of(sim.app.container).person_jobs.export("bob", by=OWN_CODE)
     sim.advance(timedelta(minutes=1))
     assert '"kind":"task"' in client.export_person("bob")
     client.delete_person("ada")

@@ -15,7 +15,7 @@ from tests.instants import about
 from werkzeug.wrappers import Response
 
 from cloudsched import App, Context
-from cloudsched.cli.agent_tools import AgentTools
+from cloudsched.agents.tools import AgentTools
 from cloudsched.cli.main import cloudsched
 from cloudsched.client import AsyncClient, Client
 from cloudsched.dashboard.application import act

@@ -20,6 +20,7 @@ from cloudsched.client import Client
 from cloudsched.domain.documents.person import Device, EmailContact, Person, PersonPatch, PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import InvalidInput, NotFound, PreconditionFailed
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
 WHOLE: Final[dict[str, Any]] = {
@@ -141,7 +142,7 @@ def test_nobody_is_made_by_a_change(sim: Simulation, change: Change) -> None:
         with pytest.raises(NotFound):
             sim.app.person("ada")
         sim.app.put_person("ada", **WHOLE)
-        sim.app.container.person_jobs.erase("ada", by=OWN_CODE)
+        PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
         sim.advance(timedelta(minutes=1))
 
 
@@ -149,7 +150,7 @@ def test_a_webhooks_secret_is_in_the_answer_and_survives_other_changes(
     sim: Simulation, client: Client, secret: str
 ) -> None:
     """Only a new URL makes one. Neither a change of something else nor the same URL once more shows or replaces it."""
-    secrets = sim.app.container.people.webhook_secrets
+    secrets = PeopleWiring.of(sim.app.container).people.webhook_secrets
     assert secrets.current("ada") == (secret,)
     assert sim.app.person("ada").webhook_secret is None
     for answer in (
@@ -165,7 +166,7 @@ def test_a_webhooks_secret_is_in_the_answer_and_survives_other_changes(
     again = sim.app.update_person("ada", webhook=WHOLE["webhook"])
     assert secrets.current("ada") == (again.webhook_secret,)
     assert str(again.webhook_secret) not in repr(again)
-    stored = sim.app.container.people.get("ada")
+    stored = PeopleWiring.of(sim.app.container).people.get("ada")
     assert str(again.webhook_secret) not in stored.to_stored_json()
 
 
@@ -228,7 +229,7 @@ def test_changes_at_the_same_time_are_all_kept(sim: Simulation) -> None:
         if others:
             sim.app.update_person("ada", **others.pop())
 
-    people = sim.app.container.people
+    people = PeopleWiring.of(sim.app.container).people
     seen = sim.app.person("ada").etag
     people.change("ada", PersonPatch(name="B"), by=OWN_CODE, check=overtake)
     assert not others
@@ -240,7 +241,7 @@ def test_changes_at_the_same_time_are_all_kept(sim: Simulation) -> None:
 
 def test_a_change_that_is_refused_late_takes_no_secret_away(sim: Simulation, secret: str) -> None:
     """It is refused because another one overtook it: the secret that it has made already replaces none."""
-    people = sim.app.container.people
+    people = PeopleWiring.of(sim.app.container).people
     other = {"url": "https://example.org/"}
     passes = iter([lambda: sim.app.update_person("ada", name="B")])
 
@@ -261,7 +262,7 @@ def test_a_change_that_is_refused_late_takes_no_secret_away(sim: Simulation, sec
             people.change(
                 "ada", PersonPatch.model_validate({"webhook": other}), by=OWN_CODE, check=expect_the_first_state
             )
-    found = sim.app.container.recipients.find("ada", "WEBHOOK", "OTHERS")
+    found = PeopleWiring.of(sim.app.container).recipients.find("ada", "WEBHOOK", "OTHERS")
     assert isinstance(found, tuple)
     assert [each.secrets for each in found] == [(secret,)]
 

@@ -26,6 +26,7 @@ from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.responses.api_responses import Person, Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import Misconfigured, QuotaExceeded, Unavailable
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 from cloudsched.web.api.responses import show_person, task_to_json
 
@@ -164,7 +165,7 @@ def test_the_client_reads_by_the_models_that_the_api_answers_with(app: App, cont
     assert task.to_wire() == content
     assert isinstance(task.schedule, Schedule)
     spec = PersonSpec.model_validate({"email": {"address": "ada@example.com"}, "devices": [{"token": "t"}]})
-    sent = show_person(app.container.people.put("ada", spec, by=A_USER).person).to_wire()
+    sent = show_person(PeopleWiring.of(app.container).people.put("ada", spec, by=A_USER).person).to_wire()
     assert reader(PersonView)(sent).to_wire() == sent
 
 

@@ -25,6 +25,7 @@ from cloudsched.domain.transitions.retry_execution import retry
 from cloudsched.domain.transitions.run_records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.options.table import TABLE
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.commits import Committer
 from cloudsched.engine.state.options import Options
@@ -51,7 +52,8 @@ def store_run(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]
 def fail_run(committer: Committer, stored: VersionedTask) -> VersionedTask:
     (run,) = stored.task.runs
     task = stored.task.model_copy(update={"runs": (), "status": TaskStatus.FAILED, "last_execution_id": "e"})
-    return committer.commit(Commit(task, stored, (execution_record(stored.task, run, ExecutionStatus.FAILED, NOW),)))
+    record = execution_record(stored.task, run, ExecutionStatus.FAILED, NOW)
+    return run_procedure(committer.commit(Commit(task, stored, (record,))))
 
 
 def load_record(store: Store, task_id: str) -> Execution:
@@ -86,7 +88,8 @@ def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
     for _ in range(2):
         whole = journals.load_execution(load_record(store, stored.task.id))
         assert whole.steps == tuple(entry.to_record() for entry in entries)
-        stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored))
+        again = journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored)
+        stored = run_procedure(committer.commit(again))
         (run,) = stored.task.runs
         assert run.steps == len(entries)
         assert list(journals.load(stored.task.id, run)) == entries
@@ -116,12 +119,13 @@ def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeT
     entries = journal(30, name="page", result="x" * 15_000)
     stored = fail_run(committer, store_run(store, make_task, entries))
     whole = journals.load_execution(load_record(store, stored.task.id))
-    stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored))
+    restored = journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored)
+    stored = run_procedure(committer.commit(restored))
     (run,) = stored.task.runs
     assert run.restored_reference is not None
     again, new = (entries[6].model_copy(update={"number": n, "result": "new"}) for n in (7, 31))
     task = stored.task.model_copy(update={"runs": (run.model_copy(update={"steps": 31}),)})
-    stored = committer.commit(Commit(task, stored, entries=(again, new)))
+    stored = run_procedure(committer.commit(Commit(task, stored, entries=(again, new))))
     expected = [*entries[:6], again, *entries[7:], new]
     assert list(journals.load(task.id, task.runs[0])) == expected
     stored = fail_run(committer, stored)
@@ -134,9 +138,8 @@ def test_a_journal_whose_restored_part_is_missing_is_incomplete(store: Store, ma
     stored = fail_run(make_committer(store, journals), store_run(store, make_task, journal(30, result="x" * 15_000)))
     whole = journals.load_execution(load_record(store, stored.task.id))
     assert empty.load_execution(load_record(store, stored.task.id)).steps_reference is not None
-    stored = make_committer(store, empty).commit(
-        journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored)
-    )
+    restored = journals.restore_for_retry(retry(stored.task, whole, NOW), "e").having(base=stored)
+    stored = run_procedure(make_committer(store, empty).commit(restored))
     assert list(empty.load(stored.task.id, stored.task.runs[0])) == []
     fail_run(make_committer(store, empty), stored)
     assert load_record(store, stored.task.id).steps == ()

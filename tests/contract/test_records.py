@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cloudsched.domain.documents.calendar import Feed
 from cloudsched.domain.documents.category import Category
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.errors import VersionConflict
+from cloudsched.people.documents import Feed
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 

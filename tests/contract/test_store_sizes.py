@@ -13,6 +13,7 @@ from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, STORE_BYTES, document_size
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import InvalidInput
@@ -77,7 +78,7 @@ def test_a_task_whose_runs_have_grown_can_still_be_committed(store: Store, make_
     with pytest.raises(InvalidInput, match="bytes that tasks/"):
         store.commit(Commit(grown, written))
     committer = Committer(store)
-    committed = committer.commit(Commit(grown, written))
+    committed = run_procedure(committer.commit(Commit(grown, written)))
     stored = load(store, small.id)
     assert stored.task == committed.task
     assert len(stored.task.runs) == len(grown.runs)

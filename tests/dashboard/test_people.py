@@ -14,6 +14,7 @@ from cloudsched import App, Schedule
 from cloudsched.domain.documents.person import EmailContact, PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden
+from cloudsched.people.wiring import PeopleWiring
 
 __all__ = ["app"]  # a fixture
 
@@ -75,7 +76,7 @@ def test_a_person_s_page_has_what_is_theirs(pages: Pages, app: App) -> None:
         timezone="Europe/Paris",
         channels={"OTHERS": ()},
     )
-    app.container.people.put("ada", spec, by=OWN_CODE)
+    PeopleWiring.of(app.container).people.put("ada", spec, by=OWN_CODE)
     app.container.many_tasks.budgets.put("ada", 500, by=OWN_CODE)
     remind(pages, app)
     for who in ("admin", "viewer", "ada"):

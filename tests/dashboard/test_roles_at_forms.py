@@ -13,6 +13,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import Task
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.people.wiring import PeopleWiring
 
 LOOKERS = ("reader", "viewer")
 NEW = {"handler": "work", "title": "Forged", "schedule": "every day at 9", "timezone": "UTC", "verb": "create"}
@@ -92,7 +93,7 @@ def test_only_who_sees_all_tasks_names_an_owner(pages: Pages) -> None:
     """A user's form has no field for the owner; a forged one is refused alike, whether that person is known or not."""
     assert 'name="owner"' in pages.get("admin", "/new?handler=work").text
     assert 'name="owner"' not in pages.get("ada", "/new?handler=work").text
-    pages.sim.app.container.people.put("bob", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
+    PeopleWiring.of(pages.sim.app.container).people.put("bob", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
     pages.sim.clock.each_look = timedelta(0)  # the two answers show when they were given
     for form in (NEW, {**NEW, "verb": "check"}, {**NEW, "timezone": "owner"}):
         answers = [pages.post("ada", "/new", {**form, "key": "k", "owner": owner}) for owner in ("bob", "bab")]

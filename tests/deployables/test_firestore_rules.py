@@ -30,10 +30,11 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.authority import EventSender, SenderRole, is_subject
 from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Definition, Execution, ExecutionStatus, Message
-from cloudsched.domain.documents.person import ContactSecrets, Person
+from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.commit import Commit
+from cloudsched.people.documents import ContactSecrets
 from cloudsched.web.functions import serve_api
 
 PROJECT = "demo-rules"

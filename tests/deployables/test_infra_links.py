@@ -15,6 +15,7 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.functions import serve_links
 
 LINKS = f"https://cloudsched-links-{NUMBER}.us-central1.run.app"
@@ -74,10 +75,10 @@ def test_with_its_settings_it_serves_links_and_nothing_else(linked: Cloud) -> No
     app = App(Settings.from_environment(environment), store=store, dispatcher=NoQueue())
     client = LocalClient(Request.application(lambda request: serve_links(app, request)))
     try:
-        people = app.container.people
+        people = PeopleWiring.of(app.container).people
         spec = PersonSpec.model_validate({"email": {"address": "ada@example.com", "verified": True}})
         people.put("ada", spec, by=OWN_CODE)
-        link = app.container.unsubscribe_links.make("", "ada", Category.REPORT)
+        link = PeopleWiring.of(app.container).unsubscribe_links.make("", "ada", Category.REPORT)
         assert client.get(link).status_code == client.post(link).status_code == 200
         assert client.get("/v1/feeds/nothing.ics").status_code == 404
         assert client.post("/v1/links/unsubscribe/made-up").status_code == 404

@@ -26,7 +26,7 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.cli.main import cloudsched
-from cloudsched.local.folder_lock import STORE_FILE_NAME
+from cloudsched.local.data_folder import STORE_FILE_NAME
 from cloudsched.local.wsgi_server import WebServer
 
 KEEP_RUNNING = {"dev", "serve", "worker", "emulator", "mcp", "dashboard", "demo"}

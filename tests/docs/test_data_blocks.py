@@ -20,7 +20,7 @@ from tests.docs.test_shell_blocks import read_answers
 from tests.harness import ROOT
 
 from cloudsched import Schedule, TaskDraft
-from cloudsched.engine.owners.webhook_verification import WEBHOOK_KIND
+from cloudsched.people.webhook_verification import WEBHOOK_KIND
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += sorted(ROOT.glob("infra/**/*.md"))

@@ -10,8 +10,8 @@ from icalendar import Calendar
 from tests.conftest import MakeTask
 
 from cloudsched import Schedule
-from cloudsched.domain.calendar_feeds import MAX_EVENTS, MAX_PAST, TaskHistory, build_feed
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.people.feed_text import MAX_EVENTS, MAX_PAST, TaskHistory, build_feed
 
 NOW = datetime(2027, 1, 31, 12, tzinfo=UTC)
 NOT_RUN = {ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED}

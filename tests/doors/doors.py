@@ -21,7 +21,7 @@ from tests.doors.acts import BY_NAME, NEW, Act
 from tests.doors.world import ACTORS, PEOPLE, SECOND, URL, Target, World, headers_of, key_of
 from werkzeug.test import Client as Browser
 
-from cloudsched.cli.agent_tools import AgentTools
+from cloudsched.agents.tools import AgentTools
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.domain.documents.verbs import Command, Verb

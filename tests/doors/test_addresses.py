@@ -15,6 +15,7 @@ from tests.doors.world import ACTORS, OWNED, WORLDS, World
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import CloudschedError
+from cloudsched.people.wiring import PeopleWiring
 
 ALL_DOORS: Final = (FRONT, *DOORS)
 VICTIM: Final = "eve@example.com"
@@ -40,7 +41,7 @@ def test_what_a_user_does_sends_mail_to_no_new_address(door: Door, act: Act) -> 
         for is_proven in (False, True):
             with WORLDS.enter("own", act.state) as (world, target):
                 if is_proven:
-                    world.app.container.people.put(
+                    PeopleWiring.of(world.app.container).people.put(
                         "ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE, may_remove=True
                     )
                 door.attempt(world, who, act, target)
@@ -58,7 +59,9 @@ def test_a_client_with_a_users_key_proves_nothing(
     with WORLDS.enter("own", "records") as (world, _):
         if stored is not None:
             known = {"email": {"address": "ada@example.com", "verified": stored}}
-            world.app.container.people.put("ada", PersonSpec.model_validate(known), by=OWN_CODE, may_remove=True)
+            PeopleWiring.of(world.app.container).people.put(
+                "ada", PersonSpec.model_validate(known), by=OWN_CODE, may_remove=True
+            )
         contact: dict[str, Any] = {"address": address, **({} if says is None else {"verified": says})}
         stays = stored is True and address == "ada@example.com"
         is_refused = says is True and not stays
@@ -75,7 +78,7 @@ def test_a_client_with_a_users_key_proves_nothing(
 def test_an_address_that_was_left_is_no_longer_verified() -> None:
     """Who goes back to it has to show again that it is theirs, and a deletion forgets it as well."""
     with WORLDS.enter("own", "records") as (world, _):
-        ada, people = world.client("ada"), world.app.container.people
+        ada, people = world.client("ada"), PeopleWiring.of(world.app.container).people
         for leave in (lambda: ada.update_person("ada", email={"address": VICTIM}), lambda: ada.delete_person("ada")):
             people.put("ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE, may_remove=True)
             leave()
@@ -86,7 +89,9 @@ def test_an_address_that_was_left_is_no_longer_verified() -> None:
 def test_an_export_that_is_put_back_verifies_nothing() -> None:
     """What was exported says that an address is verified; after a deletion that is only what a user says."""
     with WORLDS.enter("own", "records") as (world, _):
-        world.app.container.people.put("ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE, may_remove=True)
+        PeopleWiring.of(world.app.container).people.put(
+            "ada", PersonSpec.model_validate(PROVEN), by=OWN_CODE, may_remove=True
+        )
         ada = world.client("ada")
         kept = ada.person("ada").model_dump(mode="json", include={*PersonSpec.model_fields}, exclude_none=True)
         ada.delete_person("ada")

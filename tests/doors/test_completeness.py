@@ -13,7 +13,7 @@ from tests.doors.doors import BATCH_ACTIONS, COMMANDS, DOORS, FORMS, FRONT, MCP_
 from tests.doors.outcomes import compare, enter, enter_front
 from tests.doors.world import WORLDS, Target
 
-from cloudsched.cli.agent_tools import make_server
+from cloudsched.agents.tools import make_server
 from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.routes import MAP, VIEWS
 from cloudsched.domain.documents.batch_change import BatchAction

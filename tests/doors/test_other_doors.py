@@ -27,6 +27,7 @@ from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden, Misconfigured, NotFound
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.router import Api
@@ -53,7 +54,7 @@ def world() -> Iterator[World]:
     """A world in which ada has contacts, and somebody else has, too; nobody uses it again."""
     with WORLDS.enter("own", "records") as (world, target):
         world.has_records = True
-        world.app.container.many_tasks.feeds.create("ada", by=OWN_CODE)
+        PeopleWiring.of(world.app.container).feeds.create("ada", by=OWN_CODE)
         assert target.owner == "ada"
         yield world
 
@@ -89,7 +90,7 @@ def test_what_is_public_is_asked_by_nobody(world: World, monkeypatch: pytest.Mon
 
 def list_guesses(world: World) -> list[str]:
     """Return what a user may read, and what they have, beside plain guesses."""
-    feeds = [each.id for each in world.app.container.many_tasks.feeds.list("ada")]
+    feeds = [each.id for each in PeopleWiring.of(world.app.container).feeds.list("ada")]
     tasks = [each.id for each in world.app.tasks().items]
     return [*GUESSES, *feeds, *tasks, key_of("ada"), key_of("admin")]
 
@@ -114,14 +115,14 @@ def test_no_credential_replaces_the_secret_of_a_link(world: World, who: str | No
 def test_a_link_does_what_it_says_for_its_person_and_nothing_else(world: World, who: str | None) -> None:
     """Whoever opens it: one kind of mail of one person ends. An admin who opens it does no more than anybody."""
     container, headers = world.app.container, {} if who is None else headers_of(who)
-    url = container.unsubscribe_links.make(URL, "ada", Category.REMINDER)
+    url = PeopleWiring.of(container).unsubscribe_links.make(URL, "ada", Category.REMINDER)
     tasks = world.app.tasks().items
     shown = world.ask("GET", url.removeprefix(URL), None, headers)
     assert shown.status_code == HTTPStatus.OK
-    before = container.people.get("ada")
-    assert container.people.get("ada") == before, "to look changes nothing"
+    before = PeopleWiring.of(container).people.get("ada")
+    assert PeopleWiring.of(container).people.get("ada") == before, "to look changes nothing"
     assert world.ask("POST", url.removeprefix(URL), b"", headers).status_code == HTTPStatus.OK
-    after = container.people.get("ada")
+    after = PeopleWiring.of(container).people.get("ada")
     changed = {name for name in Person.model_fields if getattr(before, name) != getattr(after, name)}
     assert changed <= {"channels", "updated_at"}
     assert "channels" in changed

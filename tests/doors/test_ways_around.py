@@ -12,9 +12,10 @@ from tests.doors.world import SECOND, WORLDS, World, headers_of
 
 from cloudsched.domain.documents.calendar import CalendarLink, calendar_key, zone_key
 from cloudsched.engine.owners.follow_changes import MAX_REPLANS
-from cloudsched.engine.owners.webhook_verification import WebhookVerification
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.errors import DeliveryRefused
+from cloudsched.people.webhook_verification import WebhookVerification
+from cloudsched.people.wiring import PeopleWiring
 
 MINUTE = timedelta(minutes=1)
 DAILY: dict[str, Any] = {"rrule": "FREQ=DAILY", "timezone": "UTC"}
@@ -47,7 +48,11 @@ class Refusing:
 def test_who_has_everything_erased_begins_no_new_day(world: World, *, erases: bool) -> None:
     """Hosts are asked ten times a day for a person, also if all that is theirs has been erased in between."""
     parts = world.app.container
-    parts.replace(webhook_verification=WebhookVerification(parts.store.records, parts.clock, parts.people, Refusing))
+    PeopleWiring.of(parts).replace(
+        webhook_verification=WebhookVerification(
+            parts.store.records, parts.clock, PeopleWiring.of(parts).people, Refusing
+        )
+    )
     statuses = []
     for number in range(12):
         contact = {"webhook": {"url": f"https://stranger-{number}.example.com/"}}

@@ -27,16 +27,20 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.documents.authority import EventSender, SenderRole
 from cloudsched.domain.documents.authority import Requesters as Author
-from cloudsched.domain.documents.person import ContactSecrets, PersonSpec, RecentCount
+from cloudsched.domain.documents.person import PersonSpec
+from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.system_tasks import BATCH_CHANGE_HANDLER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.owners.person_data import EXPORTED_RECORDS
-from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.engine.ports.interpreter import Interpreter, RunningScript, ScriptInput
 from cloudsched.engine.ports.search import TaskQuery
+from cloudsched.people.documents import ContactSecrets
+from cloudsched.people.person_data import list_exported_records
+from cloudsched.people.wiring import PeopleWiring
+from cloudsched.scripts.stored_scripts import Scripts
+from cloudsched.scripts.wiring import ScriptsWiring
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
@@ -243,9 +247,9 @@ class World:
         Scripts(parts.engine).put("scr", owner, source="return 1", by=with_authority(author))
         feed = target.feed_id
         if owner != "system":
-            feed = parts.many_tasks.feeds.create(owner, (), (), by=OWN_CODE)[0].id
+            feed = PeopleWiring.of(parts).feeds.create(owner, (), (), by=OWN_CODE)[0].id
             contact = {"name": f"title of {target.origin}", "email": {"address": f"{owner}@example.com"}}
-            parts.people.put(owner, PersonSpec.model_validate(contact), by=A_USER)
+            PeopleWiring.of(parts).people.put(owner, PersonSpec.model_validate(contact), by=A_USER)
             parts.many_tasks.budgets.put(owner, 100, by=OWN_CODE)
         return Target(target.origin, owner, feed_id=feed)
 
@@ -277,7 +281,7 @@ class World:
         records, found = self.app.container.store.records, list[tuple[str, str, str]]()
         if not self.has_records:
             return ()
-        kinds: tuple[type[Record], ...] = (*EXPORTED_RECORDS, ContactSecrets, RecentCount)
+        kinds: tuple[type[Record], ...] = (*list_exported_records(), ContactSecrets, RecentCount)
         for kind in kinds:
             for owner in sorted({*OWNED.values(), "bob"}):
                 for each in records.list(kind, owner, limit=20):
@@ -334,7 +338,9 @@ class Worlds:
         )
         with ExitStack() as parts:
             sim = parts.enter_context(made)
-            sim.app.container.replace(interpreter=RememberedChecks(sim.app.container.interpreter))
+            ScriptsWiring.of(sim.app.container).replace(
+                interpreter=RememberedChecks(ScriptsWiring.of(sim.app.container).interpreter)
+            )
             world = World(sim, model)
             target = world.prepare(origin, state)
             before = world.read()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.drafts.assistant.harness import ScriptedModel, Tools, answer, call, simulate
 from tests.drafts.injections import INJECTIONS
-from tests.engine.assistant.harness import ScriptedModel, Tools, answer, call, simulate
 
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.domain.responses.api_responses import DraftResult

@@ -17,6 +17,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.task import SourceModel
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import InvalidInput
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
 
@@ -242,7 +243,7 @@ def test_channels_that_nobody_named_are_the_owners_own() -> None:
     words = "remind me to stretch every weekday at 9:00"
     with Simulation(make_app(), preferred_channels=True) as sim:
         person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
-        sim.app.container.people.put("ada", PersonSpec.model_validate(person), by=OWN_CODE)
+        PeopleWiring.of(sim.app.container).people.put("ada", PersonSpec.model_validate(person), by=OWN_CODE)
         for owner, channels in (("ada", ["EMAIL", "WEB"]), ("bob", ["WEB"])):
             drafted = sim.app.draft(words, timezone="UTC", owner=owner)
             assert drafted.task is not None

@@ -13,6 +13,7 @@ from tests.model_server import ModelServer
 
 from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.drafts.grounds import find_unfounded
+from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
 
 DUTCH = "Herinner me eraan om mama te bellen, elke maandag om 9:30"
@@ -30,7 +31,7 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 def sim(server: ModelServer) -> Iterator[Simulation]:
     with Simulation(make_app()) as made:
-        made.app.container.replace(model=server.model())
+        DraftsWiring.of(made.app.container).replace(model=server.model())
         yield made
 
 

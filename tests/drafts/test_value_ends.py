@@ -15,6 +15,7 @@ from tests.model_server import ModelServer
 
 from cloudsched import App, Settings
 from cloudsched.domain.responses.api_responses import DraftResult
+from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
 
 
@@ -182,7 +183,7 @@ def test_a_model_takes_no_part_of_a_value(given: str) -> None:
     """If it does, its answer is dropped, and the words themselves are asked about."""
     said = {"decision": "creation", "schedule": "every day at 8:00", "title": "Pill", "handler": "give"}
     with ModelServer("gemini") as server, Simulation(make_app()) as sim:
-        sim.app.container.replace(model=server.model())
+        DraftsWiring.of(sim.app.container).replace(model=server.model())
         server.say({**said, "fields": [{"name": "dose", "value": given}]})
         turns = [{"role": "user", "content": "I take pills"}]
         drafted = sim.app.draft("dose: 500 mg, every day at 8:00", timezone="UTC", owner="ada", conversation=turns)

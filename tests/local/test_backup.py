@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,12 +17,14 @@ from click.testing import CliRunner
 from tests.harness import wait_until
 
 from cloudsched import App, Context, Settings
-from cloudsched.cli import serve as cli
+from cloudsched.cli import backup as cli
+from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured, NotFound, StoreUnavailable
 from cloudsched.local import backup
 from cloudsched.local.backup import require_sound_folder, restore_backup, write_backup
 from cloudsched.local.embedded_app import embedded
 from cloudsched.local.folder_lock import FolderLock
+from cloudsched.local.service import run_service
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)
 LARGE = "a result " * 100_000
@@ -151,6 +153,22 @@ def test_damage_is_looked_for_after_an_end_that_was_no_clean_one(owner: str, app
             require_sound_folder(lock)
     finally:
         lock.release()
+
+
+@pytest.mark.parametrize("start", [embedded, run_service])
+def test_damage_is_found_at_each_start_until_it_is_mended(
+    start: Callable[..., AbstractContextManager[object]], app: App, tmp_path: Path
+) -> None:
+    """A start that was refused does not count as a clean end, after which nobody would look again."""
+    data, settings = tmp_path / "data", Settings(access=Access(open=True))
+    with embedded(app, data, settings=SETTINGS):
+        for number in range(20):
+            create(app, number)
+    damage(data / "tasks.db")
+    (data / "lock").write_text("4242\n")
+    for _ in range(2):
+        with pytest.raises(Misconfigured, match=r"tasks\.db is damaged"), start(app, data=data, settings=settings):
+            pass
 
 
 @pytest.mark.parametrize("is_missing", [True, False])

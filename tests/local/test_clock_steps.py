@@ -16,8 +16,8 @@ from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.local import runner
-from cloudsched.local.runner import run_service
+from cloudsched.local import maintenance
+from cloudsched.local.service import run_service
 
 
 class SteppedClock:
@@ -40,7 +40,7 @@ def test_what_is_due_runs_after_a_step(
     """
     clock, app, ran = SteppedClock(), App(), list[str]()
     monkeypatch.setattr(SystemClock, "now", clock.now)
-    for module in (in_process_queue, runner):
+    for module in (in_process_queue, maintenance):
         monkeypatch.setattr(module, "CLOCK_CHECK_SECONDS", 0.01)
 
     @app.handler("note")

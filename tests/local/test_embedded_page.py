@@ -21,12 +21,13 @@ from cloudsched import App, Embedded, Settings, Visitor
 from cloudsched.config.access import Access
 from cloudsched.dashboard.sign_in import SESSION_SECONDS
 from cloudsched.errors import Misconfigured
-from cloudsched.local import embedded_page
+from cloudsched.local import folder_sessions
+from cloudsched.local.own_pages import Pages, Place
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from cloudsched.local.embedded_page import Identify
+    from cloudsched.local.visitor import Identify
 
 ADMIN, VIEWER = create_key("boss", Role.ADMIN), create_key("guest", Role.VIEWER)
 USER = create_key("ada", Role.USER, "ada")
@@ -143,7 +144,7 @@ def test_a_session_is_for_the_mount_and_for_all_processes_of_the_server(
     assert ADMIN[0].encode() not in file.read_bytes()
     assert token not in file.name
     assert (file.stat().st_mode | file.parent.stat().st_mode) & 0o077 == 0
-    sessions = embedded_page.FolderSessions(file.parent, embedded_page.Pages(App()))
+    sessions = folder_sessions.FolderSessions(file.parent, Pages(App(), Place()))
     assert sessions.find(token) is not None
     assert sessions.find(token[:-1] + ("A" if token[-1] != "A" else "B")) is None
     out = browser.post("/scheduler/sign-out", base_url=BASE, headers={"Origin": BASE})
@@ -152,13 +153,13 @@ def test_a_session_is_for_the_mount_and_for_all_processes_of_the_server(
     sign_in(browser, ADMIN[0])
     assert browser.get("/scheduler/tasks", base_url=BASE).status_code == 200
     end = time.time() + SESSION_SECONDS + 1
-    monkeypatch.setattr("cloudsched.local.embedded_page.time.time", lambda: end)
+    monkeypatch.setattr("cloudsched.local.folder_sessions.time.time", lambda: end)
     assert browser.get("/scheduler/tasks", base_url=BASE).status_code == 401
 
 
 def test_sessions_are_bounded(embed: Callable[..., Browser], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that, whoever signed in first has to do it again."""
-    monkeypatch.setattr(embedded_page, "SESSIONS", 2)
+    monkeypatch.setattr(folder_sessions, "SESSIONS", 2)
     browser = embed(KEYED)
     browsers = [Browser(browser.application) for _ in range(3)]
     for number, each in enumerate(browsers):

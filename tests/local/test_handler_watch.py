@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cloudsched import TaskStatus
-from cloudsched.local.app_loader import HandlerWatch, load_app
+from cloudsched.local.app_loader import load_app
+from cloudsched.local.handler_watch import HandlerWatch
 from cloudsched.testing import Simulation
 
 SOURCE = """

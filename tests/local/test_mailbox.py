@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import requests
-from tests.adapters.delivery.mail_server import serve_mail
-from tests.adapters.delivery.messages import ADA, make_message
 from tests.cases import try_each
 from tests.harness import wait_until
+from tests.people.senders.mail_server import serve_mail
+from tests.people.senders.messages import ADA, make_message
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
@@ -18,9 +18,10 @@ from cloudsched import App, Settings
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.config.access import Access
 from cloudsched.engine.ports.sender import Recipient
-from cloudsched.local.mailbox import Mailbox, show_mailbox
+from cloudsched.local.mailbox import Mailbox
+from cloudsched.local.mailbox_page import show_mailbox
 from cloudsched.local.stack import run_stack
-from cloudsched.runtime.senders import Senders
+from cloudsched.people.senders.channel_senders import Senders
 from cloudsched.web.auth.authentication import create_key
 from cloudsched.web.auth.roles import OWNER_ROLES, Role
 

@@ -23,9 +23,9 @@ from cloudsched.config.settings import Settings
 from cloudsched.engine.concurrency import service_threads
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.local import runner
-from cloudsched.local.folder_lock import HandOverDispatcher, HandOverListener
-from cloudsched.local.runner import run_service
+from cloudsched.local import maintenance, service
+from cloudsched.local.hand_over import HandOverDispatcher, HandOverListener
+from cloudsched.local.service import run_service
 
 ERRORS = (
     MemoryError(),
@@ -54,7 +54,7 @@ def killer(monkeypatch: pytest.MonkeyPatch) -> Killer:
     """Nothing waits for long."""
     found = Killer()
     monkeypatch.setattr(SystemClock, "now", found.now)
-    for module in (in_process_queue, runner):
+    for module in (in_process_queue, maintenance):
         monkeypatch.setattr(module, "CLOCK_CHECK_SECONDS", 0.01)
     monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
     return found
@@ -142,7 +142,7 @@ def test_the_web_server_outlives_its_threads(url: str, monkeypatch: pytest.Monke
 
 def test_a_request_that_ends_its_thread_is_answered(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it had failed in any other way."""
-    monkeypatch.setattr(runner, "serve_api", lambda *_, **__: sys.exit("enough"))
+    monkeypatch.setattr(service, "serve_api", lambda *_, **__: sys.exit("enough"))
     assert request(url, "GET", "/health").status == 500
 
 

@@ -13,7 +13,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.local import runner
-from cloudsched.local.runner import run_service
+from cloudsched.local.service import run_service
 
 
 def test_what_still_runs_is_given_up_and_costs_no_attempt(

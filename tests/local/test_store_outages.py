@@ -20,9 +20,9 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.engine.concurrency import service_threads
-from cloudsched.local import runner
-from cloudsched.local.folder_lock import STORE_FILE_NAME
-from cloudsched.local.runner import Service, run_service
+from cloudsched.local import maintenance
+from cloudsched.local.data_folder import STORE_FILE_NAME
+from cloudsched.local.service import Service, run_service
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def service(ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_SECONDS", 0.05)
     monkeypatch.setattr(in_process_queue, "MAX_BACKOFF", timedelta(seconds=0.1))
     monkeypatch.setattr(service_threads, "MAX_PAUSE", 0.01)
-    for module in (in_process_queue, runner):
+    for module in (in_process_queue, maintenance):
         monkeypatch.setattr(module, "CLOCK_CHECK_SECONDS", 0.01)
     app = App()
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.local.runner import WindowedDispatcher
+from cloudsched.local.maintenance import WindowedDispatcher
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

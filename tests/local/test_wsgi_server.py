@@ -23,8 +23,9 @@ from werkzeug.wrappers import Request, Response
 from cloudsched import App, Schedule, Settings
 from cloudsched.config.access import Access
 from cloudsched.local import wsgi_server
-from cloudsched.local.runner import run_service
-from cloudsched.local.wsgi_server import MAX_HEADER_BYTES, MAX_HEADERS, MAX_IDLE_CONNECTIONS, MAX_THREADS, WebServer
+from cloudsched.local.request_parser import MAX_HEADER_BYTES, MAX_HEADERS
+from cloudsched.local.service import run_service
+from cloudsched.local.wsgi_server import MAX_IDLE_CONNECTIONS, MAX_THREADS, WebServer
 
 HEADERS = b"POST / HTTP/1.1\r\nHo"
 BODY = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhell"

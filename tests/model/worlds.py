@@ -15,8 +15,10 @@ from tests.model.values import START, Writes
 from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDraft
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut, VersionConflict
+from cloudsched.people.wiring import PeopleWiring
 
 Work = "Callable[[App], object]"
 
@@ -72,7 +74,7 @@ def visit_queue(processes: Processes) -> object:
         attempt = container.worker_claims.start(claim)
         if attempt is None:
             continue
-        report = container.executor.invoke(attempt)
+        report = run_procedure(container.executor.call(attempt))
         if report.error is not None and report.error.message == "gives back":
             container.worker_claims.release(attempt, "Its worker stops.")
         else:
@@ -134,7 +136,7 @@ class World:
 def register_sender(processes: Processes) -> None:
     """Register the handler ``work``, whose result is sent by mail."""
     register_work(processes, "a result")
-    processes.app.container.replace(senders={"EMAIL": ValueSender(processes)})
+    PeopleWiring.of(processes.app.container).replace(senders={"EMAIL": ValueSender(processes)})
 
 
 BY_MAIL: dict[str, Any] = {"owner": "ada", "delivery_channels": ("EMAIL",)}

@@ -16,7 +16,7 @@ from cloudsched import App, AppLike, Settings
 from cloudsched.client import Client
 from cloudsched.config.access import Access
 from cloudsched.errors import CloudschedError, InvalidInput, NotAllowed, NotFound
-from cloudsched.local.runner import Service, run_service
+from cloudsched.local.service import Service, run_service
 
 PAGE = (ROOT / "docs/guides/web-frameworks.md").read_text("utf-8")
 (CODE,) = re.findall(r"```python\n# scheduling\.py\n(.*?)```", PAGE, re.DOTALL)

@@ -35,6 +35,8 @@ _OF_A_POOL = "cloudsched-model_"
 """Threads that end with their pool, once nobody has it any more."""
 _ONE_FOR_GOOD = ("cloudsched-event-loop", "project", "project.settings")
 """The thread and the modules of Django's project, of which a process has one until it ends."""
+_COLLECTS = "_Collector"
+"""What the root logger has while an attempt runs."""
 _FIELDS = ("level", "propagates", "is disabled", "handlers", "filters")
 _UNTOUCHED = (logging.NOTSET, True, False, (), ())
 
@@ -208,16 +210,19 @@ class ProcessState:
                 self._before[kind][name] = after[kind][name]
 
     def put_back(self) -> list[str]:
-        """Put back what has changed, once threads have had time to end; return it in words."""
+        """Put back what has changed, once threads and handlers have had time to end; return it in words."""
         before, after = self._before, read_state()
         changes = find_changes(before, after)
+        give_up_at = time.monotonic() + PATIENCE
         threads = [name for kind, name in changes if kind.what == "thread"]
-        if threads:
-            give_up_at = time.monotonic() + PATIENCE
-            for each in threads:
-                each.join(max(0.0, give_up_at - time.monotonic()))
+        for each in threads:
+            each.join(max(0.0, give_up_at - time.monotonic()))
+        while changes and time.monotonic() < give_up_at:
             after = read_state()
             changes = find_changes(before, after)
+            if not any(_COLLECTS in describe(kind, name, before, after) for kind, name in changes):
+                break
+            time.sleep(0.01)  # an asynchronous handler that its worker has left ends on its event loop
         found = sorted(describe(kind, name, before, after) for kind, name in changes)
         for kind, name in changes:
             kind.put_back(name, before[kind].get(name))

@@ -37,6 +37,7 @@ ALL = {
     "deployables/test_infra_indexes.py": "indexes and contention during upgrades",
     "deployables/test_infra_links.py": "public links of a deployment",
     "deployables/test_infra_monitoring.py": "alerts that the scripts create",
+    "architecture/test_removal.py::test_the_kernel_is_whole_without_it": "the kernel without each satellite",
     "deployables/test_infra_moves.py": "moves to a restored database",
     "deployables/test_infra_quota.py": "quotas that are too small",
     "deployables/test_infra_schedules.py": "the jobs that call the sweep",

@@ -12,7 +12,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import AssistantSettings, ModelSettings
 from cloudsched.errors import Misconfigured
 from cloudsched.local.embedded_app import embedded
-from cloudsched.local.runner import run_service
+from cloudsched.local.service import run_service
 from cloudsched.local.stack import run_stack
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -13,9 +13,9 @@ from tests.harness import WAIT_SECONDS
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.adapters.delivery import dead_man_switch as switch_calls
-from cloudsched.adapters.delivery.dead_man_switch import SwitchCaller, list_reachable
+from cloudsched.adapters.safe_http import dead_man_switch as switch_calls
 from cloudsched.adapters.safe_http import make_session
+from cloudsched.adapters.safe_http.dead_man_switch import SwitchCaller, list_reachable
 from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.errors import Misconfigured, StoreUnavailable
 from cloudsched.local.wsgi_server import WebServer

@@ -11,6 +11,7 @@ from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.person import Person, PersonSpec
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.people.wiring import PeopleWiring
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -45,7 +46,7 @@ def _choose_zone(world: World) -> str:
 def travel(world: World, app: App) -> None:
     zone = _choose_zone(world)
     world.log(f"travels to {zone}")
-    app.container.people.put(TRAVELLER, PersonSpec(timezone=zone), by=OWN_CODE)
+    PeopleWiring.of(app.container).people.put(TRAVELLER, PersonSpec(timezone=zone), by=OWN_CODE)
 
 
 def draft_follower(world: World, task_id: str) -> TaskDraft:

@@ -18,6 +18,7 @@ from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.execution.attempt import Attempt
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.claims import WorkerClaims
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
@@ -135,7 +136,7 @@ class ClaimedTask:
             return
         if draw < 0.4:
             world.spawn_sibling("beat", partial(self._send_heartbeats, begun))
-        report = self._app.container.executor.invoke(begun)
+        report = run_procedure(self._app.container.executor.call(begun))
         if world.random.random() < 0.2:
             self._pause()
         for _ in range(world.random.choice([1, 2, 4])):

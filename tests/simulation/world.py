@@ -57,6 +57,7 @@ from cloudsched.engine.execution.executor import TaskReader
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
+from cloudsched.people.wiring import PeopleWiring
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 """The night in which European clocks go forward."""
@@ -175,7 +176,7 @@ class World:
         register_durable_handlers(app, self)
         register_asked_handlers(app, self)
         if self.fault_profile.has_channels:
-            app.container.replace(senders=make_senders(self))
+            PeopleWiring.of(app.container).replace(senders=make_senders(self))
         return app
 
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────

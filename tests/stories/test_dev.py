@@ -139,7 +139,7 @@ def test_handlers_that_exit_or_hang_do_not_disturb_the_stack(tmp_path: Path) -> 
         request(url, "POST", "/v1/tasks", {"id": "leave", "owner": "a", "title": "Hi", "handler": "leave"})
         dev.wait_for(r"leave failed \S+ of .*: SystemExit: sys.exit\('enough'\)")
         (execution,) = request(url, "GET", "/v1/tasks/leave/executions").body["executions"]
-        assert (execution["status"], execution["error"]["type"]) == ("FAILED", "WorkflowError")
+        assert (execution["status"], execution["error"]["type"]) == ("FAILED", "SystemExit")
         request(url, "POST", "/v1/tasks", {"id": "h", "owner": "a", "title": "Hi", "handler": "hang"})
         wait_until((tmp_path / "began").exists, "the handler hangs")
         assert request(url, "GET", "/v1/tasks/h").body["isRunning"] is True, "the API answers meanwhile"

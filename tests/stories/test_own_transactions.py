@@ -26,7 +26,7 @@ from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.runtime.factories import open_firestore_store
 from cloudsched.testing import Simulation
-from cloudsched.testing.simulation import SimulatedQueue
+from cloudsched.testing.simulated_queue import SimulatedQueue
 
 load = load_code
 

@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread, report_recovery
-from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, StoreCommit, throw_into, to_thrown
+from cloudsched.engine.ports.procedure import (
+    LongCall,
+    Pause,
+    Procedure,
+    StoreCommit,
+    run_procedure,
+    throw_into,
+    to_thrown,
+)
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -535,7 +543,9 @@ class FallbackDispatcher:
     sweep finds it.
     """
 
-    def __init__(self, dispatcher: Dispatcher, deliver: Callable[[bytes, str], object], clock: Clock) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, deliver: Callable[[bytes, str], Procedure[object]], clock: Clock
+    ) -> None:
         self._dispatcher = dispatcher
         self._deliver = deliver
         self._clock = clock
@@ -549,7 +559,7 @@ class FallbackDispatcher:
                 raise
             _LOG.warning("delivered by the sweep", extra={"action": "delivered_by_sweep"})
             try:
-                self._deliver(message.body, message.token)
+                run_procedure(self._deliver(message.body, message.token))
             except QueueUnavailable:
                 return  # it ran, but its follow-up could not be sent: the sweep finds that when it is due
 

@@ -15,8 +15,8 @@ from cloudsched.config.imports import pause_collection
 def demo(*, ui: bool) -> None:
     """Watch a year of tasks run in seconds.
 
-    Creates a reminder, a weekday report and a birthday over HTTP, and moves the clock from 1 January 2027 to February
-    2028. Shows what ran, and exits with 1 if anything did not run as it should.
+    Creates a reminder, a weekday report and a birthday over HTTP, and moves the clock from 1 January 2027 to
+    February 2028. Shows what ran, and exits with 1 if anything did not run as it should.
     """
     with pause_collection(keeps_all=True):
         from cloudsched.cli.demo_report import run_and_print  # noqa: PLC0415 - not needed for --help

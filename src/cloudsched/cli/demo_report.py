@@ -1,7 +1,8 @@
 """Runs the demo's scenario, and shows what ran.
 
-The scenario creates three tasks over HTTP, moves the clock by more than a year and fetches what ran. Nothing in it is
-special to the demo: any client could send these requests, and the stack is that of ``cloudsched dev``.
+The scenario creates three tasks over HTTP, moves the clock by more than a year and fetches what ran. Nothing
+in it is special to the demo: any client could send these requests, and the stack is that of ``cloudsched
+dev``.
 """
 
 from __future__ import annotations
@@ -68,7 +69,11 @@ TASKS: Final[tuple[dict[str, Any], ...]] = (
         "category": "REMINDER",
         "handler": "remind",
         "payload": {"text": "Send her a card."},
-        "schedule": {"rrule": "FREQ=YEARLY", "dtstart": f"{_BIRTHDAY}T{_REPORT_TIME:%H:%M:%S}", "timezone": ZONE},
+        "schedule": {
+            "rrule": "FREQ=YEARLY",
+            "dtstart": f"{_BIRTHDAY}T{_REPORT_TIME:%H:%M:%S}",
+            "timezone": ZONE,
+        },
     },
 )
 
@@ -86,7 +91,10 @@ class DemoResult:
 
 
 def run_and_print(*, stays: bool = False) -> list[str]:
-    """Run the scenario and print what ran. Return what did not run as it should, or stay until a signal ends it."""
+    """Run the scenario and print what ran. Return what did not run as it should.
+
+    With `stays` it returns nothing: a signal ends it.
+    """
     console = Console(width=WIDTH, highlight=False)
     base = Settings(
         project=f"demo-{secrets.token_hex(8)}",  # keeps clear of other tasks in a shared emulator
@@ -94,17 +102,21 @@ def run_and_print(*, stays: bool = False) -> list[str]:
         retention=None,  # the first day's reminder must still be there a year later
     )
     with run_stack(app, base=base, store="auto", clock=MovableClock(START, frozen=True)) as stack:
+        tasks = f"[bold]Cloud Tasks[/]  {stack.emulator.address}"
         console.print(f"[bold]Store[/]  {stack.store.reason}.", soft_wrap=True)
-        console.print(f"[bold]API[/]    {stack.url}/v1/tasks   [bold]Cloud Tasks[/]  {stack.emulator.address}\n")
+        console.print(f"[bold]API[/]    {stack.url}/v1/tasks   {tasks}\n")
         result = _run_scenario(stack, console)
+
         problems = _check(result)
         console.print(_runs_table(result), _wakeups_table(result))
         console.print(f"In the inbox of {OWNER}: {', '.join(result.inbox)}.\n")
         wrong = "\n".join(f"[bold red]Wrong:[/] {problem}" for problem in problems)
         console.print(wrong or "[bold green]Everything ran on time, once.[/]")
+
         if stays:
             page = f"{stack.url}/ui/calendar?month={_BIRTHDAY:%Y-%m}"
-            console.print(f"\nThe year, from the month of the birthday: {page}\nCtrl-C stops it.", soft_wrap=True)
+            text = f"\nThe year, from the month of the birthday: {page}\nCtrl-C stops it."
+            console.print(text, soft_wrap=True)
             wait_for_signal()
     return problems
 
@@ -115,11 +127,13 @@ def _run_scenario(stack: Stack, console: Console) -> DemoResult:
         bar = progress.add_task(f"{START:%d %b %Y}", total=(END - START).days)
         for task in TASKS:
             client.create(owner=OWNER, **task)
+
         now = START
         while now < END:
             now = min(now + _STEP, END)
             stack.mover.move({"advanceTo": now.isoformat()})
             progress.update(bar, description=f"{now:%d %b %Y}", completed=(now - START).days)
+
         delivered = [
             (attempt.dispatch_at, DeliveryAction(json.loads(attempt.answer.body)["action"]))
             for attempt in stack.emulator.attempts()
@@ -135,12 +149,16 @@ def _run_scenario(stack: Stack, console: Console) -> DemoResult:
 def expected_runs() -> dict[str, list[datetime]]:
     """Return when each task has to run, computed day by day and without the scheduler's code."""
     zone = time_zones.load_tzinfo(ZONE)
+
+    def at_nine(day: date) -> datetime:
+        return datetime.combine(day, _REPORT_TIME, zone).astimezone(UTC)
+
     days = [START.date() + timedelta(days=number) for number in range((END - START).days + 1)]
-    nine = [datetime.combine(day, _REPORT_TIME, zone).astimezone(UTC) for day in days if day.weekday() < _WEEKEND]
+    reports = [at_nine(day) for day in days if day.weekday() < _WEEKEND]
     return {
         "tea": [_TEA_AT],
-        "weekday-report": [at for at in nine if START <= at <= END],
-        "birthday": [datetime.combine(_BIRTHDAY, _REPORT_TIME, zone).astimezone(UTC)],
+        "weekday-report": [at for at in reports if START <= at <= END],
+        "birthday": [at_nine(_BIRTHDAY)],
     }
 
 
@@ -171,32 +189,47 @@ def _runs_table(result: DemoResult) -> Table:
     """Show the first and the last run between each two clock changes, and how many lie in between."""
     table = _make_table("What ran when", "Task", f"Local ({ZONE})", "UTC", "Status")
     zone = time_zones.load_tzinfo(ZONE)
+
+    def find_offset(run: Execution) -> timedelta | None:
+        return run.scheduled_for.astimezone(zone).utcoffset()
+
+    def add(title: str, run: Execution) -> None:
+        local = f"{run.scheduled_for.astimezone(zone):%a %d %b %Y %H:%M %z}"
+        table.add_row(title, local, _format_time(run.scheduled_for), run.status)
+
     for task in TASKS:
         title = task["title"]
-        for _, stretch in groupby(result.runs[task["id"]], lambda run: run.scheduled_for.astimezone(zone).utcoffset()):
-            first, *between = stretch
-            last = between.pop() if between else None
-            for run in filter(None, (first, last)):
-                if run is last and between:
-                    statuses = " ".join(sorted({each.status for each in between}))
-                    table.add_row("", f"… {len(between)} more", "", statuses, style="dim")
-                local = f"{run.scheduled_for.astimezone(zone):%a %d %b %Y %H:%M %z}"
-                table.add_row(title, local, _format_time(run.scheduled_for), run.status)
-                title = ""
+        for _, runs in groupby(result.runs[task["id"]], find_offset):
+            first, *others = runs
+            add(title, first)
+            title = ""
+            if len(others) > 1:
+                statuses = " ".join(sorted({each.status for each in others[:-1]}))
+                table.add_row("", f"… {len(others) - 1} more", "", statuses, style="dim")
+            if others:
+                add("", others[-1])
         table.add_section()
     return table
 
 
 def _wakeups_table(result: DemoResult) -> Table:
     """Show the birthday's wake-ups, none later than 30 days after the one before."""
-    table = _make_table("The birthday's wake-ups, since Cloud Tasks waits 30 days at most", "", "At (UTC)", "After", "")
+    title = "The birthday's wake-ups, since Cloud Tasks waits 30 days at most"
+    table = _make_table(title, "", "At (UTC)", "After", "")
     meanings = {DeliveryAction.HOPPED: "too early: sent again", DeliveryAction.RAN: "the handler ran"}
-    previous, hops = START, 0
+    previous = START
+    count = 0
     for at, action in result.deliveries:
-        hops = hops + 1 if action is DeliveryAction.HOPPED else 0
-        name, span = f"wake-up {hops}" if hops else "run", at - previous
+        count += 1
+        name = f"wake-up {count}"
+        style = ""
+        if action is not DeliveryAction.HOPPED:
+            count = 0
+            name = "run"
+            style = "bold"
+        span = at - previous
         after = f"{span.days} d {span.seconds // 3600:2} h {span.seconds // 60 % 60:2} min"
-        table.add_row(name, _format_time(at), after, meanings.get(action, action), style="" if hops else "bold")
+        table.add_row(name, _format_time(at), after, meanings.get(action, action), style=style)
         previous = at
     return table
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.local.untrusted_text import to_printable
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.clock import Clock
 
 _OWN_LOGGER = "cloudsched"
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
@@ -71,6 +75,16 @@ def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[l
     if root.level == logging.NOTSET or root.level > logging.INFO:
         root.setLevel(logging.INFO)
     own.setLevel(logging.INFO)
+
+
+def configure_stack_logging(clock: Clock) -> None:
+    """Print what `dev` or `serve` and its handlers log, with the time of its clock."""
+    configure_line_logging(lambda: clock.now().isoformat(timespec="seconds").replace("+00:00", "Z"), _is_busy_sweep)
+
+
+def _is_busy_sweep(record: logging.LogRecord) -> bool:
+    """Return False for sweeps that had nothing to do: there is one a minute."""
+    return getattr(record, "action", "") != "swept" or bool(getattr(record, "dispatched", 0))
 
 
 def _has_colours() -> bool:

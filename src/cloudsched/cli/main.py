@@ -6,7 +6,6 @@ Each subcommand is a module of its own, imported when it is used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from enum import IntEnum
 from importlib import import_module
@@ -26,12 +25,13 @@ from cloudsched.errors import (
     Unavailable,
     WorkflowError,
 )
+from cloudsched.features.table import FEATURES
 from cloudsched.local.untrusted_text import print_error, safe_output, to_json_line
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_Sections = Mapping[str, Mapping[str, tuple[str, str]]]
+_Sections = dict[str, dict[str, tuple[str, str]]]
 _COMMANDS: Final[_Sections] = {
     "Local": {
         "init": ("cloudsched.cli.init:init", "Write a new project, with tests, ready to deploy."),
@@ -39,24 +39,23 @@ _COMMANDS: Final[_Sections] = {
         "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
         "run": ("cloudsched.cli.run:run", "Call a handler once, here and now."),
         "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
-        "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
     },
     "Tasks": {
         "tasks": ("cloudsched.cli.tasks:tasks", "Show, change, draft and import tasks."),
-        "people": ("cloudsched.cli.people:people", "Show people, and change how they are reached."),
         "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
         "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
-        "mcp": ("cloudsched.cli.agents:mcp", "Give agents tools to schedule (Model Context Protocol)."),
     },
     "Deployment": {
         "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
         "check": ("cloudsched.cli.check:check", "Say what would fail with new code, before it is deployed."),
         "doctor": ("cloudsched.cli.doctor.command:doctor", "Say what is right and wrong with a deployment."),
-        "dashboard": ("cloudsched.cli.serve:dashboard", "Show the dashboard of a deployment, on this machine only."),
+        "dashboard": (
+            "cloudsched.cli.dashboard:dashboard",
+            "Show the dashboard of a deployment, on this machine only.",
+        ),
     },
     "Data": {
         "schema": ("cloudsched.cli.schema:schema", "Print the schemas of handlers' payloads, also as TypeScript."),
-        "outbox": ("cloudsched.cli.outbox:outbox", "Hand over the tasks that your own transactions have written."),
     },
     "Admin": {
         "admin": ("cloudsched.cli.main:admin", "Manage keys, usage, queues, calendars, shards and backups."),
@@ -70,13 +69,19 @@ _ADMIN: Final[_Sections] = {
         "queues": ("cloudsched.cli.operators:queues", "Show, pause, resume and purge a deployment's queues."),
         "calendars": ("cloudsched.cli.calendars:calendars", "Show and change holidays and other days without runs."),
         "shards": ("cloudsched.cli.operators:shards", "Spread tasks over more ranges of Firestore's indexes."),
-        "backup": ("cloudsched.cli.serve:backup", "Copy a data folder while a process is using it."),
-        "restore": ("cloudsched.cli.serve:restore", "Put a backup in the place of a data folder."),
+        "backup": ("cloudsched.cli.backup:backup", "Copy a data folder while a process is using it."),
+        "restore": ("cloudsched.cli.backup:restore", "Put a backup in the place of a data folder."),
     }
 }
-_EXTRAS: Final = {"demo": "dev", "dev": "dev", "emulator": "dev", "mcp": "mcp"} | dict.fromkeys(
-    ("apply", "keys", "outbox", "worker"), "worker"
-)
+_ROWS: Final = [row for feature in FEATURES for row in feature.commands if row.section in _COMMANDS]
+for _row in _ROWS:
+    _COMMANDS[_row.section][_row.name] = _row.place, _row.summary
+_EXTRAS: Final = {
+    "demo": "dev",
+    "dev": "dev",
+    **dict.fromkeys(("apply", "keys", "worker"), "worker"),
+    **{row.name: row.extra for row in _ROWS},
+}
 """The extra that brings what a command imports. ``server``, which includes ``worker``, for all others."""
 
 NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."

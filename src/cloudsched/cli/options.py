@@ -14,6 +14,7 @@ from datetime import date, datetime
 from functools import cached_property, wraps
 from importlib import import_module
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -104,6 +105,11 @@ def handlers_option(what: str) -> Callable[[F], F]:
     return click.option(
         "--handlers", metavar="FILE|MODULE[:APP]", help=f"{what} [default: functions/handlers.py or handlers.py]"
     )
+
+
+def data_option(what: str, *, required: bool = True) -> Callable[[F], F]:
+    """Return the option that names a data folder."""
+    return click.option("--data", type=click.Path(path_type=Path, file_okay=False), required=required, help=what)
 
 
 def silence(context: click.Context, _param: click.Parameter, is_quiet: bool) -> None:  # noqa: FBT001 - click's signature

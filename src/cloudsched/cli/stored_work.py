@@ -23,7 +23,7 @@ from cloudsched.engine.code_check.stored_work import StoredWork
 from cloudsched.engine.ports.search import UNFINISHED_STATUSES
 from cloudsched.errors import Forbidden, Misconfigured, NotFound
 from cloudsched.local.backup import require_own_file
-from cloudsched.local.folder_lock import STORE_FILE_NAME
+from cloudsched.local.data_folder import STORE_FILE_NAME
 
 if TYPE_CHECKING:
     from cloudsched.client.client import Client

@@ -15,7 +15,6 @@ import click
 from pydantic import AwareDatetime
 
 from cloudsched.cli.apply import import_jobs
-from cloudsched.cli.draft import draft
 from cloudsched.cli.examples import format_examples
 from cloudsched.cli.options import (
     TASK_STATUS,
@@ -32,6 +31,7 @@ from cloudsched.cli.options import (
 )
 from cloudsched.domain.documents.verbs import Command, Verb
 from cloudsched.errors import InvalidSchedule, NotFound, QuotaExceeded, Unavailable
+from cloudsched.features.table import FEATURES, find_place
 from cloudsched.local.untrusted_text import print_error, to_json_line, to_printable
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def tasks() -> None:
     """Show, change, draft and import tasks. All but `import` ask the API."""
 
 
-tasks.add_command(draft)
+for _row in (row for feature in FEATURES for row in feature.commands if row.section == "tasks"):
+    tasks.add_command(find_place(_row.place))
 tasks.add_command(import_jobs)
 
 

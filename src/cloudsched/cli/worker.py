@@ -216,6 +216,7 @@ def _open_api_source(
         worker_filter,
         f"the API at {url}",
         wait,
+        keeps_print=app.container.settings.keeps_print,
     )
     try:
         yield source

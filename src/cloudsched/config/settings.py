@@ -540,6 +540,12 @@ class Settings:
         choice_of("off", "debug", "info", "warning", "error"),
         default="info",
     )
+    keeps_print: bool = setting(
+        "CLOUDSCHED_KEEPS_PRINT",
+        "`on` also keeps what handlers print, as lines of `INFO`. It replaces `print` in the handlers' process.",
+        SWITCH,
+        default=False,
+    )
     replays_each_step: bool = setting(
         "CLOUDSCHED_REPLAYS_EACH_STEP",
         "`on` replays durable handlers at every durable point, for tests.",

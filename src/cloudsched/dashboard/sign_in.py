@@ -1,19 +1,15 @@
-"""A page that asks for a key. Everybody acts with their own key, which only this process knows.
+"""A page that asks for a key. Everybody acts with their own key.
 
 Other users of a machine reach its local servers, too, so such a page must not act with the operator's key for every
 caller. The browser keeps a random name of the session, in a cookie that no script reads and no other site sends
-(``HttpOnly``, ``SameSite=Strict``). The key itself stays in this process's memory. Browsers send cookies to all ports
-of a host, so the cookie is for the page's path only, is worth nothing to another server, and ends with the session.
+(``HttpOnly``, ``SameSite=Strict``), and never gets the key itself. Browsers send cookies to all ports of a host, so the
+cookie is for the page's path only, is worth nothing to another server, and ends with the session.
 """
 
 from __future__ import annotations
 
-import secrets
-import threading
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -22,17 +18,16 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched.dashboard.application import TEMPLATES, Dashboard, find_entrance, serve_file
 from cloudsched.dashboard.guard import find_refusal, protect
-from cloudsched.dashboard.visit import Api
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from cloudsched.client.client import Client
+    from cloudsched.dashboard.visit import Api
 
 T = TypeVar("T")
 
 SESSIONS: Final = 100
-"""The number of browsers that may be signed in. One more signs out the one that has been away the longest, of those
-of the caller who has the most."""
+"""The number of browsers that may be signed in. One more signs out the oldest session of the caller who has the
+most."""
 SESSION_SECONDS: Final = 12 * 3600
 SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
 _LONGEST_KEY, _LONGEST_ADDRESS = 4096, 2000
@@ -52,18 +47,6 @@ class Sessions(Protocol):
     def end(self, token: str) -> None:
         """End a session, if there is one."""
         ...
-
-    def close(self) -> None:
-        """End the sessions that end with the process."""
-        ...
-
-
-@dataclass(slots=True)
-class _Session:
-    caller: Hashable
-    client: Client
-    page: Dashboard
-    ends_at: float
 
 
 def identify_caller(api: Api) -> tuple[str, str]:
@@ -86,62 +69,6 @@ def list_superfluous(sessions: Iterable[tuple[Hashable, T]], room: int) -> list[
     return ended
 
 
-class ProcessSessions:
-    """Sessions in the memory of one process."""
-
-    def __init__(self, open_client: Callable[[str], Client], make_page: Callable[[Client], Dashboard]) -> None:
-        self._open_client = open_client
-        self._make_page = make_page
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def start(self, key: str) -> str:
-        """Sign somebody in. See `Sessions`."""
-        client = self._open_client(key)
-        try:
-            caller = identify_caller(Api(client))
-        except CloudschedError:
-            client.close()
-            raise
-        token = secrets.token_urlsafe(32)
-        with self._lock:
-            self._sessions[token] = _Session(
-                caller, client, self._make_page(client), time.monotonic() + SESSION_SECONDS
-            )
-            ended = list_superfluous([(each.caller, name) for name, each in self._sessions.items()], SESSIONS)
-            sessions = [self._sessions.pop(name) for name in ended]
-        for session in sessions:
-            session.client.close()
-        return token
-
-    def find(self, token: str) -> Dashboard | None:
-        """Return the page of a session. See `Sessions`."""
-        with self._lock:
-            session = self._sessions.get(token)
-            if session is None:
-                return None
-            if session.ends_at > time.monotonic():
-                self._sessions.move_to_end(token)
-                return session.page
-        self.end(token)
-        return None
-
-    def end(self, token: str) -> None:
-        """End a session, if there is one."""
-        with self._lock:
-            session = self._sessions.pop(token, None)
-        if session is not None:
-            session.client.close()
-
-    def close(self) -> None:
-        """Sign everybody out."""
-        with self._lock:
-            ended = list(self._sessions.values())
-            self._sessions.clear()
-        for session in ended:
-            session.client.close()
-
-
 class SignIn:
     """Asks for a key, and serves the pages with it."""
 
@@ -153,10 +80,6 @@ class SignIn:
         """Serve a request."""
         request = Request(environ)
         return protect(self._respond(request))(environ, start_response)
-
-    def close(self) -> None:
-        """End the sessions that end with the process."""
-        self._sessions.close()
 
     def _respond(self, request: Request) -> Response:  # noqa: PLR0911 - one answer for each kind of request
         refusal = find_refusal(request, self._hosts, has_sign_in=True)

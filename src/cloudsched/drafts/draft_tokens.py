@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.responses.api_responses import DRAFT_TOKEN, MAX_DRAFT_TOKEN
 from cloudsched.domain.transitions.task_draft import TaskDraft, apply_merge_patch, to_editable_fields
 from cloudsched.errors import DraftExpired, InvalidInput, PreconditionFailed, Unauthenticated
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.signed_dispatches import SigningKeys
 
 LIFETIME: Final = timedelta(minutes=15)
-MAX_LENGTH: Final = 8_192
-"""The longest token, in characters."""
-FIELD: Final = "draftToken"
 _AGAIN: Final = "Ask for a draft again (POST /v1/tasks/draft), show it, and confirm that one."
 
 
@@ -88,28 +86,30 @@ class DraftTokens:
         shown: dict[str, str] = content["fields"]
         task = content["task"]
         if content["by"] != _hash_requester(requester):
-            raise InvalidInput(FIELD, "belongs to another caller or owner", _AGAIN)
+            raise InvalidInput(DRAFT_TOKEN, "belongs to another caller or owner", _AGAIN)
         if content["until"] <= self._clock.now().timestamp():
-            raise DraftExpired(FIELD, f"is older than {LIFETIME.total_seconds() / 60:.0f} minutes", _AGAIN)
+            raise DraftExpired(DRAFT_TOKEN, f"is older than {LIFETIME.total_seconds() / 60:.0f} minutes", _AGAIN)
         if (None if task is None else task[0]) != task_id:
             what = "a new task" if task is None else "a change of another task or of this one"
-            raise InvalidInput(FIELD, f"is of {what}", "Create with the token of a creation, edit with an update's.")
+            raise InvalidInput(
+                DRAFT_TOKEN, f"is of {what}", "Create with the token of a creation, edit with an update's."
+            )
         for name in sorted({*fields, *shown}):
             if name not in shown or name not in fields or _hash(name, fields[name]) != shown[name]:
-                hint = f"Send what the draft has, or leave {FIELD} out. {_AGAIN}"
+                hint = f"Send what the draft has, or leave {DRAFT_TOKEN} out. {_AGAIN}"
                 raise InvalidInput(name, "is not as the draft has it", hint)
         return Confirmed(content["id"], None if task is None else task[1], fields)
 
     def _read(self, token: object) -> Any:  # noqa: ANN401 - what we signed
-        if not isinstance(token, str) or len(token) > MAX_LENGTH or not token.isascii():
-            raise InvalidInput(FIELD, "is not a draft's token", _AGAIN)
+        if not isinstance(token, str) or len(token) > MAX_DRAFT_TOKEN or not token.isascii():
+            raise InvalidInput(DRAFT_TOKEN, "is not a draft's token", _AGAIN)
         encoded, _, signature = token.partition(".")
         try:
             body = base64.b64decode(encoded, altchars=b"-_", validate=True)
             self._keys.verify(body, f"v1={signature}")
             return json.loads(body)
         except (binascii.Error, ValueError, Unauthenticated):
-            raise InvalidInput(FIELD, "is not a draft's token, or was changed", _AGAIN) from None
+            raise InvalidInput(DRAFT_TOKEN, "is not a draft's token, or was changed", _AGAIN) from None
 
 
 def _hash_requester(requester: Requester) -> str:

@@ -19,6 +19,7 @@ from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS, Delive
 from cloudsched.domain.documents.json_limits import json_size
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
+from cloudsched.drafts.assistant.brief import describe_tools
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
 from cloudsched.drafts.grounds import find_unfounded, says_repeated
 from cloudsched.drafts.phrases import (
@@ -35,7 +36,6 @@ from cloudsched.drafts.request import ASK_WHEN, Proposal, clean, to_missing_fiel
 from cloudsched.drafts.situation import Situation, ask_which, choose_handler, find_meant
 from cloudsched.drafts.update_reader import Changes, change_channels, change_payload, refuse_field, to_update
 from cloudsched.drafts.value_ends import is_cut
-from cloudsched.engine.assistant.brief import describe_tools
 from cloudsched.engine.handlers.payload_fields import list_fields
 from cloudsched.engine.ports.model import Model, meter_models
 from cloudsched.errors import ModelUnavailable, UnusableAnswer

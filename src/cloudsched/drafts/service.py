@@ -18,10 +18,10 @@ from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
 from cloudsched.domain.responses.api_responses import Decision, DraftResult, DraftStep, MissingField, Occurrence
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
+from cloudsched.drafts.assistant.brief import list_open_tools
 from cloudsched.drafts.grammar_reader import read_text
 from cloudsched.drafts.phrases import to_missing
 from cloudsched.drafts.situation import Situation, load_past_tasks, open_handlers
-from cloudsched.engine.assistant.brief import list_open_tools
 from cloudsched.engine.tasks.owner_schedules import resolve_for_owner
 from cloudsched.engine.tasks.read_back import WouldCommit, make_dry_scheduler, read_back_schedule
 from cloudsched.engine.tasks.scheduler import with_preferred_channels

@@ -29,6 +29,7 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.storage.pages import iterate_pages
@@ -93,7 +94,9 @@ class ChildTasks:
                 raise quota.refusal
             try:
                 lock = None if quota is None else quota.lock_for(task)
-                self._engine.committer.commit(Commit(task, lock=lock, unchanged=(caller,)))  # guard: unchanged caller
+                run_procedure(
+                    self._engine.committer.commit(Commit(task, lock=lock, unchanged=(caller,)))
+                )  # guard: unchanged caller
             except VersionConflict:
                 stored = self._engine.store.load(task.id)
                 if stored is not None:
@@ -216,7 +219,7 @@ class ChildTasks:
             return stored.task if step.task is stored.task else step.having(base=stored)
 
         load = partial(self._engine.store.load, parent.task_id)
-        found = self._engine.committer.apply(f"task {parent.task_id}", load, wake)
+        found = run_procedure(self._engine.committer.apply(f"task {parent.task_id}", load, wake))
         task = found.stored.task if isinstance(found, Committed) else found
         if task is not None:
             now = self._engine.clock.now()
@@ -336,7 +339,8 @@ class ChildTasks:
             return cancelled.having(base=stored)
 
         with suppress(NotAllowed):  # it has ended
-            self._engine.committer.apply(f"task {task_id}", partial(self._engine.store.load, task_id), decide)
+            load = partial(self._engine.store.load, task_id)
+            run_procedure(self._engine.committer.apply(f"task {task_id}", load, decide))
 
 
 MAX_TREE = 2_000

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.engine.ports.procedure import run_procedure
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.commit import VersionedTask
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.signed_dispatches import DispatchSender
-    from cloudsched.engine.state.attempt_log import LogKeeper
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
+    from cloudsched.engine.state.log_keeper import LogKeeper
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.usage.budgets import Budgets
     from cloudsched.engine.usage.ledger import UsageLedger
@@ -93,7 +94,8 @@ class EngineContext:
         transition = replan_zone(task, self.clock.now(), self.settings.minimum_lead)
         if transition.task is task:
             return stored
-        committed = self.committer.commit(transition.because("new time zone data").having(base=stored))
+        replanned = transition.because("new time zone data").having(base=stored)
+        committed = run_procedure(self.committer.commit(replanned))
         release = "" if committed.task.zone_plan is None else committed.task.zone_plan.release
         _LOG.info("replanned with tzdata %s", release, extra={"action": "replanned", "taskId": task.id})
         if committed.task.next_execution_time != task.next_execution_time:

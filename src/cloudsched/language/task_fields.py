@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.notations import is_notation
+from cloudsched.domain.schedules.assumptions import note
 from cloudsched.domain.schedules.schedule import OWNER_ZONE, Schedule
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
@@ -19,25 +18,6 @@ if TYPE_CHECKING:
     from cloudsched.language.schedule_text import ScheduleText
 
 _FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.items())
-
-_noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
-
-
-@contextmanager
-def note_assumptions() -> Iterator[list[str]]:
-    """Note in the list the assumptions of `with_schedule` in the block, for an answer that shows them."""
-    noted: list[str] = []
-    token = _noted.set(noted)
-    try:
-        yield noted
-    finally:
-        _noted.reset(token)
-
-
-def forget_assumptions() -> None:
-    """Clear the notes: the words were read again for a task whose schedule an earlier reading gave."""
-    if noted := _noted.get():
-        noted.clear()
 
 
 def read_schedule_field(  # noqa: PLR0913 -- each is named
@@ -201,9 +181,7 @@ def with_schedule(  # noqa: PLR0913 -- each is named
     read = read_with(current=None if is_known else current)
     if current is not None and text is not None and not is_known and not _is_whole(text, read, read_with):
         key = None
-    noted = _noted.get()
-    if noted is not None:
-        noted += read.assumptions
+    note(read.assumptions)
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name not in {"timezone", "locale"}}

@@ -1,1 +1,1 @@
-"""The whole product in one process: the local stack for development, and `cloudsched serve` for one small server."""
+"""The whole product in one process: `cloudsched dev`, `cloudsched serve`, and apps inside web apps."""

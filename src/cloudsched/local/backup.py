@@ -18,13 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.adapters.blobs import results_of
 from cloudsched.errors import Misconfigured, StoreUnavailable
-from cloudsched.local.folder_lock import (
-    MARK_FILE_NAME,
-    SECRET_FILE_NAME,
-    STORE_FILE_NAME,
-    FolderLock,
-    open_private,
-)
+from cloudsched.local.data_folder import MARK_FILE_NAME, SECRET_FILE_NAME, STORE_FILE_NAME, open_private
+from cloudsched.local.folder_lock import FolderLock
 
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.store import SqliteStore
@@ -48,46 +43,51 @@ class Backup:
 
 
 def require_own_file(folder: Path) -> None:
-    """Check, before the store's file of a folder is opened, that it is there if it ever was, and in no other folder.
+    """Check, before a folder's store is opened, that it is there if it ever was, and in no other folder.
 
     Raises Misconfigured if it is missing or empty, or has a second name, whose lock another process may have.
     """
-    path, mark = folder / STORE_FILE_NAME, folder / MARK_FILE_NAME
+    path = folder / STORE_FILE_NAME
+    mark = folder / MARK_FILE_NAME
     try:
         found = path.stat()
     except FileNotFoundError:
         found = None
     except OSError as error:
         raise StoreUnavailable(f"The file {path}", str(error)) from error
+
     if mark.exists() and (found is None or not found.st_size):
+        state = "missing" if found is None else "empty"
         raise Misconfigured(
-            f"{path} is {'missing' if found is None else 'empty'}, and this folder has had tasks. Put the file back, "
-            f"such as from a backup (docs/run/operate.md); or remove {mark}, if there are to be none."
+            f"{path} is {state}, and this folder has had tasks. Put the file back, such as from a backup "
+            f"(docs/run/operate.md); or remove {mark}, if there are to be none."
         )
     _require_own_log(path, mark)
     if found is not None and found.st_nlink > 1:
         raise Misconfigured(
-            f"{path} has another name (a hard link), by which another process could run the same tasks. Remove that "
-            "name, or make a copy of the file."
+            f"{path} has another name (a hard link), by which another process could run the same tasks. "
+            "Remove that name, or make a copy of the file."
         )
 
 
 def _require_own_log(path: Path, mark: Path) -> None:
-    """Check that the write-ahead log beside the store's file belongs to it, and not to one that it has replaced.
+    """Check that the write-ahead log beside the store belongs to it, and not to one that it has replaced.
 
     SQLite would write the log's pages into it: what was restored would be undone, or damaged.
     """
     beside = path.with_name(f"{path.name}-wal")
     while True:
-        known, header = _read_mark(mark), _read_header(path)
+        known = _read_mark(mark)
+        header = _read_header(path)
         if known == _read_mark(mark):  # no other process has just renewed it
             break
     if not (known and header) or header in known or not beside.exists() or not beside.stat().st_size:
         return
     raise Misconfigured(
-        f"{beside} belongs to another file than {path}, which has been put in its place, such as from a backup: what "
-        f"it says would overwrite that. Restore a backup with `cloudsched admin restore`, or remove {beside} and "
-        f"{path.name}-shm to use {path.name} as it is. If nobody has replaced it, empty {mark}. Then start again."
+        f"{beside} belongs to another file than {path}, which has been put in its place, such as from a backup: "
+        "what it says would overwrite that. Restore a backup with `cloudsched admin restore`, "
+        f"or remove {beside} and {path.name}-shm to use {path.name} as it is. "
+        f"If nobody has replaced it, empty {mark}. Then start again."
     )
 
 
@@ -101,7 +101,8 @@ def _read_mark(mark: Path) -> list[str]:
 def _read_header(path: Path) -> str:
     """Return what only `renew_mark`, and SQLite in a copy, change in a file's header, whatever its log says.
 
-    SQLite has to read it: if anything else in a process closes the file, SQLite's own locks are gone (`man fcntl`).
+    SQLite has to read it: if anything else in a process closes the file, SQLite's own locks are gone (`man
+    fcntl`).
     """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
@@ -115,10 +116,11 @@ def _read_header(path: Path) -> str:
 def renew_mark(store: SqliteStore, path: Path) -> None:
     """Give the store's file a number of its own, and write that down for the log beside it.
 
-    A copy of the file, made before or after, has another number, or another version of its tables. On a full disk the
-    file keeps its number.
+    A copy of the file, made before or after, has another number, or another version of its tables. On a full
+    disk the file keeps its number.
     """
-    mark, number = path.with_name(MARK_FILE_NAME), secrets.randbelow(2**31 - 1) + 1
+    mark = path.with_name(MARK_FILE_NAME)
+    number = _draw_number()
     (version,) = store.database.read("PRAGMA schema_version")[0]
     after = f"{version:08x}-{number:08x}"
     with suppress(OSError, StoreUnavailable):
@@ -127,6 +129,11 @@ def renew_mark(store: SqliteStore, path: Path) -> None:
         store.database.set_application_id(number)
         if _read_header(path) == after:
             _write_mark(mark, after)
+
+
+def _draw_number() -> int:
+    """Return a number for a file, of those that SQLite keeps in its header."""
+    return secrets.randbelow(2**31 - 1) + 1
 
 
 def _write_mark(mark: Path, *headers: str) -> None:
@@ -148,9 +155,10 @@ def require_sound_folder(lock: FolderLock) -> None:
 def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = None) -> Backup:
     """Copy a data folder to a new folder, also while a process is using it.
 
-    The copy is the state of one instant, without free pages, and is synced and read back. It contains the secret that
-    signs links, so only this user may read it. The place is created if necessary, and keeps the latest `keep` backups,
-    with the new one, or all. Raises Misconfigured for a missing or damaged file, and for a second backup in one second.
+    The copy is the state of one instant, without free pages, and is synced and read back. It contains the
+    secret that signs links, so only this user may read it. The place is created if necessary, and keeps the
+    latest `keep` backups, with the new one, or all. Raises Misconfigured for a missing or damaged file, and
+    for a second backup in one second.
     """
     source = data / STORE_FILE_NAME
     if not source.is_file():
@@ -175,35 +183,40 @@ def write_backup(data: Path, place: Path, *, now: datetime, keep: int | None = N
                 shutil.rmtree(old)
     except (sqlite3.Error, OSError) as error:
         raise StoreUnavailable(f"The folder {data}", f"it cannot be copied to {target}: {error}") from error
-    return Backup(target, tasks, sum(each.stat().st_size for each in target.rglob("*") if each.is_file()))
+    return Backup(target, tasks, _measure(target))
 
 
 def restore_backup(backup: Path, data: Path, *, now: datetime) -> Backup:
     """Put a copy of a backup in the place of what a data folder has, and keep that in a folder within it.
 
-    Nothing may be using the folder, which is created if necessary. If this is interrupted, the folder has no store, and
-    nothing starts on it. Raises Misconfigured for a damaged backup, and for a folder in use.
+    Nothing may be using the folder, which is created if necessary. If this is interrupted, the folder has no
+    store, and nothing starts on it. Raises Misconfigured for a damaged backup, and for a folder in use.
     """
     source = backup / STORE_FILE_NAME
     if not source.is_file():
         inside = sorted(each.name for each in backup.glob("*") if _NAME.fullmatch(each.name))
-        which = f" It has backups: name one, such as {backup / inside[-1]}, the latest." if inside else ""
-        raise Misconfigured(f"There is no {source}: name the folder that `cloudsched admin backup` has made.{which}")
+        text = f"There is no {source}: name the folder that `cloudsched admin backup` has made."
+        if inside:
+            text += f" It has backups: name one, such as {backup / inside[-1]}, the latest."
+        raise Misconfigured(text)
     _require_sound(source, "Restore an earlier one")
     lock = FolderLock(data)
     lock.require()
     try:
-        before, made = lock.folder / f"replaced-{now:%Y%m%dT%H%M%SZ}", lock.folder / f"replaced-by{_UNFINISHED}"
+        before = lock.folder / f"replaced-{now:%Y%m%dT%H%M%SZ}"
+        made = lock.folder / f"replaced-by{_UNFINISHED}"
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(mode=0o700)
         tasks = _copy_folder(source, made)
+
         before.mkdir(mode=0o700)
         _write_mark(lock.folder / MARK_FILE_NAME)  # from here on, a folder without its store is refused
         logs = [f"{STORE_FILE_NAME}-wal", f"{STORE_FILE_NAME}-shm"]
         for name in (STORE_FILE_NAME, *logs, SECRET_FILE_NAME, results_of(source).name):
             with suppress(FileNotFoundError):
                 (lock.folder / name).rename(before / name)
-        for each in sorted(made.iterdir(), key=lambda each: each.name == STORE_FILE_NAME):  # the store is the last
+        # The store is the last: without it, nothing starts on what was restored in part.
+        for each in sorted(made.iterdir(), key=lambda each: each.name == STORE_FILE_NAME):
             each.rename(lock.folder / each.name)
         made.rmdir()
         with suppress(OSError):  # the folder had something
@@ -213,7 +226,7 @@ def restore_backup(backup: Path, data: Path, *, now: datetime) -> Backup:
         raise StoreUnavailable(f"The folder {data}", f"{backup} cannot be restored to it: {error}") from error
     finally:
         lock.release()
-    return Backup(before, tasks, sum(each.stat().st_size for each in before.rglob("*") if each.is_file()))
+    return Backup(before, tasks, _measure(before))
 
 
 def _copy_folder(source: Path, folder: Path) -> int:
@@ -222,7 +235,7 @@ def _copy_folder(source: Path, folder: Path) -> int:
     with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as database:
         database.execute("VACUUM INTO ?", (str(target),))  # sqlite.org/lang_vacuum.html
     with closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        copy.execute(f"PRAGMA application_id = {secrets.randbelow(2**31 - 1) + 1}")  # see `renew_mark`
+        copy.execute(f"PRAGMA application_id = {_draw_number()}")  # see `renew_mark`
     target.chmod(0o600)
     _require_sound(target)
     _sync(target)
@@ -237,7 +250,7 @@ def _copy_folder(source: Path, folder: Path) -> int:
 
 
 def _copy_results(source: Path, target: Path) -> None:
-    """Copy results. They never change, so what disappears meanwhile belongs to executions that have expired."""
+    """Copy results, which never change. What disappears meanwhile belongs to executions that have expired."""
     for place in sorted(source.rglob("*")):
         copied = target / place.relative_to(source)
         with suppress(FileNotFoundError):
@@ -249,7 +262,10 @@ def _copy_results(source: Path, target: Path) -> None:
 
 
 def _require_sound(path: Path, cure: str = "Put a copy of a backup in the folder's place") -> None:
-    """Raise Misconfigured if a file is damaged. It reads all of it (sqlite.org/pragma.html#pragma_quick_check)."""
+    """Raise Misconfigured if a file is damaged.
+
+    It reads all of it (sqlite.org/pragma.html#pragma_quick_check).
+    """
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             found = [str(line) for (line,) in database.execute(f"PRAGMA quick_check({_SHOWN})")]
@@ -260,9 +276,13 @@ def _require_sound(path: Path, cure: str = "Put a copy of a backup in the folder
     if found != ["ok"]:
         places = " ".join("; ".join(found).split())
         raise Misconfigured(
-            f"The database {path} is damaged ({places}). {cure}, or save what can be read with `.recover` of sqlite3 "
-            "(docs/run/serve.md, Backup)."
+            f"The database {path} is damaged ({places}). {cure}, "
+            "or save what can be read with `.recover` of sqlite3 (docs/run/serve.md, Backup)."
         )
+
+
+def _measure(folder: Path) -> int:
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
 
 
 def _sync(path: Path) -> None:

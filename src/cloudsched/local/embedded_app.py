@@ -1,11 +1,8 @@
 """Run an app's tasks inside the user's own process: queue, sweep and API, started and stopped with it.
 
-Any number of processes may embed an app on the same folder, such as the workers of a web server. One of them runs the
-tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it. When it ends,
-however it ends, another one takes its place within `TAKEOVER_SECONDS`.
-
-No server tells the code that it loads which part this process is (one that serves, one that only starts those, or
-none). So the calls that have led here are read.
+Any number of processes may embed an app on the same folder, such as the workers of a web server. One of them
+runs the tasks: the one that has the folder's lock. The others create tasks, and hand their dispatches to it.
+When it ends, however it ends, another one takes its place within `TAKEOVER_SECONDS`.
 """
 
 from __future__ import annotations
@@ -13,14 +10,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
-import secrets
-import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -31,15 +25,17 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
-from cloudsched.local.backup import require_own_file, require_sound_folder
-from cloudsched.local.folder_lock import FolderLock, HandOverDispatcher, HandOverListener
-from cloudsched.local.runner import FolderRunner, complete_settings, make_application
+from cloudsched.local.runner import FolderRunner
+from cloudsched.local.server_processes import call_in_worker, is_master
+from cloudsched.local.service import make_application
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import THREADS, to_asgi
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.local.embedded_page import EmbeddedPage, Identify
+    from cloudsched.local.embedded_page import EmbeddedPage
+    from cloudsched.local.folder_lock import FolderLock
+    from cloudsched.local.visitor import Identify
     from cloudsched.web.functions import AsgiApplication
 
 log = own_logger(__name__)
@@ -51,11 +47,11 @@ TAKEOVER_SECONDS: Final = 0.5
 class Embedded:
     """An app whose tasks run in this process, or in another one that embeds it on the same folder.
 
-    Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no signals and
-    changes no logging. All of its threads are daemons, and an exit of the interpreter stops it.
+    Use it in a ``with``, as the `lifespan` of an ASGI service, or call `start` and `stop`. It takes no
+    signals and changes no logging. All of its threads are daemons, and an exit of the interpreter stops it.
 
-    It is a WSGI application, to be mounted under a prefix: the API, and the page if there is one. `asgi` is the same
-    for ASGI.
+    It is a WSGI application, to be mounted under a prefix: the API, and the page if there is one. `asgi` is
+    the same for ASGI.
     """
 
     def __init__(
@@ -68,18 +64,19 @@ class Embedded:
         self._application = make_application(app, is_mounted=True)
         self._page = page
         self._parts: ExitStack | None = None
+        self._runner: FolderRunner | None = None
         self._only_creates = False
-        self._runs = threading.Event()
         self._starting = threading.Lock()
         app.container.how_to_start = (
-            f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, write "
-            "FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; or else `with scheduler:`."
+            f"This app is embedded on {data}, and has not been started. With `scheduler = embedded(app, …)`, "
+            "write FastAPI(lifespan=scheduler.lifespan), and in a test `with TestClient(service)`; "
+            "or else `with scheduler:`."
         )
 
     @property
     def is_running(self) -> bool:
         """Return whether this process runs the tasks now."""
-        return self._parts is not None and self._runs.is_set()
+        return self._parts is not None and self._runner is not None and self._runner.is_running
 
     def __enter__(self) -> Self:
         """Start."""
@@ -102,7 +99,7 @@ class Embedded:
 
     @asynccontextmanager
     async def lifespan(self, _service: object) -> AsyncIterator[None]:
-        """Start with an ASGI service and stop with it: ``FastAPI(lifespan=embedded(app, data="data").lifespan)``."""
+        """Start and stop with an ASGI service: ``FastAPI(lifespan=embedded(app, data="data").lifespan)``."""
         await asyncio.to_thread(self.start)
         try:
             yield
@@ -115,8 +112,8 @@ class Embedded:
         If gunicorn loads the web app before it forks its workers (``--preload``), each worker starts instead.
 
         Raises:
-            Misconfigured: The folder cannot be used, the access settings are wrong, the app is in a `Simulation`, or
-                the app or the folder is embedded in this process already.
+            Misconfigured: The folder cannot be used, the access settings are wrong, the app is in a
+                `Simulation`, or the app or the folder is embedded in this process already.
         """
         if self._parts is not None and not self._only_creates:
             raise Misconfigured("This is started already: start it once in each process.")
@@ -140,10 +137,10 @@ class Embedded:
 
     def _wait(self, *, runs: bool) -> None:
         """Let the first use of the app start this, or gunicorn, once it has forked a worker."""
-        master = os.getpid() if runs else None
+        waits_in = os.getpid()
 
         def begin() -> object:
-            if os.getpid() == master:
+            if runs and os.getpid() == waits_in:
                 raise Misconfigured("This process only starts the server's workers: create tasks in these.")
             with self._starting:
                 self._begin(runs=runs)
@@ -171,99 +168,65 @@ class Embedded:
     def stop(self) -> None:
         """Stop. Handlers that are running get ten seconds. A second call does nothing."""
         with self._starting:
-            parts, self._parts = self._parts, None
+            parts = self._parts
+            self._parts = None
             if parts is not None:
                 parts.close()
 
     def forget(self) -> object:
         """Return what was started, without stopping it: in a forked process it is its parent's."""
-        parts, self._parts, self._starting = self._parts, None, threading.Lock()
+        parts = self._parts
+        self._parts = None
+        self._starting = threading.Lock()  # the parent's may be locked
         atexit.unregister(self.stop)
         return parts
 
     def _open(self, parts: ExitStack, *, runs: bool) -> None:
-        app, settings = self._app, self._settings or Settings.from_environment()
+        app = self._app
+        settings = self._settings or Settings.from_environment()
         if isinstance(app.container.clock, ManualClock):
             raise Misconfigured(
-                "This app is in a Simulation, which runs its tasks instead. Call your service there without starting "
-                "it: by TestClient(service), and not in a `with`."
+                "This app is in a Simulation, which runs its tasks instead. Call your service there without "
+                "starting it: by TestClient(service), and not in a `with`."
             )
         if settings.access.is_configured or settings.access.open:
             authenticator_for(settings)  # reports mistakes before anything starts
-        names = [each.name for each in app.container.registry]
-        runner, lock = FolderRunner(app, threads=self._threads), FolderLock(self._data, names)
-        parts.callback(runner.release, lock)
-        _claim_in_process(self, app, lock)
+
+        runner = FolderRunner(app, self._data, threads=self._threads)
+        parts.callback(runner.release)
+        _claim_in_process(self, app, runner.lock)
         parts.callback(_ACTIVE.pop, self, None)
-        settings = complete_settings(settings, lock.folder)
-        require_own_file(lock.folder)
-        dispatcher = HandOverDispatcher(lock.folder, runner.queue)
-        holder = secrets.token_hex(4) if lock.excludes_others else None
-        parts.enter_context(app.override(settings, dispatcher=dispatcher, clock=runner.clock, holder=holder))
-        app.container.check_settings()
-        parts.callback(app.container.store.close)
-        listener = HandOverListener(lock.folder, app.container.engine.sender.send_body)
-        role = _Role(app, runner, dispatcher, listener if lock.excludes_others else None)
-        parts.callback(self._runs.clear)
-        parts.callback(role.end)
-        if runs and lock.acquire():
-            require_sound_folder(lock)
-            role.begin()
-            self._runs.set()
+        has_lock = runs and runner.lock.acquire()
+        parts.enter_context(runner.open(settings))
+        parts.callback(runner.end)
+        if has_lock:
+            runner.begin()
         elif runs:
-            lock.require_same_app()
-            waiting = ServiceThread("cloudsched-takeover", partial(self._take_over, lock, role))
+            runner.lock.require_same_app()
+            waiting = ServiceThread("cloudsched-takeover", partial(_take_over, runner))
             waiting.start()
             parts.callback(waiting.join)
             parts.callback(waiting.stop)
         if runs:
-            parts.enter_context(runner.watch(self._runs.is_set))
+            parts.enter_context(runner.watch())
+
+        self._runner = runner
         atexit.register(self.stop)
         parts.callback(atexit.unregister, self.stop)
 
-    def _take_over(self, lock: FolderLock, role: _Role) -> float | None:
-        """Take the place of the process that runs the tasks if it has ended. If not, look again in a while."""
-        if not lock.acquire():
-            return TAKEOVER_SECONDS
-        try:
-            role.begin()
-        except BaseException:
-            role.end()
-            lock.yield_to_others()
-            raise
-        self._runs.set()
-        log.info("This process runs the tasks now.", extra={"action": "taken_over"})
-        return None
 
-
-class _Role:
-    """The duties of the one process that runs the tasks."""
-
-    def __init__(
-        self, app: App, runner: FolderRunner, dispatcher: HandOverDispatcher, listener: HandOverListener | None
-    ) -> None:
-        self._app = app
-        self._runner = runner
-        self._dispatcher = dispatcher
-        self._listener = listener
-        self._has_begun = False
-
-    def begin(self) -> None:
-        """Listen to the other processes, and only then read from the store what is due."""
-        if self._listener is not None:
-            self._listener.start()
-        self._dispatcher.is_running = True
-        self._app.apply_declarations()
-        self._runner.__enter__()
-        self._has_begun = True
-
-    def end(self) -> None:
-        """Stop. Tasks that are created from now on are for the next process, which finds them in the store."""
-        self._dispatcher.is_running = False
-        if self._listener is not None:
-            self._listener.stop()
-        if self._has_begun:
-            self._runner.__exit__()
+def _take_over(runner: FolderRunner) -> float | None:
+    """Take the place of the process that runs the tasks if it has ended. If not, look again in a while."""
+    if not runner.lock.acquire():
+        return TAKEOVER_SECONDS
+    try:
+        runner.begin()
+    except BaseException:
+        runner.end()
+        runner.lock.yield_to_others()
+        raise
+    log.info("This process runs the tasks now.", extra={"action": "taken_over"})
+    return None
 
 
 def embedded(
@@ -279,11 +242,12 @@ def embedded(
     Args:
         app: The app whose handlers run.
         data: The folder of the store's file, created if necessary.
-        settings: The settings, read from the environment if None. The store and the queue that they name are not used.
+        settings: The settings, read from the environment if None. The store and the queue that they name are
+            not used.
         threads: The most handlers that run at the same time.
-        page: True to serve the page beside the API. People sign in to it with a key of the API. Or a function of yours
-            that says who looks. It takes the WSGI environ, or the request of Django or Flask, and returns a `Visitor`,
-            or None for somebody who may not.
+        page: True to serve the page beside the API. People sign in to it with a key of the API. Or a function
+            of yours that says who looks. It takes the WSGI environ, or the request of Django or Flask, and
+            returns a `Visitor`, or None for somebody who may not.
     """
     served = None
     if page:
@@ -301,7 +265,10 @@ _INHERITED: Final[list[object]] = []
 
 
 def _claim_in_process(embedding: Embedded, app: App, lock: FolderLock) -> None:
-    """Note that an app is embedded. Raises Misconfigured if it, or its folder, is embedded in this process already."""
+    """Note that an app is embedded.
+
+    Raises Misconfigured if it, or its folder, is embedded in this process already.
+    """
     for other, held in _ACTIVE.values():
         if other is app:
             raise Misconfigured(f"This app is embedded in this process already, on {held.folder}. Start it once.")
@@ -320,7 +287,9 @@ class _Unstarted:
     """The parts of an app that is embedded once something needs them."""
 
     def __init__(self, before: Any, begin: Callable[[], object]) -> None:  # noqa: ANN401 - a container
-        self.before, self.registry, self.given_model = before, before.registry, before.given_model
+        self.before = before
+        self.registry = before.registry
+        self.given_model = before.given_model
         self._begin = begin
 
     def __getattr__(self, name: str) -> object:
@@ -335,8 +304,8 @@ class _Forked:
 
     def __getattr__(self, name: str) -> object:
         raise Misconfigured(
-            "cloudsched was embedded before this process was forked, and does not work here. Start it in each process "
-            "that the server forks, after the fork."
+            "cloudsched was embedded before this process was forked, and does not work here. "
+            "Start it in each process that the server forks, after the fork."
         )
 
 
@@ -353,50 +322,3 @@ def _forget_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
-
-SERVERS: Final = frozenset({"cheroot", "daphne", "granian", "gunicorn", "hypercorn", "uvicorn", "waitress"})
-"""The packages of servers that load the web app in the process that serves it, or in one that forks those."""
-_MASTER, _WORKERS = "gunicorn.arbiter", "gunicorn.workers."
-
-
-def is_loaded_by_server() -> bool:
-    """Return whether a server of `SERVERS` loads the web app right now."""
-    return any(_find_module(frame).partition(".")[0] in SERVERS for frame in _list_frames())
-
-
-def is_master() -> bool:
-    """Return whether gunicorn loads the web app before it forks its workers (``--preload``)."""
-    modules = map(_find_module, _list_frames())
-    first = next((name for name in modules if name == _MASTER or name.startswith(_WORKERS)), "")
-    return first == _MASTER
-
-
-def call_in_worker(begin: Callable[[], None]) -> None:
-    """Let gunicorn call a function once the worker that it is forking is ready to serve, and has given up its rights.
-
-    This is for the forked process. It does nothing if something else has forked it.
-    """
-    for frame in _list_frames():
-        worker = frame.f_locals.get("worker") if _find_module(frame) == _MASTER else None
-        if worker is not None:
-            worker.cfg.set("post_worker_init", _join(begin, worker.cfg.post_worker_init))
-            return
-
-
-def _join(begin: Callable[[], None], own: Callable[[Any], object]) -> Callable[[Any], None]:
-    def call(worker: Any) -> None:  # noqa: ANN401 - gunicorn's
-        begin()
-        own(worker)
-
-    return call
-
-
-def _list_frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the calls that have led here
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _find_module(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__"))

@@ -1,4 +1,4 @@
-"""A file with the environment variables of a running stack, one for each port, by which a second terminal finds it.
+"""A file for each running stack, with the environment variables by which a second terminal finds it.
 
 The file holds the secret that signs dispatches, so it is in a folder that only this user can enter.
 """
@@ -12,10 +12,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from cloudsched.errors import Misconfigured
 
-_PREFIX, _SUFFIX = "dev-", ".env"
+_PREFIX: Final = "dev-"
+_SUFFIX: Final = ".env"
 
 
 @contextmanager
@@ -40,12 +42,17 @@ def publish_environment(port: int, variables: Mapping[str, str], unset: tuple[st
 
 
 def read_environment(port: int) -> str:
-    """Return the shell commands that set the variables of the port's stack. Raises Misconfigured if none runs."""
+    """Return the shell commands that set the variables of the port's stack.
+
+    Raises Misconfigured if none runs.
+    """
     found = dict(_running())
     if port in found:
         return found[port]
-    others = " or ".join(f"--port {each}" for each in sorted(found))
-    hint = f"Give {others} for the one that runs." if others else "Start it in another terminal: cloudsched dev."
+    hint = "Start it in another terminal: cloudsched dev."
+    if found:
+        others = " or ".join(f"--port {each}" for each in sorted(found))
+        hint = f"Give {others} for the one that runs."
     raise Misconfigured(f"No cloudsched dev runs on port {port}. {hint}")
 
 

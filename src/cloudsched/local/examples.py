@@ -1,4 +1,4 @@
-"""Handlers without outside dependencies, for the demo and for a local stack that has no handlers of its own."""
+"""Handlers without outside dependencies, for the demo and for a local stack that has none of its own."""
 
 from __future__ import annotations
 

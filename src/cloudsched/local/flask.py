@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from werkzeug.serving import is_running_from_reloader
@@ -11,8 +11,9 @@ from werkzeug.wrappers import Response
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.config.imports import require_extra
 from cloudsched.errors import Misconfigured
-from cloudsched.local.embedded_app import Embedded, embedded, is_loaded_by_server
-from cloudsched.local.embedded_page import FRAMEWORK_REQUEST
+from cloudsched.local.embedded_app import Embedded, embedded
+from cloudsched.local.server_processes import is_loaded_by_server
+from cloudsched.local.visitor import FRAMEWORK_REQUEST
 
 with require_extra("cloudsched.local.flask", "server"):
     import click
@@ -21,33 +22,37 @@ with require_extra("cloudsched.local.flask", "server"):
     from flask.helpers import get_debug_flag
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
-    from cloudsched.local.embedded_page import Identify
+    from cloudsched.local.visitor import Identify
 
 NAME: Final = "cloudsched"
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Cloudsched:
-    """The extension: it runs an app's tasks inside the processes that serve a Flask app, and has the API and the page.
+    """Runs an app's tasks inside the processes that serve a Flask app, and has the API and the page.
 
-    A server that loads the Flask app starts it. The known ones, such as gunicorn and ``flask run``, do it at once, any
-    other with the first request. Other commands, such as ``flask shell``, and programs that import the Flask app only
-    create tasks, and tests start nothing (``TESTING``).
+    A server that loads the Flask app starts it. The known ones, such as gunicorn and ``flask run``, do it at
+    once, any other with the first request. Other commands, such as ``flask shell``, and programs that import
+    the Flask app only create tasks, and tests start nothing (``TESTING``).
 
     Args:
         service: The Flask app. Without one, call `init_app`.
         app: The app whose handlers run.
         data: The folder of its store, ``CLOUDSCHED_DATA`` of the Flask app's config if None.
         url_prefix: The prefix of the API and the page. None serves neither.
-        page: True to serve the page beside the API. See `cloudsched.embedded`. A function takes Flask's request.
+        page: True to serve the page beside the API. See `cloudsched.embedded`. A function takes Flask's
+            request.
         settings: As for `cloudsched.embedded`.
         threads: As for `cloudsched.embedded`.
 
     Attributes:
-        blueprint: The API and the page, below the prefix. They check callers and the origin of forms by themselves, so
-            an extension that checks all forms has to leave them out: ``csrf.exempt(scheduler.blueprint)``.
+        blueprint: The API and the page, below the prefix. They check callers and the origin of forms by
+            themselves, so an extension that checks all forms has to leave them out:
+            ``csrf.exempt(scheduler.blueprint)``.
     """
 
     def __init__(
@@ -63,13 +68,12 @@ class Cloudsched:
     ) -> None:
         if app is None:
             raise Misconfigured("Cloudsched needs the app whose handlers run: Cloudsched(app=app, data=…).")
-        self._app = app
+
+        self._embed = partial(embedded, app, settings=settings, threads=threads, page=page)
         self._data = data
         self._url_prefix = url_prefix
-        self._page = page
-        self._settings = settings
-        self._threads = threads
         self._embedding: Embedded | None = None
+
         self.blueprint = Blueprint(NAME, __name__, url_prefix=url_prefix)
         for rule in ("/", "/<path:path>"):
             self.blueprint.add_url_rule(rule, view_func=self._serve, methods=_METHODS, provide_automatic_options=False)
@@ -91,12 +95,12 @@ class Cloudsched:
         """
         if self._embedding is not None:
             raise Misconfigured("Cloudsched belongs to a Flask app already: make one for each app of yours.")
-        data = self._data if self._data is not None else service.config.get("CLOUDSCHED_DATA")
+        data = self._data
+        if data is None:
+            data = service.config.get("CLOUDSCHED_DATA")
         if data is None:
             raise Misconfigured("Name the folder of the store: data, or CLOUDSCHED_DATA of the Flask app's config.")
-        self._embedding = embedded(
-            self._app, Path(data), settings=self._settings, threads=self._threads, page=self._page
-        )
+        self._embedding = self._embed(data)
         service.extensions[NAME] = self
         if self._url_prefix is not None:
             service.register_blueprint(self.blueprint)
@@ -124,5 +128,7 @@ def _is_serving() -> bool:
         return is_loaded_by_server()
     if context.command is not run_command:
         return False
-    chosen = context.params.get("reload")
-    return is_running_from_reloader() or not (get_debug_flag() if chosen is None else chosen)
+    reloads = context.params.get("reload")
+    if reloads is None:
+        reloads = get_debug_flag()
+    return is_running_from_reloader() or not reloads

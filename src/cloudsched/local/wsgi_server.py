@@ -1,8 +1,9 @@
-"""The local stack's WSGI server: waitress, within limits that strangers cannot exhaust.
+"""The WSGI server of this package: waitress, within limits that strangers cannot exhaust.
 
-waitress reads all requests in one thread, and only a complete one takes a thread of the application. It has limits on
-the size of headers and bodies. This adds what it lacks: a deadline for a whole request, room for a new connection at
-the expense of the one that has waited longest, and a pause when the process has no file descriptor left.
+waitress reads all requests in one thread, and only a complete one takes a thread of the application. It has
+limits on the size of headers and bodies. This adds what it lacks: a deadline for a whole request, room for a
+new connection at the expense of the one that has waited longest, and a pause when the process has no file
+descriptor left.
 """
 
 from __future__ import annotations
@@ -21,47 +22,47 @@ from cloudsched.config.imports import require_extra
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.errors import Misconfigured
+from cloudsched.local.request_parser import MAX_BODY_BYTES, MAX_HEADER_BYTES, RequestParser
 from cloudsched.web.waiting_room import ROOM, SOCKET, WaitingRoom
 
 with require_extra("An app that runs its own tasks", "server"):
     from waitress.adjustments import Adjustments
     from waitress.channel import HTTPChannel
-    from waitress.parser import HTTPRequestParser, ParsingError
-    from waitress.receiver import ChunkedReceiver
     from waitress.server import TcpWSGIServer
     from waitress.task import ThreadedTaskDispatcher, WSGITask
-    from waitress.utilities import BadRequest
 
 log = own_logger(__name__)
 _log_of_connections = own_logger(f"{__name__}.connections")
 _log_of_connections.setLevel(logging.WARNING)  # that a client is gone is no news
 
 MAX_IDLE_CONNECTIONS = 400
-"""The most connections on which no request is served: idle, in the middle of a request, or of reading a response.
+"""The most connections on which no request is served: idle, or within a request or a response.
 
-One more closes the one that has waited longest. They never have more than two fifths of the files that the process may
-have open, often 1,024.
+One more closes the one that has waited longest. They never have more than two fifths of the files that the
+process may have open, often 1,024.
 """
-THREADS, MAX_THREADS = 8, 512
-"""The most requests that are served at the same time while they keep the processor busy, and while they mostly wait, as
-deliveries do, whose handlers call the API."""
+THREADS = 8
+"""The most requests that are served at the same time while they keep the processor busy."""
+MAX_THREADS = 512
+"""The most while they mostly wait, as deliveries do, whose handlers call the API."""
 PROBES = frozenset({"/ready", "/health"})
-"""The paths of requests that are served before all others, or a supervisor would end a process that is only busy."""
+"""The paths of requests that are served before all others.
+
+Without that, a supervisor would end a process that is only busy.
+"""
 _FULL = 0.8
 """The share of a core from which on Python's threads take it from each other."""
-HEADER_SECONDS, REQUEST_SECONDS = 20.0, 60.0
-"""The longest that a request's headers, and a whole request, may take to arrive. Also the longest that a connection
-waits for a request, and that a client takes to read the rest of a response."""
-MAX_HEADER_BYTES = 32 * 1024
-"""The most bytes of a request line with all headers."""
-MAX_HEADERS = 128
-"""The most headers of a request."""
-MAX_BODY_BYTES = 2 * 1024 * 1024
-"""The most bytes of a body, with chunk headers. The API accepts half of it, and says so in its own words."""
-MAX_CHUNK_LINE_BYTES = 4 * 1024
-"""The most bytes of a chunk's size with its extensions, and of what follows the last chunk."""
+HEADER_SECONDS = 20.0
+"""The longest that a request's headers may take to arrive."""
+REQUEST_SECONDS = 60.0
+"""The longest that a whole request may take to arrive.
+
+Also the longest that a connection waits for a request, and that a client takes to read the rest of a
+response.
+"""
 MAX_UNFINISHED_BYTES = 64 * 1024 * 1024
-"""The most bytes of all bodies that are still arriving. Beyond that the connection with the oldest one is closed."""
+"""The most bytes of all bodies that are still arriving. Beyond that, the connection with the oldest is
+closed."""
 MAX_UNREAD_BYTES = 1024 * 1024
 """The bytes of answers that a client has not read, from which on no more of them are made."""
 _SMALL_BODY = 64 * 1024
@@ -77,54 +78,59 @@ _LOG_INTERVAL = 60.0
 GRACE_SECONDS = 2
 """The seconds for requests in progress to finish when the server is stopped."""
 
-_REPEATABLE = frozenset(
-    b"accept accept-charset accept-encoding accept-language accept-ranges allow cache-control connection "
-    b"content-encoding content-language expect forwarded if-match if-none-match pragma te trailer upgrade vary via "
-    b"warning".split()
-)
-"""The headers whose value is a list, which a client or a proxy may give in parts (RFC 9110, section 5.3)."""
 
+class WebServer:
+    """A context that serves one application: it listens from the start, and responds after `serve`."""
 
-class _Parser(HTTPRequestParser):
-    """Parses a request in which no two parties can read two different ones (RFC 9110, section 5.3; RFC 9112, 6.3)."""
+    def __init__(
+        self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0, *, root_path: str = ""
+    ) -> None:
+        """Take the application, and where it is. `root_path` is the path before it that a proxy removes."""
+        self._application = application
+        self._host = host
+        self._port = port
+        self._root_path = root_path
+        self.room = WaitingRoom(MAX_THREADS)
+        """Where claims wait for work."""
 
-    version, path = "1.1", ""  # of what cannot be parsed
+    @property
+    def address(self) -> str:
+        """The ``host:port`` once the server listens."""
+        if ":" in self._host:
+            return f"[{self._host}]:{self._port}"
+        return f"{self._host}:{self._port}"
 
-    def parse_header(self, header_plus: bytes) -> None:
-        first, *rest = header_plus.split(b"\r\n")
-        lines = [line for line in rest if line]
-        if len(lines) > MAX_HEADERS:
-            raise ParsingError(f"There are more than {MAX_HEADERS} headers.")
-        values = dict[bytes, bytes]()
-        for line in lines:
-            name, _, value = line.lower().partition(b":")
-            if name in values and name not in _REPEATABLE and not name.startswith(b"x-forwarded-"):
-                raise ParsingError(f"The header {name[:80].decode('latin-1')} is given twice.")
-            values[name] = value
-        if first.rstrip().endswith(b"HTTP/1.1") and b"host" not in values:
-            raise ParsingError("The header Host is missing.")
-        coding = values.get(b"transfer-encoding")
-        if coding is not None:
-            if b"content-length" in values:
-                raise ParsingError("Content-Length and Transfer-Encoding exclude each other.")
-            if coding.strip() != b"chunked" or not first.endswith(b"HTTP/1.1"):
-                raise ParsingError("The only Transfer-Encoding is chunked, in HTTP/1.1.")
+    def __enter__(self) -> Self:
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        is_dual = self._host == "::" and socket.has_dualstack_ipv6()
         try:
-            super().parse_header(header_plus)
-        except ValueError as error:  # waitress would log it, and leave the client without an answer
-            raise ParsingError("The address or a number in the headers is malformed.") from error
+            listener = socket.create_server(
+                (self._host, self._port), family=family, backlog=1024, dualstack_ipv6=is_dual
+            )
+        except OSError as error:
+            raise Misconfigured(f"Cannot listen on {self.address}: {error}. Choose another port, or 0.") from error
 
-    def received(self, data: bytes) -> int:
-        """Read a part of a request, and refuse a chunk that is larger than any body, or said to be in endless words."""
-        taken: int = super().received(data)
-        body = self.body_rcv
-        if isinstance(body, ChunkedReceiver) and (
-            body.chunk_remainder > MAX_BODY_BYTES or len(body.control_line + body.trailer) > MAX_CHUNK_LINE_BYTES
-        ):
-            self.error, self.completed = BadRequest("A chunk is too large."), True
-        if self.completed:  # waitress would ask for a body, and take the next request for it
-            self.expect_continue = False
-        return taken
+        self._port = listener.getsockname()[1]
+        self._server = _Server(self._application, listener, self._root_path, self.room)
+        self._thread = ServiceThread("cloudsched-web-server", self._server.poll, at_end=self._server.shut_down)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+
+    def serve(self) -> None:
+        """Start to respond, also on connections made before this call."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the server. A second call does nothing."""
+        self._thread.stop()
+        if self._thread.ident is None:
+            self._server.shut_down()
+        elif self._thread.is_alive():
+            with suppress(OSError):  # it has just ended
+                self._server.pull_trigger()
+            self._thread.join(GRACE_SECONDS + 1)
 
 
 class _Task(WSGITask):
@@ -149,7 +155,8 @@ class _Task(WSGITask):
 class _Connection(HTTPChannel):
     """A connection, which waits for a request, for the rest of one, or for its client to read a response."""
 
-    parser_class = _Parser
+    parser_class = RequestParser
+    request: RequestParser | None
     task_class = _Task
     logger = _log_of_connections
     server: _Server
@@ -172,14 +179,18 @@ class _Connection(HTTPChannel):
     @property
     def body_bytes(self) -> int:
         """Return how much of an unfinished body is here."""
-        return 0 if self.request is None else self.request.body_bytes_received
+        if self.request is None:
+            return 0
+        return self.request.body_bytes_received
 
     def is_late(self, now: float) -> bool:
         """Return whether the client has taken too long, be it to read an answer while more of it is made."""
         if self.requests:
             return self.total_outbufs_len > 0 and now - self._sent > REQUEST_SECONDS
-        is_in_headers = self._is_arriving and not (self.request is not None and self.request.headers_finished)
-        return now - self.since > (HEADER_SECONDS if is_in_headers else REQUEST_SECONDS)
+        has_headers = self.request is not None and self.request.headers_finished
+        if self._is_arriving and not has_headers:
+            return now - self.since > HEADER_SECONDS
+        return now - self.since > REQUEST_SECONDS
 
     def write_soon(self, data: Any) -> int:  # noqa: ANN401 - bytes or a file
         """Add to the answer."""
@@ -196,9 +207,12 @@ class _Connection(HTTPChannel):
         return taken
 
     def recv(self, buffer_size: int) -> bytes:
-        """Read what has come. A client that has ended in the middle of a request may still wait for an answer."""
+        """Read what has come.
+
+        A client that has ended in the middle of a request may still wait for an answer.
+        """
         if self.request is not None and not self.socket.recv(1, socket.MSG_PEEK):  # type: ignore[union-attr]  # it is open
-            self.request.error, self.request.completed = BadRequest("The request is cut off."), True
+            self.request.fail("The request is cut off.")
             return b"\n"  # lets waitress look at it again
         return super().recv(buffer_size)
 
@@ -225,10 +239,13 @@ class _Threads(ThreadedTaskDispatcher):
     def add_task(self, task: Any) -> None:  # noqa: ANN401 - a connection; waitress says task
         """Let a thread serve the request that a connection has received, a probe before all others."""
         with self.lock:
-            add = self.queue.appendleft if task.requests[0].path in PROBES else self.queue.append
-            add(task)
+            if task.requests[0].path in PROBES:
+                self.queue.appendleft(task)
+            else:
+                self.queue.append(task)
             self.queue_cv.notify()
-        self.grow(MAX_THREADS if self._look_for_room() else THREADS + self._room.count)
+        limit = MAX_THREADS if self._look_for_room() else THREADS + self._room.count
+        self.grow(limit)
 
     def grow(self, limit: int) -> None:
         """Start the threads that requests wait for, up to a limit."""
@@ -238,11 +255,13 @@ class _Threads(ThreadedTaskDispatcher):
             self.set_thread_count(wanted)
 
     def _look_for_room(self) -> bool:
-        """Return whether the processor has room for more threads. If not, they would only take it from each other."""
-        now, used = time.monotonic(), time.process_time()
+        """Return whether the processor has room for more threads, which else take it from each other."""
+        now = time.monotonic()
+        used = time.process_time()
         if now - self._looked_at >= LOOK_SECONDS / 10:
             self._is_processor_free = used - self._used < _FULL * (now - self._looked_at)
-            self._looked_at, self._used = now, used
+            self._looked_at = now
+            self._used = used
         return self._is_processor_free
 
     def start_new_thread(self, target: Callable[[int], object], thread_no: int) -> None:
@@ -275,17 +294,17 @@ class _Server(TcpWSGIServer):
             server_name="localhost",
             url_prefix=root_path,
         )
-        self._looks_at = self._accepts_at = self._logs_at = 0.0
-        place = (listener.family, listener.type, listener.proto, listener.getsockname())
-        self._sockets: dict[int, Any] = {}
         self.room = room
+        self._sockets: dict[int, Any] = {}
+        self._looks_at = self._accepts_at = self._logs_at = 0.0
+
         super().__init__(
             application,
             map=self._sockets,
             _sock=listener,
             dispatcher=_Threads(self.room),
             adj=settings,
-            sockinfo=place,
+            sockinfo=(listener.family, listener.type, listener.proto, listener.getsockname()),
             bind_socket=False,
         )
 
@@ -305,7 +324,7 @@ class _Server(TcpWSGIServer):
         return self.accepting and now >= self._accepts_at
 
     def handle_accept(self) -> None:
-        """Accept many connections at once. waitress would accept one, and wait for its turn of a busy processor."""
+        """Accept many connections at once. waitress accepts one, and waits for a turn of a busy processor."""
         self._has_accepted = True
         for _ in range(_ACCEPTS):
             if self._has_accepted:
@@ -320,22 +339,27 @@ class _Server(TcpWSGIServer):
         try:
             found = super().accept()
         except OSError as error:  # there is no file descriptor left, or no memory
-            now = time.monotonic()
-            if idle:
-                _close_oldest(idle)
-            else:
-                self._accepts_at = now + ACCEPT_PAUSE
-            if now >= self._logs_at:
-                self._logs_at = now + _LOG_INTERVAL
-                text = "The web server cannot accept a connection beside its %d others, and tries again: %s"
-                log.error(text, len(self.active_channels), error, extra={"action": "accept_failed"})  # noqa: TRY400 - a line
+            self._make_room(idle, error)
             return None
         self._has_accepted = found is not None
         return found
 
+    def _make_room(self, idle: list[_Connection], error: OSError) -> None:
+        """Close a connection, or accept none for a while if all of them are in use."""
+        now = time.monotonic()
+        if idle:
+            _close_oldest(idle)
+        else:
+            self._accepts_at = now + ACCEPT_PAUSE
+        if now >= self._logs_at:
+            self._logs_at = now + _LOG_INTERVAL
+            text = "The web server cannot accept a connection beside its %d others, and tries again: %s"
+            log.error(text, len(self.active_channels), error, extra={"action": "accept_failed"})
+
     def limit_unfinished_bodies(self) -> None:
         """Close the connection with the oldest unfinished body if all of them are too large together."""
-        large = [each for each in self.active_channels.values() if each.is_idle and each.body_bytes > _SMALL_BODY]
+        idle = [each for each in self.active_channels.values() if each.is_idle]
+        large = [each for each in idle if each.body_bytes > _SMALL_BODY]
         if sum(each.body_bytes for each in large) > MAX_UNFINISHED_BYTES:
             _close_oldest(large)
 
@@ -363,56 +387,6 @@ def _count_descriptors() -> int:
     except ImportError:
         return sys.maxsize
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
-
-
-class WebServer:
-    """A context that serves one application: it listens from the start, and responds after `serve`."""
-
-    def __init__(
-        self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0, *, root_path: str = ""
-    ) -> None:
-        """Take the application, and where it is. `root_path` is the path before its own that a proxy removes."""
-        self._root_path = root_path
-        self._application = application
-        self._host = host
-        self._port = port
-        self.room = WaitingRoom(MAX_THREADS)
-        """Where claims wait for work."""
-
-    @property
-    def address(self) -> str:
-        """The ``host:port`` once the server listens."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"{host}:{self._port}"
-
-    def __enter__(self) -> Self:
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        is_dual = self._host == "::" and socket.has_dualstack_ipv6()
-        try:
-            listener = socket.create_server(
-                (self._host, self._port), family=family, backlog=1024, dualstack_ipv6=is_dual
-            )
-        except OSError as error:
-            raise Misconfigured(f"Cannot listen on {self.address}: {error}. Choose another port, or 0.") from error
-        self._port = listener.getsockname()[1]
-        self._server = _Server(self._application, listener, self._root_path, self.room)
-        self._thread = ServiceThread("cloudsched-web-server", self._server.poll, at_end=self._server.shut_down)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.stop()
-
-    def serve(self) -> None:
-        """Start to respond, also on connections made before this call."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop the server. A second call does nothing."""
-        self._thread.stop()
-        if self._thread.ident is None:
-            self._server.shut_down()
-        elif self._thread.is_alive():
-            with suppress(OSError):  # it has just ended
-                self._server.pull_trigger()
-            self._thread.join(GRACE_SECONDS + 1)
+    if soft == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return soft

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, assert_never
 
 from cloudsched.adapters.clocks import SystemClock
+from cloudsched.app import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.edits import NO_LEAD, anchor_schedule, new_task
@@ -34,11 +35,9 @@ from cloudsched.errors import (
     Unavailable,
     VersionConflict,
 )
-from cloudsched.language.task_fields import with_schedule
 from cloudsched.outbox.rows import CLAIM, Action, Entry, Rows, State
 
 if TYPE_CHECKING:
-    from cloudsched.app import App
     from cloudsched.client import Client
 
     Result = tuple[Entry, State, datetime, str]
@@ -247,7 +246,8 @@ class ClientTarget:
         """Check a task's form. Words are read as by an API with default settings."""
         if draft is None:
             try:
-                content, _ = with_schedule(to_draft_content(fields), now=now, default_time=Settings().default_time)
+                words = App(Settings()).container.feature("words")
+                content, _ = words.read_schedule(to_draft_content(fields), now)
                 draft = TaskDraft.from_wire(content)
             except InvalidInput as error:
                 say_in_python(error, fields, TaskDraft)

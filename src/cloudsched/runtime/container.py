@@ -4,62 +4,48 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Unpack, assert_never, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, assert_never, cast
 
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.config.settings import Settings, StoreKind
-from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.transitions.wakeups import SWEEP_PREFIX
-from cloudsched.engine.builtin_handlers import BuiltInRunners, with_builtin_handlers
+from cloudsched.engine.builtin_handlers import with_builtin_handlers
 from cloudsched.engine.concurrency.fork_safety import make_reentrant_lock
 from cloudsched.engine.engine_context import EngineContext
 from cloudsched.engine.execution.executor import Executor, WorkInProgress
 from cloudsched.engine.options.table import make_options
-from cloudsched.engine.ports.procedure import LongCall, Procedure
+from cloudsched.engine.ports.procedure import Procedure, make_procedure
 from cloudsched.engine.signed_dispatches import DispatchSender, SigningKeys
 from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import Forbidden, InvalidInput, Misconfigured, QueueUnavailable, StoreUnavailable
+from cloudsched.features.table import FEATURES, find_place
 from cloudsched.runtime.factories import (
     Circuits,
     Parts,
     Replacements,
-    lazy_property,
     make_log_keeper,
     open_cloud_tasks_dispatcher,
     open_firestore_listener,
     open_firestore_store,
 )
+from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
     from cloudsched.adapters.firestore.own_client import Joins
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.queue_admin import QueueAdmin
-    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.transitions.claim import DeliveryResult
-    from cloudsched.drafts.draft_tokens import DraftTokens
-    from cloudsched.drafts.service import Drafts
     from cloudsched.engine.child_tasks import ChildTasks
-    from cloudsched.engine.delivery.delivery_handler import DeliveryHandler
-    from cloudsched.engine.delivery.recipients import PeopleRecipients
     from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.handlers.run_script import ScriptHandler
     from cloudsched.engine.owners.calendars import Calendars
     from cloudsched.engine.owners.follow_changes import Followers
-    from cloudsched.engine.owners.people import People
-    from cloudsched.engine.owners.person_data import PersonData, PersonJobs
-    from cloudsched.engine.owners.unsubscribe_links import UnsubscribeLinks
-    from cloudsched.engine.owners.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.listener import Listener
-    from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.pull.claims import WorkerClaims
     from cloudsched.engine.pull.offers import WorkQueue
@@ -71,8 +57,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.sweep.sweeper import Sweeper
     from cloudsched.engine.tasks.scheduler import Scheduler
     from cloudsched.engine.tracing import Tracer
-    from cloudsched.runtime.language_models import LanguageModels
     from cloudsched.runtime.many_tasks import ManyTasks, SweepAlarm
+
+W = TypeVar("W", bound="Wiring")
 
 
 class Container:
@@ -88,13 +75,28 @@ class Container:
         self._monotonic = parts.get("monotonic")
         self._holder = parts.get("holder")
         self.given_model = parts.get("language_model")
-        self._chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
+        self.chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
         self.circuits = Circuits()
+        self._wired: dict[type, object] = {}
         self.build_lock = make_reentrant_lock()
         self.how_to_start = ""
         """What to write to start what brings the store, if the app is part of a service that has not been started."""
         self.hanging = ""
         """How many handlers hang where the tasks run, which, and since when. Empty if none does."""
+
+    def wire(self, kind: type[W]) -> W:
+        """Return the parts of a feature, made on first use. A feature's own code calls this, by `Wiring.of`."""
+        with self.build_lock:
+            if kind not in self._wired:
+                self._wired[kind] = kind(self)
+            return cast("W", self._wired[kind])
+
+    def feature(self, name: str) -> Any:  # noqa: ANN401 - of a feature, which the kernel does not know
+        """Return the parts of a feature by its name in the table. Raises Misconfigured if it was taken out."""
+        for feature in FEATURES:
+            if feature.name == name:
+                return self.wire(find_place(feature.wiring))
+        raise Misconfigured(f"This installation of cloudsched has no {name}.")
 
     def replace(self, **parts: Unpack[Replacements]) -> None:
         """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""
@@ -155,7 +157,7 @@ class Container:
         limits = QuotaLimits(
             access.max_active_tasks, access.max_creations, access.least_interval, access.max_run_creations
         )
-        return Quotas(store=self.store, clock=self.clock, random=self._chance, limits=limits)
+        return Quotas(store=self.store, clock=self.clock, random=self.chance, limits=limits)
 
     @lazy_property
     def dispatcher(self) -> Dispatcher:
@@ -197,36 +199,6 @@ class Container:
         return self._blobs or open_blobs(self.settings.bucket, self.settings.data)
 
     @lazy_property
-    def interpreter(self) -> Interpreter:
-        """Runs the scripts of sandboxed tasks."""
-        from cloudsched.adapters.quickjs.interpreter import QuickJs  # noqa: PLC0415 - imported only when used
-
-        limits = self.settings.sandbox
-        return QuickJs(
-            memory=limits.memory, time=limits.time, output=limits.output, requires_filter=limits.requires_filter
-        )
-
-    @lazy_property
-    def senders(self) -> Mapping[str, Sender]:
-        """Sends deliveries, by channel. It has only those that are set up."""
-        from cloudsched.runtime.senders import Senders  # noqa: PLC0415 - imported only when used
-
-        return Senders(self.settings, lambda: self.registry.registrations.mail_template)
-
-    @lazy_property
-    def recipients(self) -> PeopleRecipients:
-        """Knows how people want to be reached."""
-        from cloudsched.engine.delivery.recipients import PeopleRecipients  # noqa: PLC0415 - imported only when used
-
-        hosts = self.settings.access.ping_hosts
-        return PeopleRecipients(self.store.records, self.clock, self.make_unsubscribe_url, hosts)
-
-    def make_unsubscribe_url(self, owner: str, category: Category) -> str | None:
-        """Return where a person ends mails of a category. None if the API has no public address with TLS."""
-        root = self.settings.public_url
-        return self.unsubscribe_links.make(root, owner, category) if root.startswith("https://") else None
-
-    @lazy_property
     def _keys(self) -> SigningKeys:
         return SigningKeys(self.settings.secret, self.settings.previous_secret)
 
@@ -235,9 +207,10 @@ class Container:
 
         Nothing is connected. Raises Misconfigured.
         """
-        _ = self._keys, self.handlers, self.model
-        for channel in (DeliveryChannel.EMAIL, DeliveryChannel.OPERATOR):  # the others have nothing to misspell
-            self.senders.get(channel)
+        _ = self._keys, self.handlers
+        for feature in FEATURES:
+            if feature.settings:
+                find_place(feature.settings)(self)
 
     @lazy_property
     def _sender(self) -> DispatchSender:
@@ -246,15 +219,11 @@ class Container:
     @lazy_property
     def handlers(self) -> Registry:
         """The app's handlers with the built-in ones. It opens neither store nor queue."""
-        runners = BuiltInRunners(
-            scripts=lambda: self._script_handler,
-            deliveries=lambda: self._delivery_handler,
-            person_data=lambda: self._person_data,
-            batch_changes=lambda: self.many_tasks.batch_change_run,
-            calendars=lambda: self.calendars,
-            followers=lambda: self.followers,
-        )
-        return self.with_assistant(with_builtin_handlers(self.registry, runners))
+        registry = with_builtin_handlers(self.registry, self)
+        for feature in FEATURES:
+            for place in feature.optional_handlers:
+                registry = find_place(place)(self, registry)
+        return registry
 
     @lazy_property
     def engine(self) -> EngineContext:
@@ -264,7 +233,7 @@ class Container:
             reads_preferences=self.settings.reads_preferences,
             registry=self.handlers,
             clock=self.clock,
-            random=self._chance,
+            random=self.chance,
             store=self.store,
             sender=self._sender,
             committer=Committer(self.store),
@@ -278,28 +247,6 @@ class Container:
         )
         engine.committer.options = make_options(engine)
         return engine
-
-    @lazy_property
-    def _script_handler(self) -> ScriptHandler:
-        from cloudsched.engine.handlers.run_script import CalledScripts, ScriptHandler  # noqa: PLC0415 - only when used
-
-        called = CalledScripts(lambda: self.store.records, self.clock)
-        return ScriptHandler(self.registry, lambda: self.interpreter, self.settings.sandbox.calls, called)
-
-    @lazy_property
-    def _delivery_handler(self) -> DeliveryHandler:
-        from cloudsched.engine.delivery.delivery_handler import DeliveryHandler  # noqa: PLC0415 - imported only when used
-
-        return DeliveryHandler(
-            lambda: self.senders,
-            lambda: self.recipients,
-            self._chance,
-            self._has_ended,
-        )
-
-    def _has_ended(self, task_id: str, execution_id: str) -> bool:
-        record = self.store.load_execution(task_id, execution_id)
-        return record is not None and record.status.is_final
 
     @lazy_property
     def scheduler(self) -> Scheduler:
@@ -328,56 +275,11 @@ class Container:
         return Joins(cast("FirestoreStore", self.store))
 
     @lazy_property
-    def unsubscribe_links(self) -> UnsubscribeLinks:
-        """Links by which recipients end mails."""
-        from cloudsched.engine.owners.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
-
-        return UnsubscribeLinks(self.store.records, self.clock)
-
-    @lazy_property
-    def people(self) -> People:
-        """The contacts and preferences of owners."""
-        from cloudsched.domain.documents.calendar import zone_key  # noqa: PLC0415 - imported only when used
-        from cloudsched.engine.owners.people import People  # noqa: PLC0415 - the same
-
-        def follow(owner: str, revision: int) -> None:
-            self.followers.begin(zone_key(owner), revision, owner)
-
-        return People(self.store, self.clock, self._require_webhook_url, follow)
-
-    @lazy_property
     def followers(self) -> Followers:
         """Plans again what depends on a changed calendar or zone."""
         from cloudsched.engine.owners.follow_changes import Followers  # noqa: PLC0415 - imported only when used
 
-        return Followers(self.store, self.clock, lambda: self.scheduler, self._chance)
-
-    @lazy_property
-    def webhook_verification(self) -> WebhookVerification:
-        """Asks people's endpoints whether they want messages."""
-        from cloudsched.engine.owners.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
-        from cloudsched.runtime.senders import open_webhooks  # noqa: PLC0415 - the same
-
-        return WebhookVerification(self.store.records, self.clock, self.people, lambda: open_webhooks(self.settings))
-
-    @lazy_property
-    def person_jobs(self) -> PersonJobs:
-        """Starts what takes long with all that is stored of a person."""
-        from cloudsched.engine.owners.person_data import PersonJobs  # noqa: PLC0415 - imported only when used
-
-        return PersonJobs(self.store, self.clock, self.scheduler)
-
-    @lazy_property
-    def _person_data(self) -> PersonData:
-        from cloudsched.engine.owners.person_data import PersonData  # noqa: PLC0415 - imported only when used
-
-        note_use = self.many_tasks.budgets.note_use
-        return PersonData(self.store, self.clock, lambda: self.scheduler, note_use)
-
-    def _require_webhook_url(self, url: str) -> None:
-        from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used
-
-        require_reachable_url(url, self.settings.access.reachable, allows_http=self.settings.allows_http)
+        return Followers(self.store, self.clock, lambda: self.scheduler, self.chance)
 
     @lazy_property
     def calendars(self) -> Calendars:
@@ -400,8 +302,7 @@ class Container:
     @lazy_property
     def sweep_alarm(self) -> SweepAlarm:
         """Tells the operator's dead-man's switch how each sweep went."""
-        from cloudsched.adapters.delivery import dead_man_switch  # noqa: PLC0415 - imported only when used
-        from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
+        from cloudsched.adapters.safe_http import dead_man_switch, make_session  # noqa: PLC0415 - imported only when used
         from cloudsched.runtime.many_tasks import SweepAlarm  # noqa: PLC0415 - the same
 
         settings = self.settings
@@ -452,12 +353,11 @@ class Container:
             in_progress=in_progress,
         )
 
-    def plan_delivery(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
-        """Return the steps that process a delivered dispatch. See `Executor.plan`."""
+    def deliver(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
+        """Return the steps that process a delivered dispatch. See `Executor.deliver`."""
         if body.startswith(SWEEP_PREFIX):
-            swept: DeliveryResult = yield LongCall(partial(self.shard_sweeps.deliver, body, token))
-            return swept
-        return (yield from self.executor.plan(body, token))
+            return make_procedure(partial(self.shard_sweeps.deliver, body, token))
+        return self.executor.deliver(body, token)
 
     @lazy_property
     def sweeper(self) -> Sweeper:
@@ -522,58 +422,19 @@ class Container:
 
         return SharedListener(self.listener, time.monotonic)
 
-    @lazy_property
-    def draft_tokens(self) -> DraftTokens:
-        """Signs and checks what was shown."""
-        from cloudsched.drafts.draft_tokens import DraftTokens  # noqa: PLC0415 - imported only when used
 
-        keys = SigningKeys(self.settings.secret, self.settings.previous_secret, purpose="draft")
-        return DraftTokens(keys, self.clock)
+class Wiring:
+    """The parts that a feature adds to an app. The container keeps one object for each feature that is used."""
 
-    @lazy_property
-    def drafts(self) -> Drafts:
-        """Makes drafts."""
-        from cloudsched.drafts.service import DraftLimits, Drafts, ReadOptions  # noqa: PLC0415 - imported only when used
+    def __init__(self, container: Container) -> None:
+        self.container = container
+        self.build_lock = make_reentrant_lock()
 
-        settings = self.settings
-        limits = DraftLimits(max(settings.minimum_lead, settings.draft_least_lead), settings.access.least_interval)
-        options = ReadOptions(settings.default_time, settings.default_calendar, limits, settings.default_lead)
-        if self.model is None:
-            return Drafts(self.engine, options, self.draft_tokens)
-        from cloudsched.drafts.model_reader import ModelReader  # noqa: PLC0415 - imported only with a model
+    @classmethod
+    def of(cls, container: Container) -> Self:
+        """Return the one of a container."""
+        return container.wire(cls)
 
-        return Drafts(self.engine, options, self.draft_tokens, ModelReader(self.model).read)
-
-    @lazy_property
-    def model(self) -> Model | None:
-        """The language model that reads drafts, None if there is none."""
-        if self.given_model is not None or self.settings.model.name is None:
-            return self.given_model
-        return self.language_models.open_drafter()
-
-    @lazy_property
-    def language_models(self) -> LanguageModels:
-        """Opens the models of drafts and of the assistant."""
-        from cloudsched.runtime.language_models import LanguageModels  # noqa: PLC0415 - imported only with a model
-
-        return LanguageModels(self.settings, self.given_model, self.circuits)
-
-    def with_assistant(self, registry: Registry) -> Registry:
-        """Return a registry that has the assistant, if it is on. Without a model it is Misconfigured."""
-        settings = self.settings.assistant
-        if not settings.is_on:
-            return registry
-        from cloudsched.engine.assistant import assistant_handler as assistant  # noqa: PLC0415 - only if it is on
-
-        models = assistant.AssistantModels(self.language_models.names, self.language_models.find)
-        limits = assistant.AssistantLimits(settings.turns, settings.tokens)
-        return assistant.with_assistant(registry, models, self._find_name, limits, self._find_refusal)
-
-    def _find_refusal(self, owner: str, running: int) -> str | None:
-        return self.many_tasks.budgets.find_refusal(owner, running)
-
-    def _find_name(self, owner: str) -> str:
-        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - imported only when used
-
-        stored = self.store.records.load(Person, owner)
-        return "" if stored is None else stored.record.name
+    def replace(self, **parts: Any) -> None:
+        """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""
+        self.__dict__.update(parts)

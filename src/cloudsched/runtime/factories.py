@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from cloudsched.config.imports import require_extra
 from cloudsched.config.settings import EXECUTE_PATH, Settings
-from cloudsched.engine.state.attempt_log import LogKeeper, LogSeal
+from cloudsched.engine.state.log_keeper import LogKeeper, LogSeal
 from cloudsched.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -18,15 +18,11 @@ if TYPE_CHECKING:
     from cloudsched.adapters.firestore.own_client import Joins
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
-    from cloudsched.engine.delivery.recipients import PeopleRecipients
-    from cloudsched.engine.owners.webhook_verification import WebhookVerification
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.model import Model
     from cloudsched.engine.ports.queue import Dispatcher
-    from cloudsched.engine.ports.sender import Sender
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.tracing import Tracer
 
@@ -51,14 +47,9 @@ class Replacements(Parts, total=False):
     """The parts that a container can be given later, as tests and the local stack do, under its properties' names."""
 
     circuits: Circuits
-    interpreter: Interpreter | None
     joins: Joins
     listener: Listener | None
-    model: Model | None
-    recipients: PeopleRecipients
-    senders: Mapping[str, Sender]
     tracer: Tracer
-    webhook_verification: WebhookVerification
 
 
 class Circuits:
@@ -79,24 +70,6 @@ class Circuits:
     def states(self) -> dict[str, str]:
         """The state of each, by its service: closed, open or half_open."""
         return {name: breaker.state for name, breaker in self._breakers.items()}
-
-
-class lazy_property(Generic[T]):  # noqa: N801 - used like `property`
-    """A property that is computed on first use, once for all threads."""
-
-    def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self._name = make.__name__
-        self.__doc__ = make.__doc__
-
-    def __get__(self, container: Any, owner: type) -> T:  # noqa: ANN401 - any object with a `build_lock`
-        if container is None:
-            return cast("T", self)  # as seen from the class, by help() and the like
-        with container.build_lock:
-            if self._name not in container.__dict__:
-                with require_extra("This setting"):
-                    container.__dict__[self._name] = self._make(container)
-            return cast("T", container.__dict__[self._name])
 
 
 def open_firestore_store(settings: Settings) -> FirestoreStore:
@@ -146,4 +119,5 @@ def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
 def make_log_keeper(settings: Settings) -> LogKeeper:
     """Return what keeps the logs of handlers, as the settings say."""
     level = None if settings.kept_logs == "off" else logging.getLevelNamesMapping()[settings.kept_logs.upper()]
-    return LogKeeper(level, lambda: LogSeal(settings.secret, settings.previous_secret))
+    make_seal = partial(LogSeal, settings.secret, settings.previous_secret)
+    return LogKeeper(level, settings.keeps_print, make_seal)

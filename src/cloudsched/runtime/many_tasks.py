@@ -18,11 +18,10 @@ from cloudsched.engine.queries.overview import Overview
 from cloudsched.engine.sweep.due_work import DueWork
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.tasks.batch_changes import BatchChangeRun, BatchChanges
-from cloudsched.runtime.factories import lazy_property
+from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
-    from cloudsched.engine.owners.feeds import Feeds
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.sweep.sweeper import Sweep
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ManyTasks:
-    """Counts tasks, shows them as calendars, and changes those that match a filter."""
+    """Counts tasks, and changes those that match a filter."""
 
     def __init__(
         self,
@@ -50,13 +49,6 @@ class ManyTasks:
         self._clock = clock
         self._scheduler = scheduler
         self.build_lock = make_reentrant_lock()
-
-    @lazy_property
-    def feeds(self) -> Feeds:
-        """Shows tasks as calendars."""
-        from cloudsched.engine.owners.feeds import Feeds  # noqa: PLC0415 - imported only when used
-
-        return Feeds(self._store, self._clock)
 
     @lazy_property
     def overview(self) -> Overview:
@@ -141,7 +133,7 @@ MAX_OVERDUE_SECONDS: Final = 600.0
 
 
 class Caller(Protocol):
-    """Calls an address, and never raises (`adapters.delivery.dead_man_switch`)."""
+    """Calls an address, and never raises (`adapters.safe_http.dead_man_switch`)."""
 
     def call(self, address: str, overdue: float, text: str) -> None:
         """Call it with the seconds that the oldest work has been due, and a line of text."""

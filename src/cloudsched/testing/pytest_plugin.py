@@ -1,7 +1,7 @@
-"""Fixtures for pytest, available as soon as cloudsched is installed. No heavy module is imported until one is used.
+"""Fixtures for pytest, available as soon as cloudsched is installed.
 
-`simulation` is a world whose clock the test moves, and `cloud_tasks` a local Cloud Tasks of the test's own. Override
-`cloud_tasks_settings` to change its arguments::
+No heavy module is imported until one is used. `simulation` is a world whose clock the test moves, and
+`cloud_tasks` a local Cloud Tasks of the test's own. Override `cloud_tasks_settings` to change its arguments::
 
     @pytest.fixture
     def cloud_tasks_settings():
@@ -49,7 +49,10 @@ def simulation(cloudsched_app: App) -> Iterator[Simulation]:
 
 @pytest.fixture
 def cloud_tasks_settings() -> dict[str, Any]:
-    """Return the arguments of `CloudTasksEmulator`. By default a task for a missing queue creates the queue."""
+    """Return the arguments of `CloudTasksEmulator`.
+
+    By default a task for a missing queue creates the queue.
+    """
     return {"auto_create_queues": True}
 
 

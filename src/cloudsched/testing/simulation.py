@@ -11,9 +11,9 @@
             sim.advance(timedelta(days=400))
             assert [e.status for e in sim.executions(task.id)] == ["SUCCEEDED"]
 
-The simulation is the product itself on a SQLite store in memory, the queue model of the local Cloud Tasks and a clock
-that only the test moves: no sockets, no threads, no waiting. Dispatches are encoded and signed as in production,
-payloads pass through real JSON, the sweep runs every minute, and budgets are enforced every five.
+The simulation is the product itself on a SQLite store in memory, the queue model of the local Cloud Tasks and
+a clock that only the test moves: no sockets, no threads, no waiting. Dispatches are encoded and signed as in
+production, payloads pass through real JSON, the sweep runs every minute, and budgets are enforced every five.
 
 With pytest, define a fixture `cloudsched_app` that returns your app, and use the fixture `simulation`.
 """
@@ -23,290 +23,48 @@ from __future__ import annotations
 import random
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import Counts, count_dispatcher, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
-from cloudsched.domain.documents.delivery_channels import COMPLETION, PING, SENDER_NAMES
-from cloudsched.domain.documents.owner_usage import Budget
+from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.pull import Pull
-from cloudsched.emulator.model.errors import Code, RpcError
-from cloudsched.emulator.model.queue import Queue, QueueConfig
-from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
-from cloudsched.emulator.model.task import Task as QueuedTask
-from cloudsched.emulator.model.token_bucket import TokenBucket
-from cloudsched.engine.delivery.recipients import PeopleRecipients
-from cloudsched.engine.ports.queue import QueueMessage
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.signed_dispatches import SigningKeys
+from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.engine.sweep.sweeper import GRACE
-from cloudsched.engine.usage.budgets import BUDGETS_EVERY, Budgets
-from cloudsched.errors import (
-    CloudschedError,
-    DeliveryDelayed,
-    InvalidInput,
-    QueueUnavailable,
-    StoreUnavailable,
-    Unauthenticated,
-    Unavailable,
-)
+from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable
+from cloudsched.features.table import has_feature
+from cloudsched.testing.budget_looks import BudgetLooks
+from cloudsched.testing.simulated_channels import SentMessage, SimulatedChannel
+from cloudsched.testing.simulated_queue import SimulatedQueue
 from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.execution import Message as InboxMessage
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.transitions.claim import DeliveryResult
-    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.model import Model
-    from cloudsched.engine.ports.records import RecordStore
-    from cloudsched.engine.ports.sender import Message, Recipient, Suppress
+    from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.storage.pages import Page
 
-
-@dataclass(frozen=True, slots=True)
-class SentMessage:
-    """One message that a channel has taken."""
-
-    at: datetime
-    channel: str
-    owner: str
-    """The owner to whom it was sent."""
-    address: str
-    title: str
-    body: str
-    message: Message
-    """The complete message that the sender got."""
-    id: str
-    """The channel's name for it, which its record has. The same message has another name when it is sent again."""
-
-
-class SimulatedChannel:
-    """A channel to people. It takes every message, unless the test says otherwise."""
-
-    def __init__(self, name: str, clock: Clock) -> None:
-        self.name = name
-        self.is_down = False
-        """Set it to True to let every message fail until it is False again."""
-        self.sent: list[SentMessage] = []
-        """The messages that it has taken, in order."""
-        self.owners: dict[str, str] = {}
-        """The owners by their known addresses."""
-        self._failures = 0
-        self._dropped_answers = 0
-        self._clock = clock
-
-    def fails(self, times: int) -> None:
-        """Let the next messages fail, so that they are tried again."""
-        self._failures += times
-
-    def drops_answers(self, times: int) -> None:
-        """Let the next messages be taken without an answer, so that they are sent twice."""
-        self._dropped_answers += times
-
-    def send(self, message: Message, recipient: Recipient) -> str:
-        """Take a message, and give it a name of the channel's own, as mail servers and push services do.
-
-        Raises:
-            DeliveryDelayed: The test lets it fail.
-        """
-        if self.is_down or self._failures:
-            self._failures = max(0, self._failures - 1) if not self.is_down else self._failures
-            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test lets it fail")
-        owner = self.owners.get(recipient.address, "")
-        now = self._clock.now()
-        name = f"{self.name.lower()}/{len(self.sent) + 1}"
-        sent = SentMessage(now, self.name, owner, recipient.address, message.title, message.body, message, name)
-        self.sent.append(sent)
-        if self._dropped_answers:
-            self._dropped_answers -= 1
-            raise DeliveryDelayed(f"The simulated channel {self.name}", "the test drops its answer")
-        return name
-
-
-class SimulatedRecipients(PeopleRecipients):
-    """The stored people, as in production. It notes the owner of each address for the channels' sent messages."""
-
-    def __init__(
-        self,
-        records: RecordStore,
-        clock: Clock,
-        channels: Mapping[str, SimulatedChannel],
-        make_unsubscribe: Callable[[str, Category], str | None],
-        ping_hosts: Collection[str] = (),
-    ) -> None:
-        super().__init__(records, clock, make_unsubscribe, ping_hosts)
-        self._channels = channels
-
-    def find(self, owner: str, channel: str, category: str) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipients, or the reason why nothing may be sent."""
-        found = super().find(owner, channel, category)
-        if isinstance(found, tuple):
-            self._channels[channel].owners.update({each.address: owner for each in found})
-        return found
-
-    def callback(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipient of a completion callback."""
-        self._channels[COMPLETION].owners[url] = owner
-        return super().callback(owner, url, is_users=is_users)
-
-    def switch(self, owner: str, url: str, *, is_users: bool) -> tuple[Recipient, ...] | Suppress:
-        """Return the recipient of a ping."""
-        self._channels[PING].owners[url] = owner
-        return super().switch(owner, url, is_users=is_users)
-
-
-_MOST_BUDGETS: Final = 10_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class BudgetLooks:
-    """Checks of the budgets of one store.
-
-    Args:
-        store: The store itself, so that the search for due checks counts as no operation.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._seen: str | None = None
-        """The last change of any task before the last check that found nothing left to do."""
-        self._month = ""
-        """The month of that check."""
-        self._looked_at: datetime | None = None
-
-    def find_next(self, now: datetime) -> datetime | None:
-        """Return the instant of the next check. None if it could find nothing, as when there is no budget."""
-        try:
-            budgets = self._store.records.list_all(Budget, limit=_MOST_BUDGETS)
-            if not budgets:
-                return None
-            if self._store.search.find_last_change(None) != self._seen:
-                earliest = now if now != self._looked_at else now + timedelta(microseconds=1)  # not twice at once
-                return earliest + (_EPOCH - earliest) % BUDGETS_EVERY
-            if any(each.is_used_up or each.is_ending for each in budgets):
-                return now if _month(now) != self._month else _find_next_month(now)
-        except CloudschedError:  # a store that a test lets fail
-            pass
-        return None
-
-    def look(self, budgets: Budgets, now: datetime) -> None:
-        """Enforce all budgets. Failures are left to the next check."""
-        self._looked_at = now
-        try:
-            seen = self._store.search.find_last_change(None)
-            if budgets.enforce_all():
-                self._seen, self._month = seen, _month(now)
-        except CloudschedError:
-            self._seen = None
-
-
-def _month(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m}"
-
-
-def _find_next_month(now: datetime) -> datetime:
-    first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return (first + timedelta(days=32)).replace(day=1)
-
-
-START = datetime(2027, 1, 1, tzinfo=UTC)
-"""The default start of a simulation: a Friday."""
-
-_MINUTE = timedelta(minutes=1)
-_TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
-
 T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One call of the queue that reached the executor."""
-
-    at: datetime
-    name: str
-    body: bytes
-    result: DeliveryResult | None
-    error: Exception | None = None
-
-
+START: Final = datetime(2027, 1, 1, tzinfo=UTC)
+"""The default start of a simulation: a Friday."""
 EACH_LOOK = timedelta(milliseconds=1)
 """The time by which a simulation's clock moves at each look."""
-
-
-class SimulatedQueue:
-    """A `Dispatcher` over the local Cloud Tasks' queue model. It delivers when the simulation moves the clock."""
-
-    def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], DeliveryResult]) -> None:
-        config = QueueConfig()
-        self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.at))
-        self._clock = clock
-        self.deliver = deliver
-        """Called with the body and the token of each delivery. Replace it to wrap deliveries, as in a fault test."""
-        self.is_down = False
-        """Set it to True to make the queue unreachable. `create` then raises QueueUnavailable."""
-        self.deliveries: list[Delivery] = []
-        """Everything that was delivered, in order."""
-
-    def create(self, message: QueueMessage) -> None:
-        """Enqueue a dispatch, with the limits of the real service."""
-        if self.is_down:
-            raise QueueUnavailable("The simulated queue", "the test has set `is_down`")
-        now = self._clock.at
-        if message.at > now + HORIZON:
-            raise QueueUnavailable("The simulated queue", f"it accepts nothing more than {HORIZON.days} days ahead")
-        target = HttpTarget("http://executor", headers={_TOKEN_HEADER: message.token}, body=message.body)
-        try:
-            self._model.add(QueuedTask(message.name, target, max(message.at, now), now), now)
-        except RpcError as refused:
-            if refused.code is not Code.ALREADY_EXISTS:
-                raise QueueUnavailable("The simulated queue", str(refused)) from refused
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
-
-    def purge(self) -> None:
-        """Delete all pending dispatches, as a purge of the real queue does."""
-        self._model.purge(self._clock.at)
-
-    def pending(self) -> list[QueueMessage]:
-        """Return the dispatches that have not been delivered successfully yet, the earliest first."""
-        tasks = sorted(self._model.tasks.values(), key=lambda each: (each.schedule_at, each.id))
-        return [
-            QueueMessage(each.id, each.schedule_at, each.target.body, each.target.headers[_TOKEN_HEADER])
-            for each in tasks
-        ]
-
-    def wake_at(self) -> datetime | None:
-        """Return the instant of the queue's next delivery, or None if nothing is pending."""
-        return self._model.wake_at()
-
-    def deliver_due(self) -> None:
-        """Deliver everything that is due. A failed delivery is retried with the queue's backoff."""
-        while (sent := next(self._model.take_due(self._clock.at), None)) is not None:
-            answer = self._attempt(sent.task)
-            self._model.finish_attempt(sent, answer, self._clock.at)
-
-    def _attempt(self, task: QueuedTask) -> HttpResult:
-        target = task.target
-        at = self._clock.at
-        try:
-            result = self.deliver(target.body, target.headers[_TOKEN_HEADER])
-        except (Unauthenticated, InvalidInput, Unavailable) as error:
-            self.deliveries.append(Delivery(at, task.id, target.body, None, error))
-            return HttpResult(status=503 if isinstance(error, Unavailable) else 400)
-        self.deliveries.append(Delivery(at, task.id, target.body, result))
-        return HttpResult(status=204)
+_MINUTE: Final = timedelta(minutes=1)
 
 
 class Simulation:
@@ -317,12 +75,14 @@ class Simulation:
         start: The initial time.
         seed: Seeds all randomness (the jitter of retries), so that a run can be repeated.
         store: A store to use instead of one in memory.
-        retention: The time for which finished tasks are kept. For ever by default, so that the test can inspect them.
+        retention: The time for which finished tasks are kept. For ever by default, so that the test can
+            inspect them.
         replay: Suspend and replay durable handlers at every durable point, which reveals code that is not
             deterministic.
         language_model: The model of drafts and of the assistant. None by default, whatever the app was given.
-        each_look: The time by which the clock moves whenever cloudsched looks at it, by default a millisecond. With
-            ``timedelta(0)`` it stands still, and no time passes between two instants of a run, as on no real clock.
+        each_look: The time by which the clock moves whenever cloudsched looks at it, by default a
+            millisecond. With ``timedelta(0)`` it stands still, and no time passes between two instants of a
+            run, as on no real clock.
         settings: Any other field of `Settings`, by its name.
     """
 
@@ -339,29 +99,31 @@ class Simulation:
         each_look: timedelta | None = None,
         **settings: Any,
     ) -> None:
+        settings.setdefault("access", Access(open=not settings.get("is_deployed")))
+        settings.setdefault("replays_each_step", replay)
+        self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
+        self._language_model = language_model
+        self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
+
         self.app = app
         self.clock = ManualClock(start, EACH_LOOK if each_look is None else each_look)
         self.counts = Counts()
         self.queue = SimulatedQueue(self.clock, app.deliver)
-        self._inner = SqliteStore() if store is None else store
+        self._parts = ExitStack()
+        self._is_open = False
         self._owns_store = store is None
+        self._inner = SqliteStore() if store is None else store
         self._store = count_store(self._inner, self.counts)
-        self._language_model = language_model
-        self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
+        self._channels = {name: SimulatedChannel(name, self.clock) for name in SENDER_NAMES}
+        self._workers: list[WorkerFilter] = []
         self._swept_at = start
         self._budget_looks = BudgetLooks(self._inner)
-        self._channels = {name: SimulatedChannel(name, self.clock) for name in SENDER_NAMES}
-        settings = {"replays_each_step": replay, "access": Access(open=not settings.get("is_deployed")), **settings}
-        self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
-        self._stack = ExitStack()
-        self._is_open = False
-        self._workers: list[WorkerFilter] = []
 
     def __enter__(self) -> Self:
         """Make the app use this simulation's parts."""
         warn_of_wall_clocks(each.function for each in self.app.container.registry)
         self._is_open = True
-        self._stack.enter_context(
+        self._parts.enter_context(
             self.app.override(
                 self._settings,
                 store=self._store,
@@ -371,21 +133,30 @@ class Simulation:
                 language_model=self._language_model,
             )
         )
+        if has_feature("people"):
+            self._connect_channels()
+        self.app.apply_declarations()
+        return self
+
+    def _connect_channels(self) -> None:
+        """Collect what is delivered to people, instead of sending it."""
+        from cloudsched.people.wiring import PeopleWiring  # noqa: PLC0415 - of a satellite, which may be gone
+        from cloudsched.testing.simulated_recipients import SimulatedRecipients  # noqa: PLC0415 - the same
+
+        wiring = PeopleWiring.of(self.app.container)
         recipients = SimulatedRecipients(
             self._store.records,
             self.clock,
             self._channels,
-            self.app.container.make_unsubscribe_url,
+            wiring.make_unsubscribe_url,
             self._settings.access.ping_hosts,
         )
-        self.app.container.replace(senders=self._channels, recipients=recipients)
-        self.app.apply_declarations()
-        return self
+        wiring.replace(senders=self._channels, recipients=recipients)
 
     def __exit__(self, *_error: object) -> None:
         """Restore the app's own parts."""
         self._is_open = False
-        self._stack.close()
+        self._parts.close()
         if self._owns_store:
             self._inner.close()
 
@@ -414,9 +185,8 @@ class Simulation:
         if not self._is_open:
             raise RuntimeError("The simulation is not in use; write `with Simulation(app) as sim:` around this.")
         if until.tzinfo is None:
-            raise ValueError(
-                f"{until} has no time zone; give an aware datetime: {until!r}".replace(")", ", tzinfo=UTC)")
-            )
+            aware = repr(until).replace(")", ", tzinfo=UTC)")
+            raise ValueError(f"{until} has no time zone; give an aware datetime: {aware}")
         if until < self.now:
             raise ValueError(
                 f"{until} is in the past: the simulation is at {self.now}, and its clock only moves forward."
@@ -452,10 +222,14 @@ class Simulation:
             try:
                 Pull(queue=queue, skill=skill)
             except InvalidInput as error:
-                which = f"The queue {queue!r}" if error.field == "queue" else f"The skill {skill!r}"
+                which = f"The skill {skill!r}"
+                if error.field == "queue":
+                    which = f"The queue {queue!r}"
                 raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
-        names = [each.name for each in self.app.container.registry] if handlers is None else handlers
-        self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
+        if handlers is None:
+            handlers = [each.name for each in self.app.container.registry]
+        name = f"worker-{len(self._workers) + 1}"
+        self._workers.append(WorkerFilter(queue, skills, frozenset(handlers), owner, name))
 
     def work(self) -> int:
         """Let the workers claim and run everything that is offered now. Return the number of attempts.
@@ -467,15 +241,16 @@ class Simulation:
             while claims := self.app.container.work_queue.claim(worker, THIS_PROCESS):
                 started = self.app.container.worker_claims.start(claims[0])
                 if started is not None:
-                    self.app.container.worker_claims.finish(started, self.app.container.executor.invoke(started))
+                    report = run_procedure(self.app.container.executor.call(started))
+                    self.app.container.worker_claims.finish(started, report)
                 attempts += 1
         return attempts
 
     def pending(self) -> list[QueueMessage]:
         """Return the calls that wait in the queue, the earliest first.
 
-        Hand one to `redeliver` to see the effect of a duplicate, or read its body as anybody with access to the queue
-        can.
+        Hand one to `redeliver` to see the effect of a duplicate, or read its body as anybody with access to
+        the queue can.
         """
         return self.queue.pending()
 
@@ -503,8 +278,8 @@ class Simulation:
     def add_person(self, owner: str, **fields: Any) -> Person:
         """Store an owner with a verified address, a device and a verified webhook, so that all channels reach them.
 
-        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without. Somebody who is
-        stored already is not touched: change them as your own code does, with ``App.update_person``.
+        People who are not stored get nothing, as in production. The inbox, ``WEB``, works without. Somebody
+        who is stored already is not touched: change them as your own code does, with ``App.update_person``.
 
         Args:
             owner: The owner of these contacts.
@@ -513,7 +288,7 @@ class Simulation:
         Raises:
             InvalidInput: The owner is stored already, or a field is not valid.
         """
-        if self.app.container.people.find(owner) is not None:
+        if self.app.container.feature("people").people.find(owner) is not None:
             hint = f"Change some of their fields as your own code does: app.update_person({owner!r}, …)."
             raise InvalidInput("owner", f"is {owner!r}, who is stored already", hint)
         local = re.sub(r"[^A-Za-z0-9]+", "-", owner).strip("-") or "someone"
@@ -538,15 +313,20 @@ class Simulation:
     def _run_until(self, until: datetime) -> bool:
         """Run everything that is due up to an instant. Return whether nothing is left after it."""
         self._work()
-        while (event := self._next_event()) is not None and event[0] <= until:
-            self._run_events_at(*event)
+        while (event := self._next_event()) is not None and event.at <= until:
+            self._run_event(event)
         return event is None
 
-    def _next_event(self) -> tuple[datetime, bool, bool] | None:
-        """Return the next instant of events, and whether the sweep and a check of budgets run then. None for never."""
-        wake_at, sweep_at, look_at = self.queue.wake_at(), self._next_sweep(), self._budget_looks.find_next(self.now)
-        at = min((each for each in (wake_at, sweep_at, look_at) if each is not None), default=None)
-        return None if at is None else (at, sweep_at == at, look_at == at)
+    def _next_event(self) -> _Event | None:
+        """Return what happens next. None if nothing is left."""
+        wake_at = self.queue.wake_at()
+        sweep_at = self._next_sweep()
+        look_at = self._budget_looks.find_next(self.now)
+        instants = [each for each in (wake_at, sweep_at, look_at) if each is not None]
+        if not instants:
+            return None
+        at = min(instants)
+        return _Event(at, sweeps=sweep_at == at, looks=look_at == at)
 
     def _next_sweep(self) -> datetime | None:
         """Return the first full minute at which the sweep has something to do. The others can be skipped."""
@@ -555,24 +335,32 @@ class Simulation:
             return None
         earliest = max(wake_at + GRACE, self._swept_at + timedelta(microseconds=1), self.now)
         past = timedelta(seconds=earliest.second, microseconds=earliest.microsecond)
-        return earliest if not past else earliest - past + _MINUTE
+        return earliest + (-past % _MINUTE)
 
-    def _run_events_at(self, at: datetime, is_sweep: bool, is_look: bool) -> None:  # noqa: FBT001 - of `_next_event`
-        self.clock.move_to(at)
-        if is_sweep:
-            self._swept_at = at
+    def _run_event(self, event: _Event) -> None:
+        self.clock.move_to(event.at)
+        if event.sweeps:
+            self._swept_at = event.at
             with suppress(QueueUnavailable):  # as in production: Cloud Scheduler starts the next sweep anyway
                 self.app.sweep()
-        if is_look:
-            self._budget_looks.look(self.app.container.many_tasks.budgets, at)
+        if event.looks:
+            self._budget_looks.look(self.app.container.many_tasks.budgets, event.at)
         self.queue.deliver_due()
         self._work()
 
     def _work(self) -> None:
-        """Run the workers, and deliver the dispatches that this makes due at this instant, until nothing is left."""
+        """Run the workers, and deliver the dispatches that this makes due now, until nothing is left."""
         with suppress(StoreUnavailable):  # as in production: a worker polls again
             while self._workers and self.work():
                 self.queue.deliver_due()
+
+
+class _Event(NamedTuple):
+    at: datetime
+    sweeps: bool
+    """True if the sweep runs then."""
+    looks: bool
+    """True if budgets are enforced then."""
 
 
 def _require_duration(method: str, value: object) -> None:
@@ -584,8 +372,5 @@ def _require_duration(method: str, value: object) -> None:
 
 
 def _iter_pages(page_after: Callable[[str | None], Page[T]]) -> Iterator[T]:
-    page = page_after(None)
-    yield from page.items
-    while page.next_page_token:
-        page = page_after(page.next_page_token)
+    for page in iterate_pages(page_after):
         yield from page.items

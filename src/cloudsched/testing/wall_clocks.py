@@ -16,30 +16,37 @@ _READS: Final = (time.time, time.time_ns, datetime.now, datetime.utcnow, datetim
 
 
 def warn_of_wall_clocks(functions: Iterable[object]) -> None:
-    """Warn of each line by which a handler, or a function of its module that it calls, reads the machine's clock."""
-    for function in functions:
-        found = inspect.unwrap(function) if callable(function) else None
-        for path, line, name in _find_reads(found) if isinstance(found, FunctionType) else ():
-            text = (
-                f"{name}() is the machine's time, which a simulation does not move. Take a Context, and write ctx.now()"
-            )
-            warnings.warn_explicit(text, RuntimeWarning, path, line)
+    """Warn of each line by which a handler, or what it calls in its module, reads the machine's clock."""
+    for each in functions:
+        function = inspect.unwrap(each) if callable(each) else None
+        if not isinstance(function, FunctionType):
+            continue
+        for path, line, name in _find_reads(function):
+            text = f"{name}() is the machine's time, which a simulation does not move. Take a Context, and write "
+            warnings.warn_explicit(f"{text}ctx.now()", RuntimeWarning, path, line)
 
 
 @cache
 def _find_reads(function: FunctionType) -> tuple[tuple[str, int, str], ...]:
     """Return the file, the line and the name of each read."""
-    found, seen, waiting = list[tuple[str, int, str]](), {function}, [function]
+    found: list[tuple[str, int, str]] = []
+    seen = {function}
+    waiting = [function]
     while waiting:
         each = waiting.pop()
         for code in _walk(each.__code__):
             for line, value in _loads(code, each.__globals__):
                 if value in _READS:
-                    found.append((code.co_filename, line, value.__qualname__ if value.__self__ is not time else "time"))
-                elif isinstance(value, FunctionType) and value.__module__ == function.__module__ and value not in seen:
+                    name = "time" if value.__self__ is time else value.__qualname__
+                    found.append((code.co_filename, line, name))
+                elif _is_beside(value, function) and value not in seen:
                     seen.add(value)
                     waiting.append(value)
     return tuple(found)
+
+
+def _is_beside(value: object, function: FunctionType) -> bool:
+    return isinstance(value, FunctionType) and value.__module__ == function.__module__
 
 
 def _walk(code: CodeType) -> Iterator[CodeType]:
@@ -52,9 +59,11 @@ def _walk(code: CodeType) -> Iterator[CodeType]:
 
 def _loads(code: CodeType, names: dict[str, Any]) -> Iterator[tuple[int, Any]]:
     """Return each global that code names, with the attributes of modules and classes, and its line."""
-    line, value = code.co_firstlineno, None
+    line = code.co_firstlineno
+    value = None
     for each in dis.get_instructions(code):
-        line = each.positions.lineno if each.positions and each.positions.lineno else line
+        if each.positions and each.positions.lineno:
+            line = each.positions.lineno
         if each.opname == "LOAD_GLOBAL":
             value = names.get(each.argval)
         elif each.opname in {"LOAD_ATTR", "LOAD_METHOD"} and isinstance(value, ModuleType | type):

@@ -86,6 +86,8 @@ class ApiSource:
         worker_filter: WorkerFilter,
         location: str,
         wait: timedelta = timedelta(0),
+        *,
+        keeps_print: bool = False,
     ) -> None:
         self._connect = connect
         self._local = threading.local()
@@ -95,6 +97,7 @@ class ApiSource:
         self.worker_filter = worker_filter
         self.location = location
         self.wait = wait
+        self.keeps_print = keeps_print
         self.can_listen = False
         self.clock = ServerClock()
 
@@ -162,12 +165,12 @@ class ApiWork(ClaimedWork):
         """Return the handler's context."""
         logs = self._claim.logs
         level = None if logs is None else logging.getLevelNamesMapping().get(logs.level, logging.INFO)
-        self._log = AttemptLog(self.task, self.run, self._source.clock, level)
+        self._log = AttemptLog(self.task, self.run, self._source.clock, level, keeps_print=self._source.keeps_print)
         journal = DurableRun(self.task.id, self.run.execution_id, self._source.clock)
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, journal)
         return self._context
 
-    def plan_call(self) -> Procedure[AttemptReport]:
+    def call(self) -> Procedure[AttemptReport]:
         """Call the handler."""
         if self._context is None or self._log is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")

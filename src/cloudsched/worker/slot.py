@@ -214,7 +214,7 @@ class Slot:
         report: AttemptReport
         try:
             if not work.is_async:
-                report = await self._threads.handlers.call(lambda: run_procedure(work.plan_call()))
+                report = await self._threads.handlers.call(lambda: run_procedure(work.call()))
             else:
                 running = _call_async_handler(work, AttemptCalls(self._threads, context))
                 future = asyncio.run_coroutine_threadsafe(running, handlers_loop().loop)
@@ -321,7 +321,7 @@ async def _call_async_handler(work: ClaimedWork, calls: AttemptCalls) -> Outcome
     """Call an async handler on this loop, which nothing that it raises may end."""
     outcome = Outcome()
     try:
-        await outcome.capture(lambda: run_on_loop(work.plan_call(), calls))
+        await outcome.capture(lambda: run_on_loop(work.call(), calls))
     finally:
         calls.close()
     return outcome

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class ClaimedWork(ABC):
     """One claimed run, which belongs to this worker while its lease lasts.
 
-    * The methods are called in this order: `start`, `plan_call`, then `finish` or `release`, repeated until answered.
+    * The methods are called in this order: `start`, `call`, then `finish` or `release`, repeated until answered.
       `finish` is repeated, too, after each `AsyncHookDue` that it raises. Different threads may make the calls, one
       after the other. The lease is renewed beside them.
     * Each of them raises `Unavailable` if the source did not answer.
@@ -58,7 +58,7 @@ class ClaimedWork(ABC):
         """Return the handler's context, None if the lease has already ended."""
 
     @abstractmethod
-    def plan_call(self) -> Procedure[AttemptReport]:
+    def call(self) -> Procedure[AttemptReport]:
         """Return the procedure that calls the handler and returns its outcome."""
 
     @abstractmethod

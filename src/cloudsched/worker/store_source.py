@@ -106,9 +106,9 @@ class StoreWork(ClaimedWork):
         started.context, self._started_attempt = context, started
         return context
 
-    def plan_call(self) -> Procedure[AttemptReport]:
-        """Return the procedure that calls the handler."""
-        return self._app.container.executor.plan_call(self._attempt)
+    def call(self) -> Procedure[AttemptReport]:
+        """Call the handler."""
+        return self._app.container.executor.call(self._attempt)
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""

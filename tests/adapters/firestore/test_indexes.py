@@ -32,20 +32,13 @@ from cloudsched.adapters.firestore.queries import Listing
 from cloudsched.adapters.firestore.shards import Placement, Shards
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import backoff
-from cloudsched.domain.documents.calendar import Calendar, CalendarLink, Feed
+from cloudsched.domain.documents.calendar import Calendar, CalendarLink
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
-from cloudsched.domain.documents.person import (
-    ContactSecrets,
-    ExportPart,
-    LinkKey,
-    Person,
-    PersonJob,
-    RecentCount,
-)
+from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
-from cloudsched.domain.documents.stored_script import ScriptTree, StoredScript
+from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
 from cloudsched.domain.transitions.locks import Lock
@@ -60,6 +53,8 @@ from cloudsched.engine.storage.pages import make_token
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
+from cloudsched.people.documents import ContactSecrets, ExportPart, Feed, LinkKey, PersonJob
+from cloudsched.scripts.documents import ScriptTree, StoredScript
 
 RECORDS = (
     Feed,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.domain.documents.person import Person, drop_channel, find_obstacle, is_wanted
+from cloudsched.domain.documents.person import Person, is_wanted
+from cloudsched.people.reach import drop_channel, find_obstacle
 
 NOON = datetime(2027, 6, 1, 10, tzinfo=UTC)
 MAIL, PUSH, WEB = DeliveryChannel.EMAIL, DeliveryChannel.MOBILE, DeliveryChannel.WEB

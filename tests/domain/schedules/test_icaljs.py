@@ -19,9 +19,9 @@ from tests.domain.schedules.test_icalendar_output import ZONES, ZONES_EACH
 from tests.web.api.node_tools import install_node_tools, run_node_script
 
 from cloudsched import Schedule
-from cloudsched.domain.calendar_feeds import TaskHistory, build_feed, build_task_calendar, is_portable
 from cloudsched.domain.schedules.preview import ClockChange, preview
 from cloudsched.errors import InvalidSchedule
+from cloudsched.people.feed_text import TaskHistory, build_feed, build_task_calendar, is_portable
 
 pytestmark = pytest.mark.timeout(600)
 COUNT = 40

@@ -14,6 +14,7 @@ from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.engine.child_tasks import ChildTasks
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
@@ -49,7 +50,7 @@ def finish_one_call(app: App, queue: str = "w") -> bool:
     for claim in app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS):
         started = app.container.worker_claims.start(claim)
         assert started
-        app.container.worker_claims.finish(started, app.container.executor.invoke(started))
+        app.container.worker_claims.finish(started, run_procedure(app.container.executor.call(started)))
         return True
     return False
 

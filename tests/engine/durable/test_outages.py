@@ -17,7 +17,7 @@ from cloudsched.engine.execution import executor as running
 from cloudsched.engine.execution.attempt import call_handler
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
-from cloudsched.testing.simulation import SimulatedQueue
+from cloudsched.testing.simulated_queue import SimulatedQueue
 
 LARGE = "x" * 40_000
 PORTS: dict[type, tuple[str, ...]] = {

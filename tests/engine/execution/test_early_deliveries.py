@@ -45,7 +45,7 @@ class Deployment:
     def take_steps(self) -> Iterator[tuple[object, Any]]:
         """Take the steps of the latest message one by one. Yield each call, and what it returned."""
         message = self.queue.sent[-1]
-        steps = self.app.container.plan_delivery(message.body, message.token)
+        steps = self.app.container.deliver(message.body, message.token)
         call = next(steps)
         while True:
             yield call, (result := call.make())

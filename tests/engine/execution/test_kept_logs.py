@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import io
 import logging
 import sys
@@ -16,7 +17,8 @@ import pytest
 from cloudsched import App, AsyncContext, Context, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, MAX_LINES, MAX_LOG_BYTES, RunLog
 from cloudsched.engine.queries.execution_search import load_sealed_log
-from cloudsched.engine.state.attempt_log import LogSeal
+from cloudsched.engine.state import attempt_log
+from cloudsched.engine.state.log_keeper import LogSeal
 from cloudsched.testing import START, Simulation
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -108,8 +110,17 @@ class Unhashable(io.StringIO):
         return isinstance(other, Unhashable) and other.getvalue() == self.getvalue()
 
 
-def test_what_it_prints_is_kept_as_well(
-    sim: Simulation, app: App, does: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.fixture
+def _own_print() -> Iterator[None]:
+    before = builtins.print
+    yield
+    builtins.print = before
+    attempt_log._note_prints.cache_clear()  # noqa: SLF001 - it is replaced once in a process
+
+
+@pytest.mark.usefixtures("_own_print")
+def test_what_it_prints_is_kept_if_the_settings_say_so(
+    app: App, does: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """As lines of INFO, once each and in order, and it is still printed; what goes to a file is nobody's log."""
 
@@ -124,10 +135,11 @@ def test_what_it_prints_is_kept_as_well(
         ctx.sleep(MINUTE)
 
     does["work"] = work
-    task = create(app)
-    print("not of a handler")  # noqa: T201 - the same
-    sim.advance(DAY)
-    found = read(app, task)
+    with Simulation(app, keeps_print=True) as sim:
+        task = create(app)
+        print("not of a handler")  # noqa: T201 - the same
+        sim.advance(DAY)
+        found = read(app, task)
     assert [(each.logger, each.level, each.text) for each in found.lines] == [
         ("print", "INFO", "found 3 plants"),
         ("tests.shop", "WARNING", "one is dry"),
@@ -136,6 +148,66 @@ def test_what_it_prints_is_kept_as_well(
     printed = capsys.readouterr()
     assert "found 3 plants\n" in printed.out
     assert "it is Fern\n" in printed.err
+
+
+def test_the_process_keeps_its_own_print_and_logging(
+    sim: Simulation, app: App, does: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing of them is replaced, and once no handler runs the root logger has the handlers of the app alone."""
+    own = builtins.print, dict(vars(logging.Logger)), list(logging.root.handlers)
+
+    def work(_: Context) -> None:
+        print("to the terminal")  # noqa: T201 - what is tried
+        log.info("to the log")
+        assert (builtins.print, dict(vars(logging.Logger))) == own[:2]
+
+    does["work"] = work
+    task = create(app)
+    sim.advance(DAY)
+    assert texts(read(app, task)) == ["to the log"]
+    assert "to the terminal\n" in capsys.readouterr().out
+    assert (builtins.print, dict(vars(logging.Logger)), logging.root.handlers) == own
+
+
+@pytest.mark.parametrize("configures", ["root", "logger", "nothing"])
+def test_a_warning_is_printed_as_often_as_without_it(
+    sim: Simulation,
+    app: App,
+    does: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    configures: str,
+) -> None:
+    """Once: by the app's own handler, wherever that is, and by Python where nobody has configured logging."""
+    own = logging.StreamHandler(sys.stderr)
+    monkeypatch.setattr(logging.root, "handlers", [own] if configures == "root" else [])
+    monkeypatch.setattr(log, "handlers", [own] if configures == "logger" else [])
+
+    def work(_: Context) -> None:
+        log.info("not for the terminal") if configures == "nothing" else None
+        log.warning("it is dry")
+
+    does["work"] = work
+    task = create(app)
+    sim.advance(DAY)
+    assert texts(read(app, task))[-1] == "it is dry"
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_configuration_made_by_a_handler_loses_no_lines(sim: Simulation, app: App, does: dict[str, Any]) -> None:
+    """Also one that removes all handlers: from the next run on, lines are kept again."""
+    root = list(logging.root.handlers)
+
+    def work(ctx: Context) -> None:
+        if ctx.attempt == 1:
+            logging.root.handlers[:] = root
+            raise ValueError
+        log.info("again")
+
+    does["work"] = work
+    task = create(app)
+    sim.advance(DAY)
+    assert texts(read(app, task)) == ["again"]
 
 
 def test_they_are_seen_while_it_runs(sim: Simulation, app: App, does: dict[str, Any]) -> None:

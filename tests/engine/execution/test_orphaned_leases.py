@@ -15,6 +15,7 @@ from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
 HOUR = timedelta(hours=1)
@@ -49,8 +50,8 @@ class Server:
             before.registry, before.settings, store=before.store, dispatcher=before.dispatcher, clock=before.clock,
             holder=name, monotonic=lambda: self.seconds,
         )  # fmt: skip
-        recipients = before.recipients
-        self.app.container.replace(senders={"EMAIL": self}, recipients=recipients)
+        recipients = PeopleWiring.of(before).recipients
+        PeopleWiring.of(self.app.container).replace(senders={"EMAIL": self}, recipients=recipients)
         self.app.container.sweeper.resend(self.sim.now + timedelta(minutes=10))
 
     def send(self, message: Message, recipient: Recipient) -> str:

@@ -17,6 +17,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.owners import follow_changes
 from cloudsched.errors import InvalidSchedule
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
 AT_NINE = Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="owner")
@@ -34,7 +35,7 @@ def remind(sim: Simulation) -> None:
 
 def be_in(sim: Simulation, zone: str, owner: str = "ada") -> None:
     """Let a person be in a zone, and let the tasks follow."""
-    sim.app.container.people.put(owner, PersonSpec(timezone=zone), by=OWN_CODE)
+    PeopleWiring.of(sim.app.container).people.put(owner, PersonSpec(timezone=zone), by=OWN_CODE)
     sim.advance(SETTLE)
 
 
@@ -164,7 +165,7 @@ def test_an_edit_on_the_way_runs_nothing_twice(at_home: Simulation) -> None:
     """Between the change of the zone and the plan, a new schedule is read in the zone in which the task still is."""
     follow(at_home)
     advance_to(at_home, 1, 10)
-    at_home.app.container.people.put("ada", PersonSpec(timezone=NEW_YORK), by=OWN_CODE)
+    PeopleWiring.of(at_home.app.container).people.put("ada", PersonSpec(timezone=NEW_YORK), by=OWN_CODE)
     edited = at_home.app.update("t", schedule=Schedule(rrule="FREQ=DAILY;BYHOUR=9,20", timezone="owner"))
     assert edited.schedule.timezone == BERLIN
     advance_to(at_home, 2, 16)
@@ -209,7 +210,7 @@ def test_an_owner_without_a_zone_is_refused(sim: Simulation) -> None:
             sim.app.create(id="t", owner=owner, handler="remind", schedule=AT_NINE)
         assert caught.value.field == "schedule.timezone"
     assert not sim.app.tasks().items
-    sim.app.container.people.put("ada", PersonSpec(), by=OWN_CODE)
+    PeopleWiring.of(sim.app.container).people.put("ada", PersonSpec(), by=OWN_CODE)
     assert follow(sim).schedule.timezone == "UTC"
 
 
@@ -218,10 +219,10 @@ def test_all_that_is_stored_of_a_person_has_its_links_too(at_home: Simulation) -
     follow(at_home)
     records = at_home.app.container.store.records
     assert records.list(CalendarLink, zone_key("ada"), limit=5)
-    at_home.app.container.person_jobs.erase("ada", by=OWN_CODE)
+    PeopleWiring.of(at_home.app.container).person_jobs.erase("ada", by=OWN_CODE)
     at_home.advance(HOUR)
     assert not records.list(CalendarLink, zone_key("ada"), limit=5)
-    assert at_home.app.container.people.find("ada") is None
+    assert PeopleWiring.of(at_home.app.container).people.find("ada") is None
 
 
 def test_any_number_of_tasks_follows(at_home: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim,
 from cloudsched import App, Context
 from cloudsched.domain.transitions.commit import VersionedLock, VersionedTask
 from cloudsched.engine.execution.attempt import Attempt
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
@@ -75,7 +76,7 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
     found = require_claim(sim)
     attempts = app.container.worker_claims.start(found)
     assert attempts
-    app.container.worker_claims.finish(attempts, app.container.executor.invoke(attempts))
+    app.container.worker_claims.finish(attempts, run_procedure(app.container.executor.call(attempts)))
     assert kept == [1]
     sim.add_worker("gpu")
     sim.advance(2 * MINUTE)
@@ -93,7 +94,7 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
         if name == "first":
             assert app.container.worker_claims.release(attempts[0], "Its worker was stopped.")
             attempts.append(start_attempt())
-            app.container.worker_claims.finish(attempts[1], app.container.executor.invoke(attempts[1]))
+            app.container.worker_claims.finish(attempts[1], run_procedure(app.container.executor.call(attempts[1])))
         return name + "x" * 20_000
 
     @app.handler("search", pull="gpu")
@@ -110,10 +111,10 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
     offer(sim, "a", handler="search")
     sim.advance(MINUTE)
     attempts = [start_attempt()]
-    app.container.worker_claims.finish(attempts[0], app.container.executor.invoke(attempts[0]))
+    app.container.worker_claims.finish(attempts[0], run_procedure(app.container.executor.call(attempts[0])))
     assert seen == ["second"]
     sim.advance(HOUR)
     attempts.append(start_attempt())
-    app.container.worker_claims.finish(attempts[2], app.container.executor.invoke(attempts[2]))
+    app.container.worker_claims.finish(attempts[2], run_procedure(app.container.executor.call(attempts[2])))
     assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

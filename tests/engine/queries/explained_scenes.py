@@ -19,6 +19,7 @@ from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.queries.explanations import explain_task
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -193,9 +194,9 @@ def have_holiday(scene: Scene) -> None:
 
 
 def travel(scene: Scene) -> None:
-    scene.app.container.people.put("ada", PersonSpec(timezone="America/New_York"), by=OWN_CODE)
+    PeopleWiring.of(scene.app.container).people.put("ada", PersonSpec(timezone="America/New_York"), by=OWN_CODE)
     scene.create(schedule=Schedule(rrule="FREQ=DAILY;BYHOUR=20", timezone="owner"))
-    scene.app.container.people.put("ada", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
+    PeopleWiring.of(scene.app.container).people.put("ada", PersonSpec(timezone="Asia/Tokyo"), by=OWN_CODE)
     scene.sim.advance(MINUTE)
 
 

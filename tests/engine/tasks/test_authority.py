@@ -13,8 +13,9 @@ from cloudsched import App
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE, Authority
-from cloudsched.engine.owners.scripts import Scripts
 from cloudsched.errors import Forbidden, Unauthenticated
+from cloudsched.people.wiring import PeopleWiring
+from cloudsched.scripts.wiring import ScriptsWiring
 from cloudsched.testing import Simulation
 
 Act = Callable[[App, Authority], Any]
@@ -28,13 +29,13 @@ WRITES: dict[str, Act] = {
     "create a task": _create,
     "a calendar": lambda app, by: app.container.calendars.put("c", "ada", weekdays=["MO"], by=by),
     "delete a calendar": lambda app, by: app.container.calendars.delete("kept", "ada", by=by),
-    "a script": lambda app, by: Scripts(app.container.engine).put("s", "ada", source="return 1", by=by),
-    "delete a script": lambda app, by: Scripts(app.container.engine).delete("kept", "ada", by=by),
-    "a feed": lambda app, by: app.container.many_tasks.feeds.create("ada", by=by),
-    "a person": lambda app, by: app.container.people.put("ada", PersonSpec(name="Ada"), by=by),
-    "delete a person": lambda app, by: app.container.people.delete("ada", by=by),
-    "erase a person": lambda app, by: app.container.person_jobs.erase("ada", by=by),
-    "export a person": lambda app, by: app.container.person_jobs.export("ada", by=by),
+    "a script": lambda app, by: ScriptsWiring.of(app.container).scripts.put("s", "ada", source="return 1", by=by),
+    "delete a script": lambda app, by: ScriptsWiring.of(app.container).scripts.delete("kept", "ada", by=by),
+    "a feed": lambda app, by: PeopleWiring.of(app.container).feeds.create("ada", by=by),
+    "a person": lambda app, by: PeopleWiring.of(app.container).people.put("ada", PersonSpec(name="Ada"), by=by),
+    "delete a person": lambda app, by: PeopleWiring.of(app.container).people.delete("ada", by=by),
+    "erase a person": lambda app, by: PeopleWiring.of(app.container).person_jobs.erase("ada", by=by),
+    "export a person": lambda app, by: PeopleWiring.of(app.container).person_jobs.export("ada", by=by),
 }
 """What is written for an owner."""
 OF_A_TASK: dict[str, Act] = {
@@ -56,8 +57,8 @@ def app() -> Iterator[App]:
     with Simulation(made):
         made.create(id="kept", title="T", handler="open", owner="ada", schedule="every day at 9")
         made.container.calendars.put("kept", "ada", weekdays=["MO"], by=A_USER)
-        Scripts(made.container.engine).put("kept", "ada", source="return 1", by=A_USER)
-        made.container.people.put("ada", PersonSpec(name="Ada"), by=OWN_CODE)
+        ScriptsWiring.of(made.container).scripts.put("kept", "ada", source="return 1", by=A_USER)
+        PeopleWiring.of(made.container).people.put("ada", PersonSpec(name="Ada"), by=OWN_CODE)
         yield made
 
 

@@ -13,6 +13,7 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import StoreUnavailable
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
 HOUR = timedelta(hours=1)
@@ -71,7 +72,7 @@ def test_one_run_ends_its_task_in_the_same_way_however_it_is_written(
     """As its run did: so many tables have an empty rule and a start where others have an instant."""
     app = sim.app
     app.handler("work", retry=False)(what or succeed)
-    app.container.people.put("ada", PersonSpec(timezone="UTC"), by=OWN_CODE)
+    PeopleWiring.of(app.container).people.put("ada", PersonSpec(timezone="UTC"), by=OWN_CODE)
     task = app.create(owner="ada", title="Work", handler="work", schedule=form, **more)
     assert task.next_execution_time == START + 2 * HOUR
     if what is OUTAGE:

@@ -16,6 +16,7 @@ from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.state.record_changes import change_person
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
 app = App(Settings())
@@ -33,7 +34,7 @@ def sim() -> Iterator[Simulation]:
     with Simulation(app, preferred_channels=True) as simulation:
         person = {"email": {"address": "ada@example.com", "verified": True}, "channels": {"REMINDER": ["EMAIL", "WEB"]}}
         spec = PersonSpec.model_validate(person)
-        simulation.app.container.people.put("ada", spec, by=OWN_CODE)
+        PeopleWiring.of(simulation.app.container).people.put("ada", spec, by=OWN_CODE)
         make(simulation, owner="eve")  # the first creation of a minute looks whether anybody has a budget
         yield simulation
 
@@ -86,7 +87,7 @@ def test_a_later_change_of_preferences_changes_no_task(sim: Simulation) -> None:
 
 def test_preferences_never_reach_the_channels_of_the_operator(sim: Simulation) -> None:
     """Users may not name OPERATOR, and so not by their preferences either."""
-    sim.app.container.people.put(
+    PeopleWiring.of(sim.app.container).people.put(
         "eve", PersonSpec.model_validate({"channels": {"REMINDER": ["OPERATOR", "WEB"]}}), by=A_USER
     )
     assert make(sim, owner="eve") == ("WEB",)

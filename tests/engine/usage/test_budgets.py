@@ -18,8 +18,9 @@ from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.usage import budgets as budgets_module
 from cloudsched.engine.usage.budgets import Budgets
 from cloudsched.errors import NotAllowed, NotFound, StoreUnavailable
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
-from cloudsched.testing.simulation import BudgetLooks
+from cloudsched.testing.budget_looks import BudgetLooks
 
 HOUR = timedelta(hours=1)
 
@@ -246,7 +247,7 @@ def test_deleting_everything_does_not_bring_a_new_budget(sim: Simulation) -> Non
     create_hourly(sim)
     get_budgets(sim).put("ada", 100, by=OWN_CODE)
     advance(sim, 6 * HOUR)
-    sim.app.container.person_jobs.erase("ada", by=OWN_CODE)
+    PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
     advance(sim, HOUR)
     create_hourly(sim)
     advance(sim, 4 * HOUR)

@@ -13,8 +13,11 @@ from cloudsched import App, Context, Done, Settings, Task, TaskDraft
 from cloudsched.domain.documents.owner_usage import UsageSheet
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.drafts.service import DRAFTS
+from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
 MINUTE = timedelta(minutes=1)
@@ -104,7 +107,7 @@ def work(sim: Simulation) -> None:
     for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 5):
         attempt = container.worker_claims.start(claim)
         if attempt is not None:
-            container.worker_claims.finish(attempt, container.executor.invoke(attempt))
+            container.worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
 
 
 @pytest.mark.parametrize("by_code", [False, True], ids=["by the owner", "by code"])
@@ -141,7 +144,7 @@ def test_what_is_deleted_was_used(sim: Simulation, spending: Spending, way: str)
             if way == "delete each task":
                 sim.app.delete(task_id)
         if way == "erase everything":
-            sim.app.container.person_jobs.erase("ada", by=OWN_CODE)
+            PeopleWiring.of(sim.app.container).person_jobs.erase("ada", by=OWN_CODE)
             sim.advance(timedelta(seconds=20))
     assert spending.starts_when_used_up == 0
     assert spending.used == BUDGET
@@ -161,7 +164,7 @@ def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: S
     ]
     assert len(running) == 6
     for attempt in running:
-        container.worker_claims.finish(attempt, container.executor.invoke(attempt))
+        container.worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
     assert spending.used == 6 * MOST
     for _ in range(3):
         work(sim)
@@ -190,7 +193,7 @@ def test_what_other_owners_code_makes_for_somebody_asks_from_the_beginning(app: 
 def test_what_a_budget_never_pauses_asks_for_none(sim: Simulation, spending: Spending) -> None:
     """Deleting all that is stored of somebody, and exporting it, go on with nothing left."""
     set_budget(sim, spending, 0)
-    job = sim.app.container.person_jobs.export("ada", by=OWN_CODE)
+    job = PeopleWiring.of(sim.app.container).person_jobs.export("ada", by=OWN_CODE)
     sim.advance(MINUTE)
     assert isinstance(job, Task)
     assert sim.app.get(job.id).status is TaskStatus.COMPLETED
@@ -215,7 +218,7 @@ def test_drafts_are_counted_and_end_at_the_budget() -> None:
     """A hundred of them: each call of the model counts, and once it is used up the grammar reads alone, and says so."""
     model = Scripted()
     with Simulation(make_drafts_app()) as sim:
-        sim.app.container.replace(model=model)
+        DraftsWiring.of(sim.app.container).replace(model=model)
         sim.app.container.many_tasks.budgets.put("ada", 9, by=OWN_CODE)
         results = [sim.app.draft("Herinner me elke maandag", timezone="UTC", owner="ada").missing for _ in range(100)]
         assert model.asked == 10, "a draft asks twice if the first answer is of no use"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from tests.engine.assistant.harness import ON, ScriptedModel, Tools, answer
-from tests.engine.assistant.harness import call as call_tool
+from tests.drafts.assistant.harness import ON, ScriptedModel, Tools, answer
+from tests.drafts.assistant.harness import call as call_tool
 from tests.web.callers import RoleHarness
 
 from cloudsched.config.access import Access

@@ -15,6 +15,7 @@ from tests.web.callers import ENDS, KEYS, VERBS, ApiWorld, make_keys, run_path
 from cloudsched import App, Context, Settings
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
 RULES = Path(__file__).parents[3] / "infra" / "firestore.rules"
@@ -155,7 +156,7 @@ def _try_as_credential(world: ApiWorld, text: str) -> Iterator[tuple[str, str, i
 
 def _readable_strings(sim: Simulation) -> set[str]:
     """Return every string, of any depth, in the documents that the Firestore rules let their owner read."""
-    documents: list[Any] = [sim.app.container.people.get("ada").to_wire()]
+    documents: list[Any] = [PeopleWiring.of(sim.app.container).people.get("ada").to_wire()]
     for task in sim.app.container.store.list_tasks(TaskQuery(owner="ada"), limit=100).items:
         documents.append(task.to_wire())
         documents += [each.to_wire() for each in sim.app.executions(task.id, limit=100).items]

@@ -10,14 +10,12 @@ secret's hash, so that one read finds the feed, and nobody who can read the docu
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Annotated, ClassVar, Final
 
 from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
-from cloudsched.domain.documents.category import Category, Labels
 from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.documents.task import Text, owner_id_prefix
@@ -49,6 +47,7 @@ class Calendar(Record):
     """One calendar."""
 
     collection: ClassVar[str] = "calendars"
+    is_exported: ClassVar[bool] = True
 
     title: Text = ""
     defined_by: Requesters | None = None
@@ -104,20 +103,3 @@ def zone_key(owner: str) -> str:
 def link_id(key: str, task_id: str) -> str:
     """Return the id of the link from a calendar to a task."""
     return f"{key}.{task_id}"
-
-
-class Feed(Record):
-    """The contents of one feed."""
-
-    collection: ClassVar[str] = "feeds"
-    max_per_owner: ClassVar[int] = 20
-
-    categories: tuple[Category, ...] = Field(default=(), max_length=len(Category))
-    """Only tasks of these categories, or of all categories if empty."""
-    labels: Labels = ()
-    """Only tasks that have all of these labels."""
-
-
-def feed_id(secret: str) -> str:
-    """Return the id of the feed with a secret."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -84,6 +84,7 @@ class Budget(Record):
     """The budget of an owner, and the usage when it was last looked at. The id is the owner."""
 
     collection: ClassVar[str] = "budgets"
+    is_exported: ClassVar[bool] = True
 
     max_queries_per_month: int = Field(ge=0, le=MAX_QUERIES)
     month: Month | None = None

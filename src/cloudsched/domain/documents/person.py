@@ -11,13 +11,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeVar, assert_never
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, WithJsonSchema
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.delivery_channels import DeliveryChannel
-from cloudsched.domain.documents.document import Instant, WireModel
+from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.recurrence.time_zones import require_zone
 from cloudsched.errors import InvalidSchedule
@@ -201,6 +201,7 @@ class Person(Record, PersonSpec):
     """An owner's contacts and preferences, as they are stored. The id is the owner."""
 
     collection: ClassVar[str] = "people"
+    is_exported: ClassVar[bool] = True
 
     zone_revision: int = 0
     """The number of changes of `timezone`. The tasks that follow the person are planned again after each."""
@@ -233,165 +234,6 @@ class Person(Record, PersonSpec):
         return self.webhook.url if self.webhook is not None and self.webhook.verified else None
 
 
-class WebhookSecret(WireModel):
-    """A secret that signs messages to a webhook."""
-
-    url: str
-    value: str
-    """The secret as the receiver has it: ``whsec_`` and Base64."""
-    until: Instant | None = None
-    """The time until which it signs, if a newer one has replaced it."""
-
-
-class ContactSecrets(Record):
-    """A person's secrets. The id is the owner."""
-
-    collection: ClassVar[str] = "contactSecrets"
-
-    webhook_secrets: tuple[WebhookSecret, ...] = ()
-    """The newest first. Some of earlier URLs are kept: a change to another one may still be refused."""
-
-
-class RecentCount(Record):
-    """The times of an action that anybody may cause, such as a request to a host. ``recentCounts/{id}``."""
-
-    collection: ClassVar[str] = "recentCounts"
-
-    sent_at: tuple[Instant, ...] = ()
-
-
-class LinkKey(Record):
-    """The key that signs the links in mails. ``linkKeys/current``.
-
-    It is made once and stays: links have to work for as long as people keep mails. So it is not the secret that signs
-    dispatches, which is rotated.
-    """
-
-    collection: ClassVar[str] = "linkKeys"
-    is_listed_by_owner: ClassVar[bool] = False
-
-    value: str
-
-
-def secret_hash(*parts: str) -> str:
-    """Return the hash under which something secret is stored."""
-    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-JobKind = Literal["erase", "export"]
-MAX_PART_BYTES = 400_000
-"""The most bytes of one part of an export, so that its document stays below 1 MiB."""
-
-
-class ExportCursor(WireModel):
-    """The progress of an export. All that follows is read again if its process dies."""
-
-    section: Literal["contacts", "tasks", "inbox", "usage"] = "contacts"
-    page_token: str | None = None
-    parts: int = 0
-    """The number of parts that are complete."""
-
-
-class PersonJob(Record):
-    """The latest job of a kind for a person. ``personJobs/{id}``."""
-
-    collection: ClassVar[str] = "personJobs"
-    is_listed_by_owner: ClassVar[bool] = False
-
-    kind: JobKind
-    task_id: str
-    """The task that does it."""
-    cursor: ExportCursor = ExportCursor()
-    finished_at: Instant | None = None
-
-
-class ExportPart(Record):
-    """A piece of an export: lines of JSON. ``exportParts/{id}``."""
-
-    collection: ClassVar[str] = "exportParts"
-
-    text: str
-
-
-def job_id(kind: JobKind, owner: str) -> str:
-    """Return the id of a person's job."""
-    return secret_hash("job", kind, owner)
-
-
-def part_id(task_id: str, number: int) -> str:
-    """Return the id of a part of the export that a task makes."""
-    return f"{task_id}-{number:06}"
-
-
-_EMAIL_OBSTACLE: Final = (
-    "The person's e-mail address is not verified: neither their ID token nor a server has said that it is theirs."
-)
-_WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
-
-
-class Reach(NamedTuple):
-    """The addresses at which a channel reaches a person, or the reason why it does not."""
-
-    addresses: tuple[str, ...]
-    """The addresses. There are none for a channel that needs no address of the person, such as the inbox."""
-    obstacle: str | None
-
-
-def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
-    """Return the addresses at which a channel reaches a person now, or the obstacle."""
-    match channel:
-        case DeliveryChannel.EMAIL:
-            return _reach(
-                person.verified_address, _EMAIL_OBSTACLE if person.email else "The person has no e-mail address."
-            )
-        case DeliveryChannel.MOBILE:
-            tokens = tuple(each.token for each in person.devices)
-            return Reach(tokens, None if tokens else "The person has no device.")
-        case DeliveryChannel.WEBHOOK:
-            return _reach(
-                person.verified_webhook, _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
-            )
-        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
-            return Reach((), None)
-        case unknown:
-            assert_never(unknown)
-
-
-def _reach(address: str | None, missing: str) -> Reach:
-    return Reach((address,), None) if address else Reach((), missing)
-
-
-def with_verified_webhook(person: Person, url: str) -> Person:
-    """Return a person whose webhook has proven that it wants messages."""
-    if person.webhook is None or person.webhook.url != url:
-        return person
-    return person.model_copy(update={"webhook": WebhookContact(url=url, verified=True)})
-
-
-def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Person:
-    """Return a person without a device or a webhook that is gone."""
-    match channel:
-        case DeliveryChannel.MOBILE:
-            others = tuple(each for each in person.devices if each.token != address)
-            return person.model_copy(update={"devices": others})
-        case DeliveryChannel.WEBHOOK:
-            is_gone = person.webhook is not None and person.webhook.url == address
-            return person.model_copy(update={"webhook": None}) if is_gone else person
-        case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
-            return person  # a mail server refuses a mail, which does not make the address another's
-        case unknown:
-            assert_never(unknown)
-
-
-def find_obstacle(person: Person | None, category: Category, channel: DeliveryChannel) -> str | None:
-    """Return why a person cannot or does not want to be reached by a channel, or None if nothing stands in the way."""
-    if person is None:
-        return "No contacts are stored for the owner."
-    if not is_wanted(person, category, channel):
-        return f"The person does not want {category} by {channel}."
-    return find_reach(person, channel).obstacle
-
-
 def is_wanted(person: Person, category: Category, channel: DeliveryChannel) -> bool:
     """Return whether the person's preferences allow a channel for a category. The inbox always has everything."""
     allowed = person.channels.get(category)
@@ -401,11 +243,3 @@ def is_wanted(person: Person, category: Category, channel: DeliveryChannel) -> b
 def default_channels(person: Person | None, category: Category) -> tuple[DeliveryChannel, ...]:
     """Return the delivery channels of a new task that names none."""
     return () if person is None else person.channels.get(category, ())
-
-
-def drop_channel(
-    person: Person, category: Category, channel: DeliveryChannel
-) -> dict[Category, tuple[DeliveryChannel, ...]]:
-    """Return the preferences of a person who no longer wants a category by a channel."""
-    allowed = person.channels.get(category, tuple(DeliveryChannel))
-    return {**person.channels, category: tuple(each for each in allowed if each is not channel)}

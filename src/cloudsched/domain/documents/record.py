@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import ClassVar
 
 from cloudsched.domain.documents.document import Document, Instant
@@ -15,6 +16,8 @@ class Record(Document):
     """The collection of its kind."""
     max_per_owner: ClassVar[int] = 100
     """The most of its kind that an owner may have. Lists are not paged."""
+    is_exported: ClassVar[bool] = False
+    """True if it is data of its owner's own, which an export of all that is stored of a person has."""
     is_listed_by_owner: ClassVar[bool] = True
     """True if an index has the owner. Those of a kind that are only loaded by their ids need none."""
 
@@ -24,3 +27,8 @@ class Record(Document):
     updated_at: Instant
     expire_at: Instant | None = None
     """The time from which the store may remove it, or None if never."""
+
+
+def secret_hash(*parts: str) -> str:
+    """Return the hash under which something secret is stored."""
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

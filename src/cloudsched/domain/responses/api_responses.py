@@ -7,7 +7,7 @@ the API sends the task as JSON, the client reads it as its view, and the descrip
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -558,6 +558,12 @@ class DraftStep(ApiResponse):
 
     at: AwareDatetime
     text: str
+
+
+DRAFT_TOKEN: Final = "draftToken"  # noqa: S105 - its name
+"""The field by which a request confirms a draft."""
+MAX_DRAFT_TOKEN: Final = 8_192
+"""The longest token, in characters."""
 
 
 class DraftResult(ApiResponse):

@@ -103,16 +103,19 @@ async def run_on_loop(procedure: Procedure[T], blocking: Blocking) -> T:
     context = contextvars.copy_context()
     context.run(set_blocking, blocking)
     advance: Callable[[], LongCall | UserCall] = partial(next, procedure)
-    while True:
-        is_finished, value = await blocking.request(partial(context.run, _advance, advance))
-        if is_finished:
-            result: T = value
-            return result
-        try:
-            advance = partial(procedure.send, await _make(value, blocking, context))
-        except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
-            advance = throw_into(procedure, to_thrown(error))
-        del value  # it may hold an error, and an error holds this function's variables
+    try:
+        while True:
+            is_finished, value = await blocking.request(partial(context.run, _advance, advance))
+            if is_finished:
+                result: T = value
+                return result
+            try:
+                advance = partial(procedure.send, await _make(value, blocking, context))
+            except BaseException as error:  # noqa: BLE001 - raised where the procedure has yielded
+                advance = throw_into(procedure, to_thrown(error))
+            del value  # it may hold an error, and an error holds this function's variables
+    finally:
+        context.run(procedure.close)  # it has ended, unless nothing makes its requests any more
 
 
 async def _make(call: LongCall | UserCall, blocking: Blocking, context: contextvars.Context) -> Any:  # noqa: ANN401 - whatever is called

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cloudsched.domain.documents.execution import ExecutionError
@@ -24,8 +26,8 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.handler_code import run_code_of
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, VersionedTask
-from cloudsched.domain.transitions.finish import on_release
+from cloudsched.domain.transitions.commit import NO_READS, Commit, Committed, Effects, VersionedTask
+from cloudsched.domain.transitions.finish import on_outcome, on_release
 from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
@@ -33,12 +35,20 @@ from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.durable.arguments import deadline, parse_wait
 from cloudsched.engine.durable.durable_run import CallHandle, Misuse
-from cloudsched.engine.durable.suspension import Suspended, explain_mistake, is_handler_failure
+from cloudsched.engine.durable.suspension import OUTAGE_PAUSE, Suspended, explain_mistake, is_handler_failure
 from cloudsched.engine.durable.user_calls import PLAIN_TYPES, UserCall, make_coroutine_function, needs_await
 from cloudsched.engine.handlers.context import MAX_TEXT, Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import Dependencies
 from cloudsched.engine.ports.procedure import LongCall, Procedure, from_thrown, run_procedure
-from cloudsched.errors import InvalidInput, LeaseLost, QueueUnavailable, UnknownHandler, WorkflowError
+from cloudsched.errors import (
+    BlobsUnavailable,
+    InvalidInput,
+    LeaseLost,
+    QueueUnavailable,
+    StoreUnavailable,
+    UnknownHandler,
+    WorkflowError,
+)
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
@@ -128,7 +138,7 @@ class Attempt:
             renewal = on_heartbeat(task, execution_id, self._token_hash, progress, self._engine.clock.now())
             return self._change_lease(renewal, base)
 
-        committed = run_procedure(self._plan(decide))
+        committed = run_procedure(self._change(decide))
         task = None if committed is None else committed.stored.task
         run = None if task is None else task.find_run(execution_id)
         if task is None or run is None:
@@ -152,7 +162,7 @@ class Attempt:
                 transition = end_wait(transition)
             return self._change_lease(transition, base)
 
-        committed = run_procedure(self._plan(decide))
+        committed = run_procedure(self._change(decide))
         return None if committed is None else committed.stored.task
 
     def find_caller(self, *, anew: bool) -> VersionedTask:
@@ -164,13 +174,72 @@ class Attempt:
             raise LeaseLost(self.run.execution_id)
         return stored
 
-    def finish(self, decide: Decide) -> Procedure[Committed | None]:
-        """Commit how the attempt ended. Return None if the lease is no longer held or the task was deleted meanwhile.
+    def finish(self, report: AttemptReport) -> Procedure[Committed | None]:
+        """Commit how the attempt ended. Return None if the lease was lost before.
+
+        If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
+        and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
+        the attempt is recorded as a failure.
+        """
+        try:
+            try:
+                return (yield from self.finish_as_reported(report))
+            except InvalidInput as error:
+                return (yield from self.finish_as_reported(_to_failure(report, error, self)))
+        except BlobsUnavailable as error:
+            until = self._engine.clock.now() + OUTAGE_PAUSE
+            later = replace(report, outcome=Suspend(str(error), until), error=None)
+            return (yield from self.finish_as_reported(later))
+
+    def finish_as_reported(self, report: AttemptReport) -> Procedure[Committed | None]:
+        """Commit a report as it is. Raises what `finish` makes a failure or a suspension of."""
+        return (yield from self._end(partial(self._decide_end, report, count())))
+
+    def _decide_end(
+        self, report: AttemptReport, conflicts: Iterator[int], task: Task, base: VersionedTask
+    ) -> Commit | None:
+        """Return what to commit, or None if the lease is no longer held. It is called again after each conflict."""
+        now = self._engine.clock.now()
+        run = self.run
+        calls: Collection[int] = ()
+        if isinstance(report.outcome, Suspend):
+            calls = self._find_calls_in_progress(task, report.outcome)
+        commit = on_outcome(
+            task, run.execution_id, self._token_hash, report, now, self._engine.random, calls_in_progress=calls
+        )
+        if commit is None:
+            return None
+        effects = Effects(
+            reads=0,
+            journals={run.execution_id: report.journal} if report.journal else {},
+            has_calls_in_progress=bool(calls),
+            is_repeat=next(conflicts) > 0,
+        )
+        drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
+        commit = commit.having(base=base, drafts=drafts, effects=effects)
+        for concerns, option in self._engine.committer.options.on_outcome:
+            if concerns(commit):
+                commit = option.on_outcome(commit, run, report, now)
+        return commit
+
+    def _find_calls_in_progress(self, task: Task, outcome: Suspend) -> Collection[int]:
+        """Return which awaited calls are known to be in progress, if one ended while the handler ran."""
+        run = task.find_run(self.run.execution_id)
+        if not outcome.calls or run is None or not run.call_finished_while_running:
+            return ()
+        from cloudsched.engine.child_tasks import ChildTasks  # noqa: PLC0415 - most tasks have none
+
+        with suppress(StoreUnavailable):
+            return ChildTasks(self._engine).calls_in_progress(task.id, run.execution_id, outcome.calls)
+        return ()
+
+    def _end(self, decide: Decide) -> Procedure[Committed | None]:
+        """Commit the end of the claim. Return None if the lease is no longer held or the task was deleted meanwhile.
 
         Of a deleted task only the lock is freed. After InvalidInput nothing was committed. After BlobsUnavailable no
         failure hook was called.
         """
-        committed = yield from self._plan(
+        committed = yield from self._change(
             lambda task, base: decide(task, base) if task.deleted_at is None else self._release_deleted(task, base)
         )
         if committed is None or committed.stored.task.deleted_at is None:
@@ -182,7 +251,7 @@ class Attempt:
     def release(
         self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None
     ) -> Committed | None:
-        """Give up the run to another worker. Return None in the cases of `finish`."""
+        """Give up the run to another worker. Return None if the lease is lost or the task is deleted."""
 
         def decide(task: Task, base: VersionedTask) -> Commit | None:
             now = self._engine.clock.now()
@@ -190,7 +259,7 @@ class Attempt:
             released = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
             return self._change_lease(released, base)
 
-        return run_procedure(self.finish(decide))
+        return run_procedure(self._end(decide))
 
     def _release_deleted(self, task: Task, base: VersionedTask) -> Commit | None:
         run, now = task.find_run(self.run.execution_id), self._engine.clock.now()
@@ -215,7 +284,7 @@ class Attempt:
         kept = self._engine.logs.keep(task.id, run, self._token_hash, found)
         return task.model_copy(update={"runs": task.runs_with(kept)})
 
-    def _plan(self, decide: Decide) -> Procedure[Committed | None]:
+    def _change(self, decide: Decide) -> Procedure[Committed | None]:
         stored = self._stored  # read once: another thread of the worker may replace it meanwhile
         task_id = stored.task.id
 
@@ -225,7 +294,7 @@ class Attempt:
             found = self.reported_log if self.log is None else self.log.found
             return decide(self._with_log(read.task, found) if found is not None and found.lines else read.task, read)
 
-        committed = yield from self._engine.committer.plan(
+        committed = yield from self._engine.committer.apply(
             f"task {task_id}", lambda: self._reload(task_id), decide_on, stored
         )
         if committed is not None:
@@ -237,6 +306,20 @@ class Attempt:
         if stored is not None:
             self._stored, self.task = stored, stored.task
         return stored
+
+
+def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:
+    """Return the report as a failure, since a follow-up or the outcome was refused, which would happen every time.
+
+    It is without notices and progress, which may have been too large.
+    """
+    ids = {"taskId": attempt.task.id, "executionId": attempt.run.execution_id}
+    log.error("The result was rejected", exc_info=error, extra={"action": "result_rejected", **ids})
+    outcome = report.outcome
+    is_refused = isinstance(outcome, Done) and outcome.then != () and error.field.startswith("then.")
+    what = "Its follow-ups are refused" if is_refused else f"The store rejected the outcome {type(outcome).__name__}"
+    failure = Fail(truncate_text(f"{what}: {error}"))
+    return replace(report, outcome=failure, error=None, notices=(), progress=())
 
 
 def call_handler(

@@ -13,13 +13,11 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
@@ -38,12 +36,10 @@ from cloudsched.domain.transitions.claim import (
     put_off,
 )
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.finish import STOPPED, AttemptReport, on_hanging_attempt, on_outcome
-from cloudsched.domain.transitions.outcome import Done, Fail, Suspend
+from cloudsched.domain.transitions.finish import STOPPED, AttemptReport, on_hanging_attempt
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
-from cloudsched.engine.durable.suspension import OUTAGE_PAUSE
-from cloudsched.engine.execution.attempt import Attempt, call_handler, truncate_text
+from cloudsched.engine.execution.attempt import Attempt, call_handler
 from cloudsched.engine.execution.lost_runs import LostRuns
 from cloudsched.engine.execution.running_handlers import RETRY_INTERVAL, RunningHandlers
 from cloudsched.engine.handlers.context import Context
@@ -52,7 +48,7 @@ from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_pr
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
 from cloudsched.engine.state.commits import UNREAD
-from cloudsched.errors import BlobsUnavailable, ClockSkewed, InvalidInput, QueueUnavailable, StoreUnavailable
+from cloudsched.errors import ClockSkewed, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Lease, Run
@@ -112,11 +108,7 @@ class Executor:
 
         return ChildTasks(self._engine)
 
-    def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Process a delivered dispatch in this thread. See `plan`."""
-        return run_procedure(self.plan(body, token))
-
-    def plan(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
+    def deliver(self, body: bytes, token: str) -> Procedure[DeliveryResult]:
         """Process a delivered dispatch, and return once its result is stored.
 
         Raises:
@@ -156,8 +148,9 @@ class Executor:
             if attempt.early > timedelta(0):
                 yield self._pause(attempt.early)
             hangs = partial(self.handlers.hangs, attempt)
-            report: AttemptReport = yield LongCall(partial(self.invoke, attempt), attempt.begun_task.handler, hangs)
-            committed = yield from self.commit(attempt, report)
+            call = partial(run_procedure, self.call(attempt))
+            report: AttemptReport = yield LongCall(call, attempt.begun_task.handler, hangs)
+            committed = yield from attempt.finish(report)
             self.dispatch(attempt, committed)
         finally:
             attempt.log = None
@@ -214,35 +207,35 @@ class Executor:
     def _claim(self, dispatch: Dispatch, *, is_due: bool) -> Procedure[Attempt | DeliveryResult | None]:
         """Claim what is due, or due in a moment. Return None if nothing is to be decided before it is due."""
         token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody sends the token back  # guard: lease token
-        stored: VersionedTask | None = None
-
-        def decide(loaded: Loaded) -> Commit | Attempt | DeliveryResult | Hop | None:
-            nonlocal stored
-            while True:
-                stored, now = loaded
-                if stored is None:
-                    return drop("there is no such task")
-                is_early = not is_due and now < dispatch.due_at <= now + HEAD_START
-                with limit_search(DISPATCH_STEPS):
-                    for concerns, option in self._options.before_decision:
-                        if concerns(stored):
-                            stored = option.before_decision(stored)
-                    judge = self._decide_early if is_early else self._decide
-                    decision = judge(stored, dispatch, now, token_hash)
-                if is_early or isinstance(decision, Commit) or loaded is not recalled:
-                    return decision
-                loaded = read()  # only the store knows that there is nothing to claim
-
-        what, read = f"task {dispatch.task_id}", partial(self._tasks.load, dispatch.task_id)
         recalled = self._tasks.recall(dispatch.task_id)
+
+        def decide(loaded: Loaded) -> Commit | Attempt | _Passed | None:
+            stored, now = loaded
+            if stored is None:
+                return _Passed(None, drop("there is no such task"))
+            is_early = not is_due and now < dispatch.due_at <= now + HEAD_START
+            judge = self._decide_early if is_early else self._decide
+            with limit_search(DISPATCH_STEPS):
+                for concerns, option in self._options.before_decision:
+                    if concerns(stored):
+                        stored = option.before_decision(stored)
+                decision = judge(stored, dispatch, now, token_hash)
+            if decision is None or isinstance(decision, Commit | Attempt):
+                return decision
+            if loaded is recalled:
+                raise VersionConflict(what)  # only the store knows that there is nothing to claim
+            return _Passed(stored.task, decision)
+
+        what = f"task {dispatch.task_id}"
+        load = partial(self._tasks.load, dispatch.task_id)
         first = UNREAD if recalled is None else recalled
-        claim: Procedure[Committed | Attempt | DeliveryResult | Hop | None]
-        claim = self._engine.committer.plan(what, read, decide, first)
+        claim: Procedure[Committed | Attempt | _Passed | None]
+        claim = self._engine.committer.apply(what, load, decide, first)
         found = yield from claim
         if found is None or isinstance(found, Attempt):
             return found
-        if not isinstance(found, Committed):
-            return self._pass_over(dispatch, None if stored is None else stored.task, found)
+        if isinstance(found, _Passed):
+            return self._pass_over(dispatch, found)
         if found.commit.effects.run is not None:
             return Attempt(self._engine, found.stored, found.commit.effects.run)
         return self._complete_record(dispatch, found)
@@ -338,90 +331,33 @@ class Executor:
         if attempt.lease.until <= now:  # this process stood still: the next delivery records that the lease has ended
             self._engine.sender.send(task, [dispatch_run(task, run, attempt.lease.until)], now)
             return False
-        clock, level = self._engine.clock, self._engine.logs.level
+        clock = self._engine.clock
+        logs = self._engine.logs
         handler = attempt.handler = self._engine.registry.find(task.handler)
         # Its code, or a dependency's, gets the context, which alone writes a journal, or has begun one before.
         if handler is None or handler.takes_context or handler.dependencies or run.steps:
             durable_run: DurableRun = Replay(task.id, run, clock, lambda: self._durable.surround(attempt))
         else:
             durable_run = DurableRun(task.id, run.execution_id, clock)
-        attempt.log = AttemptLog(task, run, clock, level, lambda: durable_run.is_replaying)
+        attempt.log = AttemptLog(
+            task, run, clock, logs.level, lambda: durable_run.is_replaying, keeps_print=logs.keeps_print
+        )
         attempt.context = Context(task, run, clock, attempt.renew, durable_run)
         return True
 
-    def invoke(self, attempt: Attempt) -> AttemptReport:
-        """Call the handler in this thread, and return a report of how the attempt ended."""
-        self.handlers.begin(attempt)
-        try:
-            return run_procedure(self.plan_call(attempt))
-        finally:
-            self.handlers.end(attempt)
-
-    def plan_call(self, attempt: Attempt) -> Procedure[AttemptReport]:
-        """Return the procedure that calls the handler, and returns a report of how the attempt ended."""
+    def call(self, attempt: Attempt) -> Procedure[AttemptReport]:
+        """Call the handler, and return a report of how the attempt ended."""
         task, run = attempt.begun_task, attempt.run
         ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
         span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
         assert attempt.log is not None  # noqa: S101 - `start` has made it
-        with span, attempt.log:
-            registry, today = self._engine.registry, attempt.task.handler
-            return (yield from call_handler(registry, attempt.handler, attempt.context, today))
-
-    # ── Decide and commit ────────────────────────────────────────────────────────────────────────────────────────────
-
-    def commit(self, attempt: Attempt, report: AttemptReport) -> Procedure[Committed | None]:
-        """Commit how an attempt ended. Return None if the lease was lost before.
-
-        If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
-        and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
-        the attempt is recorded as a failure.
-        """
+        self.handlers.begin(attempt)
         try:
-            try:
-                return (yield from self.commit_report(attempt, report))
-            except InvalidInput as error:
-                return (yield from self.commit_report(attempt, _to_failure(report, error, attempt)))
-        except BlobsUnavailable as error:
-            until = self._engine.clock.now() + OUTAGE_PAUSE
-            later = replace(report, outcome=Suspend(str(error), until), error=None)
-            return (yield from self.commit_report(attempt, later))
-
-    def commit_report(self, attempt: Attempt, report: AttemptReport) -> Procedure[Committed | None]:
-        """Commit a report as it is. Raises what `commit` makes a failure or a suspension of."""
-        return attempt.finish(partial(self._decide_end, attempt.run, report, count()))
-
-    def _decide_end(
-        self, run: Run, report: AttemptReport, conflicts: Iterator[int], task: Task, base: VersionedTask
-    ) -> Commit | None:
-        """Return what to commit, or None if the lease is no longer held. It is called again after each conflict."""
-        now = self._engine.clock.now()
-        if run.lease is None:
-            return None
-        calls: Collection[int] = ()
-        if isinstance(report.outcome, Suspend):
-            calls = self._find_calls_in_progress(task, run.execution_id, report.outcome)
-        commit = on_outcome(
-            task, run.execution_id, run.lease.token_hash, report, now, self._engine.random, calls_in_progress=calls
-        )
-        if commit is None:
-            return None
-        journals = {run.execution_id: report.journal} if report.journal else {}
-        is_repeat = next(conflicts) > 0
-        effects = Effects(reads=0, journals=journals, has_calls_in_progress=bool(calls), is_repeat=is_repeat)
-        drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
-        commit = commit.having(base=base, drafts=drafts, effects=effects)
-        for concerns, option in self._options.on_outcome:
-            if concerns(commit):
-                commit = option.on_outcome(commit, run, report, now)
-        return commit
-
-    def _find_calls_in_progress(self, task: Task, execution_id: str, outcome: Suspend) -> Collection[int]:
-        """Return which awaited calls are known to be in progress, if one ended while the handler ran."""
-        run = task.find_run(execution_id)
-        if outcome.calls and run is not None and run.call_finished_while_running:
-            with suppress(StoreUnavailable):
-                return self.child_tasks.calls_in_progress(task.id, execution_id, outcome.calls)
-        return ()
+            with span, attempt.log:
+                registry, today = self._engine.registry, attempt.task.handler
+                return (yield from call_handler(registry, attempt.handler, attempt.context, today))
+        finally:
+            self.handlers.end(attempt)
 
     # ── Dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -460,7 +396,9 @@ class Executor:
 
     # ── What runs nothing ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _pass_over(self, dispatch: Dispatch, task: Task | None, decision: DeliveryResult | Hop) -> DeliveryResult:
+    def _pass_over(self, dispatch: Dispatch, passed: _Passed) -> DeliveryResult:
+        task = passed.task
+        decision = passed.decision
         if isinstance(decision, Hop):
             assert task is not None  # noqa: S101 - it has been decided on
             # guard: early dispatch
@@ -487,6 +425,13 @@ class Executor:
     def _drop_options(self, dispatch: Dispatch, task: Task | None) -> None:
         for _, option in self._options.on_drop:
             option.on_drop(dispatch, task)
+
+
+class _Passed(NamedTuple):
+    """The decision to run nothing, and the task on which it was made."""
+
+    task: Task | None
+    decision: DeliveryResult | Hop
 
 
 CHECK_INTERVAL = timedelta(minutes=10)
@@ -557,20 +502,6 @@ class TaskReader:
 def _ends_process(attempt: Attempt) -> bool:
     context: Context | None = getattr(attempt, "context", None)  # it is gone once the attempt has ended
     return context is not None and context.durable_run.ends_process
-
-
-def _to_failure(report: AttemptReport, error: InvalidInput, attempt: Attempt) -> AttemptReport:
-    """Return the report as a failure, since a follow-up or the outcome was refused, which would happen every time.
-
-    It is without notices and progress, which may have been too large.
-    """
-    ids = {"taskId": attempt.task.id, "executionId": attempt.run.execution_id}
-    log.error("The result was rejected", exc_info=error, extra={"action": "result_rejected", **ids})
-    outcome = report.outcome
-    is_refused = isinstance(outcome, Done) and outcome.then != () and error.field.startswith("then.")
-    what = "Its follow-ups are refused" if is_refused else f"The store rejected the outcome {type(outcome).__name__}"
-    failure = Fail(truncate_text(f"{what}: {error}"))
-    return replace(report, outcome=failure, error=None, notices=(), progress=())
 
 
 def _report_stuck(task: Task, dispatch: Dispatch, now: datetime) -> None:

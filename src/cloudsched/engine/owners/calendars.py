@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.calendar import Calendar, HolidaySource, calendar_key, is_calendar_name, is_owned_key
-from cloudsched.domain.documents.person import secret_hash
+from cloudsched.domain.documents.record import secret_hash
 from cloudsched.domain.documents.system_tasks import REFRESH_HANDLER
 from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.domain.schedules.calendar_days import WEEKENDS, WEEKENDS_CONTENT, format_days

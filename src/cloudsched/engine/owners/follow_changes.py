@@ -16,8 +16,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.calendar import Calendar, CalendarLink, zone_key
-from cloudsched.domain.documents.person import Person, secret_hash
+from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import RetryPolicy
+from cloudsched.domain.documents.record import secret_hash
 from cloudsched.domain.documents.system_tasks import FOLLOW_HANDLER, ChangeToFollow, Reached
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit

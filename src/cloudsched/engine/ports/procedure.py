@@ -91,6 +91,12 @@ Procedure: TypeAlias = Generator[Any, Any, T]
 """A generator that yields calls, is sent their results, and returns a result of its own."""
 
 
+def make_procedure(call: Callable[[], T], name: str = "") -> Procedure[T]:
+    """Return the procedure that makes one call, which may take long, and returns its result."""
+    result: T = yield LongCall(call, name)
+    return result
+
+
 def run_procedure(procedure: Procedure[T]) -> T:
     """Run a procedure in this thread, and return its result."""
     advance: Callable[[], Call] = partial(next, procedure)

@@ -66,7 +66,7 @@ class WorkerClaims:
 
         After StoreUnavailable, repeating the call is safe.
         """
-        run, committed = attempt.run, run_procedure(self._executor.commit(attempt, report))
+        run, committed = attempt.run, run_procedure(attempt.finish(report))
         self._dispatch(attempt, committed)
         if committed is None and run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
@@ -111,7 +111,7 @@ class WorkerClaims:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
         attempt = self._make_attempt(stored, run, logged)
         report = replace(report, progress=report.progress or run.progress, ended_by=self._caller.subject)
-        committed = run_procedure(self._executor.commit_report(attempt, report))
+        committed = run_procedure(attempt.finish_as_reported(report))
         self._dispatch(attempt, committed)
         if committed is None:
             return self._replay_of_finished(attempt.task, execution_id, lease_fingerprint(lease_token))

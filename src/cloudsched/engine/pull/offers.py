@@ -28,6 +28,7 @@ from cloudsched.domain.transitions.commit import Commit, Committed, Effects, Ver
 from cloudsched.domain.transitions.offers import priority_rank
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.handlers.user_access import may_user_claim
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import (
     CloudschedError,
     Contended,
@@ -226,7 +227,8 @@ class WorkQueue:
             offered = stored.task.find_run(run.execution_id)
             if offered is not None and (stored.task.id, run.execution_id) in waiting:
                 with suppress(VersionConflict):
-                    self._engine.committer.commit(on_lock_taken(stored.task, offered, now).having(base=stored))
+                    taken = on_lock_taken(stored.task, offered, now).having(base=stored)
+                    run_procedure(self._engine.committer.commit(taken))
                     continue
             if len(claim_attempt.claims) < claim_attempt.limit:
                 self._try_claim(claim_attempt, stored)
@@ -276,7 +278,7 @@ class WorkQueue:
             return self._decide_claim(current, token_hash, claim_attempt)
 
         try:
-            found = self._engine.committer.apply(f"task {stored.task.id}", reload, decide, stored)
+            found = run_procedure(self._engine.committer.apply(f"task {stored.task.id}", reload, decide, stored))
         except Contended:
             return None  # other offers may be free
         if not isinstance(found, Committed):

@@ -1,38 +1,27 @@
-"""Collect the log of a handler, to keep it with its run, and encrypt it.
+"""Collect what a handler logs.
 
-The log has the lines that Python's `logging` lets through in the handler's context: in its own thread, in a coroutine
-of its own, in a step, and in a thread that got its context (`asyncio.to_thread` passes it on). Text that it prints
-there counts as lines of INFO. Lines that a replay repeats are not collected again, nor are this package's own.
-
-A task's owner can read its documents in Firestore, and a log may hold what is not for users. The API shows it to those
-that may see it. Lines are compressed and encrypted by AES-256 in GCM (NIST SP 800-38D), with a key that is derived from
-the settings' secret, and bound to their execution. While a secret is being rotated, logs of the previous one can be
-read.
+The log has the records of Python's `logging` that reach the root logger from the handler's context: from its own
+thread, a coroutine of its own, a step, and a thread that got its context (`asyncio.to_thread` passes it on). What the
+handler prints is only collected if the settings say so. Lines that a replay repeats are not collected again, nor are
+this package's own.
 """
 
 from __future__ import annotations
 
-import base64
 import builtins
-import hashlib
-import hmac
 import logging
-import os
 import sys
 import threading
 import traceback
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from datetime import datetime
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.json_limits import exception_text, truncate
 from cloudsched.domain.documents.log_lines import MAX_LINE_BYTES, LogLine, RunLog
-from cloudsched.domain.own_logger import own_logger
+from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.engine.tracing import attempt_fields
 
 if TYPE_CHECKING:
@@ -40,62 +29,15 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
 
-log = own_logger(__name__)
-
-_NONCE_BYTES = 12
-_VERSION = "1."
-
-
-@dataclass(frozen=True, slots=True)
-class LogSeal:
-    """The secret that logs are encrypted with, and the previous one. Neither appears in the repr."""
-
-    current: str = field(repr=False)
-    previous: str | None = field(default=None, repr=False)
-
-    def seal(self, found: RunLog, about: str) -> str:
-        """Return a log as text that only this secret opens, and only for its execution, which is `about`."""
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where something is logged
-
-        nonce, content = os.urandom(_NONCE_BYTES), zlib.compress(found.model_dump_json(by_alias=True).encode())
-        sealed = nonce + AESGCM(_derive_key(self.current)).encrypt(nonce, content, about.encode())
-        return _VERSION + base64.b64encode(sealed).decode()
-
-    def open(self, sealed: str | None, about: str) -> RunLog | None:
-        """Return the log, an empty one if there is none, or None if it cannot be read with these secrets."""
-        if sealed is None:
-            return RunLog()
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - only where something is logged
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - likewise
-
-        data = base64.b64decode(sealed.removeprefix(_VERSION))
-        for secret in filter(None, (self.current, self.previous)):
-            try:
-                cipher = AESGCM(_derive_key(secret))
-                content = cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], about.encode())
-            except InvalidTag:
-                continue
-            return RunLog.model_validate_json(zlib.decompress(content))
-        log.warning("a log cannot be read: it was encrypted with another secret", extra={"action": "log_unreadable"})
-        return None
-
-
-def _derive_key(secret: str) -> bytes:
-    return hmac.new(secret.encode(), b"cloudsched logs v1", hashlib.sha256).digest()
-
-
 _OWN = "cloudsched"
 PRINTED: Final = "print"
 """The logger's name of printed lines."""
 _MAX_MESSAGE_BYTES = 300
 """The bytes of a message that are kept beside its traceback."""
-_CLAIM_CHARACTERS = 16
 _current: ContextVar[AttemptLog | None] = ContextVar("cloudsched_attempt_log", default=None)
 _NOTHING: Final = RunLog.build()
 _threads: Final[dict[tuple[str, str, int], str]] = {}
 """The names of the threads that run the attempts of this process."""
-_install_lock = threading.Lock()
-_has_installed = False
 
 
 class AttemptLog:
@@ -105,10 +47,15 @@ class AttemptLog:
     were logged before, and are only repeated.
     """
 
-    __slots__ = ("_clock", "_fields", "_fields_token", "_is_muted", "_key", "_level", "_lock", "_token", "found")
-
     def __init__(
-        self, task: Task, run: Run, clock: Clock, level: int | None, is_muted: Callable[[], bool] = lambda: False
+        self,
+        task: Task,
+        run: Run,
+        clock: Clock,
+        level: int | None,
+        is_muted: Callable[[], bool] = lambda: False,
+        *,
+        keeps_print: bool = False,
     ) -> None:
         self._key = task.id, run.execution_id, run.attempt
         self._fields: dict[str, object] = {
@@ -121,19 +68,24 @@ class AttemptLog:
         self._clock = clock
         self._level = level
         self._is_muted = is_muted
+        self.keeps_print = keeps_print
         self._lock = threading.Lock()
         self.found = _NOTHING
         """The latest lines so far, and how many earlier ones there were."""
 
     def __enter__(self) -> None:
         _threads[self._key] = threading.current_thread().name
-        if self._level is not None and not _has_installed:
-            _install()
+        if self._level is not None:
+            _COLLECTOR.begin()
+            if self.keeps_print:
+                _note_prints()
         self._fields_token = attempt_fields.set(self._fields)
         self._token = _current.set(None if self._level is None else self)
 
     def __exit__(self, *_error: object) -> None:
         _threads.pop(self._key, None)
+        if self._level is not None:
+            _COLLECTOR.end()
         _current.reset(self._token)
         attempt_fields.reset(self._fields_token)
 
@@ -165,41 +117,6 @@ def collect_nothing() -> Iterator[None]:
         _current.reset(token)
 
 
-@dataclass(frozen=True, slots=True)
-class LogKeeper:
-    """Keeps logs with runs, as the settings say."""
-
-    level: int | None
-    """The least level that is kept, or None to keep nothing."""
-    make_seal: Callable[[], LogSeal]
-    """Returns the seal that encrypts them. Called when there is something to keep, or to read."""
-
-    def accept(self, run: Run, reported: RunLog | None, now: datetime) -> RunLog | None:
-        """Return a worker's reported log as lines of this attempt, within the bounds, or None if nothing is kept.
-
-        Lines from before the claim, or from the future, get the nearest instant of the claim's time.
-        """
-        if self.level is None or reported is None or run.lease is None:
-            return None
-        levels, since = logging.getLevelNamesMapping(), run.lease.started_at
-        lines = [
-            line.model_copy(update={"at": max(since, min(line.at, now)), "attempt": run.attempt}).cut()
-            for line in reported.lines
-            if levels.get(line.level, self.level) >= self.level
-        ]
-        return RunLog(omitted_lines=reported.omitted_lines).add(lines)
-
-    def keep(self, task_id: str, run: Run, token_hash: str, found: RunLog) -> Run:
-        """Return a run with all that the holder of a lease has logged, after what was logged before its claim."""
-        about, seal = f"{task_id}/{run.execution_id}", self.make_seal()
-        kept = (seal.open(run.log, about) or RunLog()).with_lines_of(token_hash[:_CLAIM_CHARACTERS], found)
-        return run.model_copy(update={"log": seal.seal(kept, about)})
-
-    def read(self, task_id: str, execution_id: str, sealed: str | None) -> RunLog | None:
-        """Return the log of an execution, or None if it cannot be read any more."""
-        return RunLog() if sealed is None else self.make_seal().open(sealed, f"{task_id}/{execution_id}")
-
-
 def _write_text(record: logging.LogRecord) -> str:
     try:
         message = record.getMessage()
@@ -213,37 +130,67 @@ def _write_text(record: logging.LogRecord) -> str:
     return f"{head}\n{truncate(trace.rstrip(), room, keeps_end=True)}"
 
 
-def _install() -> None:
-    """Let `logging` and `print` tell us of each line: `logging` after its loggers' and its handlers' filters.
+class _Collector(logging.Handler):
+    """Hands each record to the attempt in whose context it was made.
 
-    A handler of the root logger would not do: with one, `logging.basicConfig` configures nothing, warnings are no
-    longer printed where nobody has configured logging, and loggers that do not propagate are missed.
+    The root logger has it only while an attempt runs. With any handler there, `logging.basicConfig` does nothing, and
+    Python no longer prints the warnings of an app that has not configured logging: this handler prints those.
     """
-    global _has_installed  # noqa: PLW0603 - logging is one for the process
-    with _install_lock:
-        if _has_installed:
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._attempts = 0
+        self._count_lock = make_lock()
+
+    def begin(self) -> None:
+        """Collect for one more attempt."""
+        with self._count_lock:
+            self._attempts += 1
+            logging.root.addHandler(self)  # once; a new configuration may have removed it
+
+    def end(self) -> None:
+        """Collect for one attempt less."""
+        with self._count_lock:
+            self._attempts -= 1
+            if not self._attempts:
+                logging.root.removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note the record, and print it if nobody else does."""
+        found = _current.get()
+        if found is not None:
+            found.note(record)
+        last = logging.lastResort
+        if last is not None and record.levelno >= last.level and self._is_alone(record.name):
+            last.handle(record)
+
+    def _is_alone(self, name: str) -> bool:
+        """Return whether no other handler gets the records of a logger."""
+        logger: Any = logging.root.manager.loggerDict.get(name)  # no new one is made for the name of a record
+        while isinstance(logger, logging.Logger):
+            if logger.handlers and logger.handlers != [self]:
+                return False
+            logger = logger.parent
+        return logging.root.handlers == [self]
+
+
+_COLLECTOR: Final = _Collector()
+
+
+@cache
+def _note_prints() -> None:
+    """Let `print` tell the running attempt of each line, from now on."""
+    original = print
+
+    @wraps(original)
+    def print_and_note(*values: object, file: Any = None, **how: Any) -> None:  # noqa: ANN401 - as it is
+        original(*values, file=file, **how)
+        found = _current.get()
+        if found is None or not found.keeps_print or not any(file is each for each in (None, sys.stdout, sys.stderr)):
             return
-        _has_installed = True
-        original = logging.Logger.callHandlers
+        text = (how.get("sep") or " ").join(map(str, values)).rstrip()
+        if text:
+            fields = {"name": PRINTED, "levelno": logging.INFO, "levelname": "INFO", "msg": text}
+            found.note(logging.makeLogRecord(fields))
 
-        def call_handlers(logger: logging.Logger, record: logging.LogRecord, *more: Any) -> Any:  # noqa: ANN401 - as it is
-            answer = original(logger, record, *more)
-            found = _current.get()
-            if found is not None:
-                found.note(record)
-            return answer
-
-        setattr(logging.Logger, "callHandlers", call_handlers)  # noqa: B010 - a method is assigned
-        original_print = print
-
-        @wraps(original_print)
-        def print_and_note(*values: object, file: Any = None, **how: Any) -> None:  # noqa: ANN401 - as it is
-            original_print(*values, file=file, **how)
-            found = _current.get()
-            if found is not None and any(file is each for each in (None, sys.stdout, sys.stderr)):
-                text = (how.get("sep") or " ").join(map(str, values)).rstrip()
-                if text:
-                    fields = {"name": PRINTED, "levelno": logging.INFO, "levelname": "INFO", "msg": text}
-                    found.note(logging.makeLogRecord(fields))
-
-        builtins.print = print_and_note
+    builtins.print = print_and_note

@@ -17,7 +17,7 @@ from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, V
 from cloudsched.domain.transitions.expiry import W, goes_on, keep_record, settle_expiry
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.run_records import fit_runs
-from cloudsched.engine.ports.procedure import Procedure, StoreCommit, run_procedure
+from cloudsched.engine.ports.procedure import Procedure, StoreCommit, make_procedure, run_procedure
 from cloudsched.engine.state.event_log import log_changes
 from cloudsched.engine.state.options import Options
 from cloudsched.errors import Contended, DamagedDocument, PreconditionFailed, StoreUnavailable, VersionConflict
@@ -36,27 +36,41 @@ MAX_CONFLICTS = 50
 """The number of times that a change is tried before it fails. Each conflict means that another change took effect."""
 
 
-def compare_and_set(
+def repeat_on_conflict(
     what: str,
     load: Callable[[], S],
-    change: Callable[[S], T],
+    change: Callable[[S], Procedure[T]],
     first: Any = UNREAD,  # noqa: ANN401 - an S; mypy would infer S from it alone
-) -> T:
-    """Call ``change(load())`` until its commit meets no conflict, and return its result.
+) -> Procedure[T]:
+    """Run ``change(load())`` until its commit meets no conflict, and return its result.
 
     `change` runs again after each conflict, so nothing but its commit may have an effect before that. `first` is an
-    earlier read, for its first call. Raises Contended if others kept changing it.
+    earlier read, for its first run. Raises Contended if others kept changing it.
     """
     current = load() if first is UNREAD else first
     for remaining in reversed(range(MAX_CONFLICTS)):
         try:
-            return change(current)
+            return (yield from change(current))
         except PreconditionFailed:
             raise
         except VersionConflict:
             if remaining:
                 current = load()
     raise Contended(what, MAX_CONFLICTS)
+
+
+def compare_and_set(
+    what: str,
+    load: Callable[[], S],
+    change: Callable[[S], T],
+    first: Any = UNREAD,  # noqa: ANN401 - an S
+) -> T:
+    """Do the same with a plain function, in this thread."""
+
+    def make_change(current: S) -> Procedure[T]:
+        return make_procedure(partial(change, current))
+
+    return run_procedure(repeat_on_conflict(what, load, make_change, first))
 
 
 class Committer:
@@ -81,41 +95,22 @@ class Committer:
         load: Callable[[], S],
         decide: Callable[[S], Commit | T],
         first: Any = UNREAD,  # noqa: ANN401 - an S
-    ) -> Committed | T:
-        """Load, decide and commit in this thread. See `plan`."""
-        return run_procedure(self.plan(what, load, decide, first))
-
-    def plan(
-        self,
-        what: str,
-        load: Callable[[], S],
-        decide: Callable[[S], Commit | T],
-        first: Any = UNREAD,  # noqa: ANN401 - an S
     ) -> Procedure[Committed | T]:
         """Load, decide and commit, all of it again after each conflict, and return what was committed.
 
         If `decide` returns something other than a commit, this returns it as it is. The arguments and errors are those
-        of `compare_and_set`.
+        of `repeat_on_conflict`.
         """
-        current = load() if first is UNREAD else first
-        for remaining in reversed(range(MAX_CONFLICTS)):
-            try:
-                decided = decide(current)
-                if not isinstance(decided, Commit):
-                    return decided
-                return Committed((yield from self.plan_commit(decided)), decided)
-            except PreconditionFailed:
-                raise
-            except VersionConflict:
-                if remaining:
-                    current = load()
-        raise Contended(what, MAX_CONFLICTS)
 
-    def commit(self, commit: Commit) -> VersionedTask:
-        """Commit what was decided in this thread. See `plan_commit`."""
-        return run_procedure(self.plan_commit(commit))
+        def change(current: S) -> Procedure[Committed | T]:
+            decided = decide(current)
+            if not isinstance(decided, Commit):
+                return decided
+            return Committed((yield from self.commit(decided)), decided)
 
-    def plan_commit(self, commit: Commit) -> Procedure[VersionedTask]:
+        return (yield from repeat_on_conflict(what, load, change, first))
+
+    def commit(self, commit: Commit) -> Procedure[VersionedTask]:
         """Commit a decision, and return the task as committed. The hooks of options are not called for a new task.
 
         The commit itself comes last. Raises VersionConflict if a task or the lock has changed since it was read, or a
@@ -163,7 +158,7 @@ class Committer:
     def try_to_change(self, stored: VersionedTask, now: datetime, **changes: Any) -> Task | None:
         """Commit changes that a conflicting change makes superfluous. Return None on a conflict."""
         try:
-            return self.commit(Commit(with_changes(stored.task, now, **changes), stored)).task
+            return run_procedure(self.commit(Commit(with_changes(stored.task, now, **changes), stored))).task
         except VersionConflict:
             return None
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
-from cloudsched.domain.documents.person import Person, RecentCount
+from cloudsched.domain.documents.person import Person
+from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.record import Record
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.errors import QuotaExceeded

@@ -33,6 +33,7 @@ from cloudsched.domain.transitions.wakeups import (
     list_orphaned_attempts,
     repair_number,
 )
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.search import ExecutionQuery
 from cloudsched.engine.storage.pages import Page, iterate_pages
 from cloudsched.engine.sweep.zone_watch import replan_task
@@ -362,7 +363,8 @@ class Sweeper:
             result.purged += 1
             return
         with suppress(VersionConflict):
-            marked[task_id] = self._engine.committer.commit(Commit(delete(stored.task, now).task, stored))
+            mark = Commit(delete(stored.task, now).task, stored)
+            marked[task_id] = run_procedure(self._engine.committer.commit(mark))
 
     def _keep_for_parent(self, task: Task) -> bool:
         """Keep a call for longer if its parent may still read the result, also after a retry. Return whether it may."""

@@ -404,3 +404,9 @@ def _load_retryable(store: Store, chosen: RetryFilter, named: Sequence[Execution
         and each.status in FAILURE_STATUSES
         and each.called_by is None
     ]
+
+
+def run_batch_change(container: Any, ctx: Context, _payload: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - of any app
+    """Carry out the change that a task describes."""
+    run: BatchChangeRun = container.many_tasks.batch_change_run
+    return run.run(ctx)

@@ -171,7 +171,7 @@ class _DryRecords:
 class _DryCommitter(Committer):
     """Finds one conflict: a task that is there already, which makes a creation an edit, or a repetition."""
 
-    def plan_commit(self, commit: Commit) -> NoReturn:
+    def commit(self, commit: Commit) -> NoReturn:
         stored = None if commit.base is not None else self._store.load(commit.task.id)
         if stored is not None and stored.task.deleted_at is None:
             raise VersionConflict(f"task {commit.task.id}")

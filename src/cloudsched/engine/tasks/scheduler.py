@@ -37,6 +37,7 @@ from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
+from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.state.commits import compare_and_set
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
@@ -142,7 +143,7 @@ class Scheduler:
             task = self._engine.budgets().tell(task)
         try:
             lock = None if quota is None else quota.lock_for(task)
-            created = self._engine.committer.commit(Commit(task, lock=lock))
+            created = run_procedure(self._engine.committer.commit(Commit(task, lock=lock)))
         except VersionConflict:
             if (repeated := self._repeat_creation(task.id, draft, mark, by)) is not None:
                 return repeated, False
@@ -424,7 +425,8 @@ class Scheduler:
                 transition = replace(transition, task=self._engine.budgets().tell(transition.task))
             return transition.having(base=stored, lock=lock)
 
-        changed = self._engine.committer.apply(f"task {task_id}", partial(self._load, task_id, by), decide_on)
+        load = partial(self._load, task_id, by)
+        changed = run_procedure(self._engine.committer.apply(f"task {task_id}", load, decide_on))
         if not isinstance(changed, Committed):
             return self._dispatch_or_defer(changed)  # sending its dispatches again is harmless
         base = changed.commit.base

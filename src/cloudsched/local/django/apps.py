@@ -13,10 +13,10 @@ from django.utils.module_loading import import_string
 from cloudsched.adapters.in_process_queue import DEFAULT_WORKERS
 from cloudsched.app import App
 from cloudsched.local.embedded_app import Embedded, embedded
-from cloudsched.local.embedded_page import Visitor
+from cloudsched.local.visitor import Visitor
 
 if TYPE_CHECKING:
-    from cloudsched.local.embedded_page import Identify
+    from cloudsched.local.visitor import Identify
 
 LABEL: Final = "cloudsched"
 

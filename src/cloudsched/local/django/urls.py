@@ -1,7 +1,7 @@
-"""The API and the page of a project, which Django includes by this name: ``include("cloudsched.local.django.urls")``.
+"""The API and the page of a Django project: ``include("cloudsched.local.django.urls")``.
 
-Neither is below the project's own checks of forms and logins: callers of the API have credentials of their own, and the
-page takes forms only from itself, and asks who looks.
+Neither is below the project's own checks of forms and logins: callers of the API have credentials of their
+own, and the page takes forms only from itself, and asks who looks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from django.views.decorators.csrf import csrf_exempt
 from werkzeug.test import run_wsgi_app
 
 from cloudsched.local.django.apps import find_embedding
-from cloudsched.local.embedded_page import FRAMEWORK_REQUEST, EmbeddedPage
+from cloudsched.local.embedded_page import EmbeddedPage
+from cloudsched.local.visitor import FRAMEWORK_REQUEST
 
 
 @csrf_exempt  # type: ignore[untyped-decorator]  # Django has no types
 @login_not_required  # type: ignore[untyped-decorator]
 def serve(request: Any, path: str) -> HttpResponse:  # noqa: ANN401 - Django's
-    """Serve a request to the API, or for the page. Whoever has not signed in to the project is sent there for that."""
+    """Serve a request to the API, or for the page. Send strangers to the project's own login."""
     chunks, status, headers = run_wsgi_app(find_embedding(), _write_environ(request, path), buffered=True)
     user = getattr(request, "user", None)
     is_stranger = EmbeddedPage.is_for(f"/{path}") and user is not None and not user.is_authenticated

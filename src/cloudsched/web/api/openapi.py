@@ -18,9 +18,8 @@ from cloudsched.domain.documents.event import EventName
 from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import Owner, TaskId
 from cloudsched.domain.documents.verbs import Verb
-from cloudsched.web.api.draft_operations import EVENT_STREAM
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
-from cloudsched.web.api.operation import TAGS, Operation
+from cloudsched.web.api.operation import EVENT_STREAM, TAGS, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.responses import TAGS_PATTERN
 from cloudsched.web.api.task_operations import IDEMPOTENCY_HEADER, KEY_PATTERN

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, overload
 
+from werkzeug.wrappers import Response
+
 from cloudsched.domain.documents.document import WireModel
+from cloudsched.errors import NotFound
+from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.parse import read_json_object, validate_model
 from cloudsched.web.api.request_bodies import NoParameters
 from cloudsched.web.auth.authentication import is_open_to
@@ -62,6 +66,7 @@ class ApiCall:
         return read_json_object(self.request)
 
 
+EVENT_STREAM: Final = "text/event-stream"
 M = TypeVar("M", bound=WireModel)
 
 TAGS: Final = {
@@ -210,3 +215,16 @@ def find_operations(module: ModuleType) -> tuple[Operation, ...]:
 
 def _join_lines(text: str) -> str:
     return " ".join(text.split())
+
+
+def read_owner(call: ApiCall) -> str:
+    """Return the person in the path. Raises NotFound for a person whom the caller may not see."""
+    return read_person(call, call.path["owner"])
+
+
+def read_person(call: ApiCall, given: object) -> str:
+    """Return the person whom a request names. Raises NotFound for a person whom the caller may not see."""
+    owner = str(validate_model(bodies.OwnerQuery, {"owner": given}).owner)
+    if not call.caller.can_see(owner):
+        raise NotFound("person", owner)
+    return owner

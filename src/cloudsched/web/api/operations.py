@@ -6,6 +6,7 @@ health, the caller, and the API's description.
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -19,12 +20,10 @@ from cloudsched.domain.transitions.manual_verbs import find_triggered
 from cloudsched.engine.concurrency.service_threads import find_faults, hide_names
 from cloudsched.engine.tasks.manual_runs import make_mark
 from cloudsched.errors import NotReady
+from cloudsched.features.table import FEATURES
 from cloudsched.web.api import (
-    draft_operations,
     execution_operations,
     overview_operations,
-    people_operations,
-    record_operations,
     task_operations,
     worker_operations,
 )
@@ -174,11 +173,9 @@ def openapi(call: ApiCall) -> Response:
 OPERATIONS: Final = (
     *find_operations(task_operations),
     *VERB_OPERATIONS,
-    *find_operations(draft_operations),
     *find_operations(execution_operations),
     *find_operations(worker_operations),
     *find_operations(overview_operations),
-    *find_operations(people_operations),
-    *find_operations(record_operations),
+    *(each for feature in FEATURES for module in feature.operations for each in find_operations(import_module(module))),
     *(health, ready, show_caller, openapi),
 )

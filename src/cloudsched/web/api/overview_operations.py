@@ -23,9 +23,8 @@ from cloudsched.engine.queries import queues_and_locks
 from cloudsched.engine.storage.pages import bad_token
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.operation import ApiCall, operation
+from cloudsched.web.api.operation import ApiCall, operation, read_owner
 from cloudsched.web.api.parse import validate_model
-from cloudsched.web.api.people_operations import read_owner
 from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Role
 

@@ -20,11 +20,11 @@ from cloudsched.domain.documents.log_lines import MAX_LINES
 from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Text, Trouble
+from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.calendar_days import MAX_DAY_NAME, MAX_INTERVALS
 from cloudsched.domain.schedules.ics_days import MAX_TEXT
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.drafts.draft_tokens import MAX_LENGTH
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
 from cloudsched.engine.pull.offers import MAX_CLAIMS
@@ -306,7 +306,7 @@ class BatchCreateRequest(WireModel):
 class NewTask(TaskDraft):  # it describes the body: `TaskDraft.from_wire` reads it, and refuses what it does not know
     """A task to create, or to replace the one with the same id."""
 
-    draft_token: Annotated[str, StringConstraints(max_length=MAX_LENGTH)] | None = None
+    draft_token: Annotated[str, StringConstraints(max_length=MAX_DRAFT_TOKEN)] | None = None
     """The token of the draft that has the other fields, unchanged."""
 
 

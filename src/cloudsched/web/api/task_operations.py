@@ -22,23 +22,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.app import App, create_confirmed
+from cloudsched.app import App
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, RetryFilter, TaskFilter
 from cloudsched.domain.documents.task import Task, owner_id_prefix
 from cloudsched.domain.responses import api_responses as responses
+from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
+from cloudsched.domain.schedules.assumptions import note_assumptions
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.needs import find_needs
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import has_schedule_text
-from cloudsched.drafts.draft_tokens import FIELD, Requester
 from cloudsched.engine.queries import explanations as explain
 from cloudsched.engine.queries.task_search import search_tasks
 from cloudsched.engine.tasks.read_back import WouldCommit, list_assumed, make_dry_scheduler, read_back
 from cloudsched.errors import InvalidInput, QuotaExceeded, UnreadableDocument
-from cloudsched.language.task_fields import note_assumptions
 from cloudsched.web.api import request_bodies as bodies
-from cloudsched.web.api.draft_operations import patch_confirmed
 from cloudsched.web.api.operation import ApiCall, Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import (
@@ -228,12 +227,17 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     content = call.read_content()
     mark = mark_change(call, "edit", content, has_words=has_schedule_text(content))
     if query.is_only_validation:
-        changes = {name: value for name, value in content.items() if name != FIELD}
+        changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
         if not _names_schedule(content):
             return validate_only(call, lambda app: app.patch(call.task_id, changes, mark=mark))
         return _validate(call, changes, lambda app: app.patch(call.task_id, changes, mark=mark))
     with note_assumptions() as noted:
-        task = patch_confirmed(call, content) if FIELD in content else call.app.patch(call.task_id, content, mark=mark)
+        if DRAFT_TOKEN in content:
+            owner = call.app.get(call.task_id).owner
+            words = call.app.container.feature("words")
+            task: Task = words.patch_confirmed(call.app, call.task_id, content, call.caller.subject, owner)
+        else:
+            task = call.app.patch(call.task_id, content, mark=mark)
     return task_response(call, task, more=_read_back(content, task, noted) if _names_schedule(content) else None)
 
 
@@ -397,9 +401,10 @@ def create_or_edit(
     single request. A `refusal` is the reason why no new task may be created, if it is known already.
     """
     owner = caller.resolve_owner(content.get("owner"))
-    if FIELD in content and batch_index is None:  # the token makes it safe to repeat
-        requester = Requester(caller.subject, str(owner or SYSTEM_OWNER))
-        return create_confirmed(app, content, requester)
+    if DRAFT_TOKEN in content and batch_index is None:  # the token makes it safe to repeat
+        words = app.container.feature("words")
+        created: tuple[Task, bool] = words.create_confirmed(app, content, caller.subject, str(owner or SYSTEM_OWNER))
+        return created
     content = {**content, **({} if owner is None else {"owner": owner})}
     requested_id = content.get("id")
     if refusal is not None and key is None and requested_id is None and not _derives_id(app, content):

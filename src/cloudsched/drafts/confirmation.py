@@ -1,0 +1,38 @@
+"""Confirm a draft: create its task, or change the task that it is about, as it was shown. Repeating it is safe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
+from cloudsched.domain.transitions.idempotency import RequestMark
+
+if TYPE_CHECKING:
+    from cloudsched.app import App
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.drafts.draft_tokens import DraftTokens, Requester
+
+
+def create_confirmed(app: App, tokens: DraftTokens, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
+    """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
+    fields = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
+    confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, fields)
+    owned = {**fields, "owner": requester.owner}
+    if app.container.registry.derives_id(fields.get("handler")):
+        return app.put_content(owned, mark=RequestMark.of_name(["draft", confirmed.id]))
+
+    mark = RequestMark.of_new_task(f"draft {confirmed.id}")
+    return app.put_content({**owned, "id": f"d{confirmed.id}"}, mark=mark)
+
+
+def patch_confirmed(app: App, tokens: DraftTokens, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
+    """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
+    changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
+    confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, changes, task_id)
+    mark = RequestMark.of_name(["draft", confirmed.id])
+
+    def check(task: Task) -> None:
+        if not mark.is_repeat_on(task):
+            confirmed.check_task(task)
+
+    return app.limit(check).patch(task_id, changes, mark=mark)

@@ -1,0 +1,83 @@
+"""The language models that the settings name, each opened on first use."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.adapters.safe_http import limit_session
+from cloudsched.drafts import language_models
+from cloudsched.drafts.language_models import (
+    MAX_ANSWER,
+    JsonTransport,
+    Prices,
+    make_session,
+    require_safe_url,
+)
+from cloudsched.engine.concurrency.fork_safety import make_lock
+from cloudsched.errors import Misconfigured, ModelUnavailable
+
+if TYPE_CHECKING:
+    from cloudsched.config.settings import Settings
+    from cloudsched.engine.ports.model import Model
+    from cloudsched.runtime.factories import Circuits
+
+
+class LanguageModels:
+    """The models of drafts and of the assistant, or instead of them all the given one."""
+
+    def __init__(self, settings: Settings, given: Model | None, circuits: Circuits) -> None:
+        self._settings = settings
+        self._given = given
+        self._circuits = circuits
+        self._open: dict[str, Model] = {}
+        self._lock = make_lock()
+
+    def open_drafter(self) -> Model:
+        """Return the model that reads drafts."""
+        return self._circuits.guard("model", open_model(self._settings), ModelUnavailable)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models that the assistant's tasks may name, the usual one first."""
+        if self._settings.model.name is None and self._given is None:
+            raise Misconfigured("CLOUDSCHED_ASSISTANT is on, and no language model is set: set CLOUDSCHED_MODEL, too.")
+        return tuple(dict.fromkeys(each for each in (self._usual, *self._settings.assistant.models) if each))
+
+    @property
+    def _usual(self) -> str:
+        return (self._settings.model.name or "").partition(":")[2]
+
+    def find(self, name: str | None) -> Model:
+        """Return the assistant's model of that name, or the usual one for None."""
+        if self._given is not None:
+            return self._given
+        chosen = name or self._usual
+        with self._lock:
+            if chosen not in self._open:
+                model = open_model(self._settings, chosen, self._settings.assistant.timeout)
+                circuit = "assistant" if chosen == self._usual else f"assistant {chosen}"
+                self._open[chosen] = self._circuits.guard(circuit, model, ModelUnavailable)
+            return self._open[chosen]
+
+
+def open_model(settings: Settings, name: str | None = None, timeout: timedelta | None = None) -> Model:
+    """Return the model, or another one of the same provider. Raises Misconfigured if something is missing."""
+    model = settings.model
+    kind, _, usual = (model.name or "").partition(":")
+    name = name or usual
+    prices = Prices(*map(float, model.prices.split("/"))) if model.prices else Prices()
+    is_google = kind == "vertex"
+    if kind == "gemini" and model.key is None:
+        raise Misconfigured("Set CLOUDSCHED_MODEL_KEY, or use vertex:NAME with this program's Google credentials.")
+    default = {"gemini": language_models.GEMINI_URL, "vertex": "", "openai": language_models.OPENAI_URL}[kind]
+    url = model.url or default or language_models.vertex_url(settings.project, settings.location)
+    url = require_safe_url(url, has_key=is_google or model.key is not None)
+    seconds = (timeout or model.timeout).total_seconds()
+    make = language_models.make_google_session if is_google else make_session
+    transport = JsonTransport(
+        "The model", lambda: limit_session(make(), max_seconds=seconds, max_bytes=MAX_ANSWER), seconds
+    )
+    if kind == "openai":
+        return language_models.ChatCompletionsModel(transport, url, name, model.key, prices)
+    return language_models.GeminiModel(transport, url, name, None if is_google else model.key, prices)

@@ -1,0 +1,157 @@
+"""The operations on words: drafting a task from them, confirming the draft, and previewing a schedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from werkzeug.wrappers import Response
+
+from cloudsched.domain.documents.authority import SYSTEM_OWNER
+from cloudsched.domain.recurrence.allowance import REQUEST_STEPS, Allowance, spend_from, take_part
+from cloudsched.domain.recurrence.time_zones import explain_fixed
+from cloudsched.domain.responses import api_responses as responses
+from cloudsched.domain.schedules.calendar_recurrence import describe_ends, describe_stale
+from cloudsched.domain.schedules.rare_days import tell_missing
+from cloudsched.domain.transitions.edits import anchor_schedule
+from cloudsched.domain.transitions.task_draft import has_schedule_text
+from cloudsched.drafts.draft_tokens import Requester
+from cloudsched.drafts.request import DraftRequest
+from cloudsched.drafts.wiring import DraftsWiring
+from cloudsched.engine.tasks.owner_schedules import (
+    find_calendar,
+    find_owner_locale,
+    find_owner_zone,
+    resolve_for_owner,
+)
+from cloudsched.errors import CloudschedError
+from cloudsched.language.task_fields import read_schedule_field
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.operation import EVENT_STREAM, ApiCall, operation, read_person
+from cloudsched.web.api.parse import validate_model
+from cloudsched.web.api.problems import render_problem
+from cloudsched.web.api.responses import CACHE_HEADERS, json_response, make_occurrence
+from cloudsched.web.auth.roles import Right
+
+if TYPE_CHECKING:
+    from cloudsched.drafts.service import Steps
+
+
+@operation("POST", "/v1/tasks/draft", "Tasks", content=DraftRequest, response_schema="DraftResult")
+def draft_task(call: ApiCall) -> Response:
+    """Draft a task, or a change of one, from a person's words.
+
+    Nothing is stored. Show the draft, and confirm it: send its `task` to `POST /v1/tasks`, or its `changes` to `PATCH
+    /v1/tasks/{taskId}`, unchanged and with its `draftToken`, within 15 minutes. There is no token as long as
+    `questions` or `missing` has anything. With `Accept: text/event-stream`, each step is an event `step` as it begins,
+    and the draft is the last event, `draft`.
+    """
+    from cloudsched.drafts.service import Access  # noqa: PLC0415 - it brings the grammar, which few processes need
+
+    request = DraftRequest.from_wire(call.read_content())
+    requester = Requester(call.caller.subject, str(call.caller.resolve_owner(request.owner) or SYSTEM_OWNER))
+    access = Access(requester, call.authority)
+    drafts = DraftsWiring.of(call.app.container).drafts
+    if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
+        return json_response(drafts.make(request, access).to_wire())
+    events = _stream(drafts.steps(request, access), take_part(REQUEST_STEPS))
+    return Response(events, content_type=f"{EVENT_STREAM}; charset=utf-8", headers=CACHE_HEADERS)
+
+
+def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
+    """Yield a draft's steps as events, and then the draft, or the problem that stopped it.
+
+    The steps are made while the response is sent, after the request's own work. They still use the request's allowance.
+    """
+    try:
+        while True:
+            with spend_from(allowance):
+                step = next(steps)
+            yield _event("step", step.to_wire())
+    except StopIteration as stop:
+        yield _event("draft", stop.value.to_wire())
+    except CloudschedError as error:
+        yield _event("problem", json.loads(render_problem(error, "#").get_data(as_text=True)))
+
+
+def _event(name: str, content: object) -> str:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {name}\ndata: {text}\n\n"
+
+
+@operation(
+    "POST",
+    "/v1/schedules/preview",
+    "Schedules",
+    right=Right.READ,
+    content=bodies.PreviewRequest,
+    response_schema="SchedulePreview",
+)
+def preview_schedule(call: ApiCall) -> Response:
+    """Preview the next occurrences of a schedule.
+
+    Nothing is stored. The response explains the schedule in words and lists the instants at which it fires, in UTC and
+    local time.
+    """
+    content = call.read_content()
+    owner = _read_owner(call, content)
+    now = call.app.container.clock.now()
+    locale = "en"
+    read, records = None, call.app.container.store.records
+    find_zone = cache(partial(find_owner_zone, records, owner))
+    if content.get("schedule") is not None and has_schedule_text(content):
+        settings = call.app.container.settings
+        read = read_schedule_field(
+            content,
+            now=now,
+            default_time=settings.default_time,
+            default_calendar=settings.default_calendar,
+            find_owner_zone=find_zone,
+            find_owner_locale=partial(find_owner_locale, records, owner),
+        )
+        content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+        locale = content.pop("locale", None) or locale
+        content.pop("timezone", None)
+    body = validate_model(bodies.PreviewRequest, content)
+    start = body.start or now
+    schedule = anchor_schedule(body.schedule, start)
+    notes = [] if read is None else [*read.assumptions]
+    meanings = (*explain_fixed(schedule.timezone), *tell_missing(schedule))
+    notes += (meaning for meaning in meanings if meaning not in notes)
+    if schedule.follows_owner:
+        notes.append(_say_whose(owner, find_zone()))
+    if schedule.follows_owner and find_zone() is None:
+        schedule = resolve_for_owner(records, schedule.as_fixed(), owner).follow_owner()
+    else:
+        schedule = resolve_for_owner(records, schedule, owner)
+    times = [start] if body.schedule.is_now else schedule.upcoming(start, body.count)
+    occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
+    ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
+    for rule in schedule.calendars:
+        calendar = find_calendar(records, rule.id, owner)
+        if calendar is not None and calendar.problem:
+            notes.append(describe_stale(rule.id, calendar.problem))
+    preview = responses.SchedulePreview(
+        description=schedule.describe_next(times[0] if times else None, locale).text,
+        schedule=schedule,
+        occurrences=occurrences,
+        assumptions=(*notes, *ends) or (None if read is None else ()),
+        title=None if read is None else read.title,
+    )
+    return json_response(preview.to_wire())
+
+
+def _read_owner(call: ApiCall, content: dict[str, Any]) -> str:
+    """Return the owner whose schedule is shown. Raises NotFound for an owner whom the caller may not see."""
+    given = content.get("owner")
+    if given is None:
+        return call.caller.owner or SYSTEM_OWNER
+    return read_person(call, given)
+
+
+def _say_whose(owner: str, zone: str | None) -> str:
+    if zone is None:
+        return "It follows its owner, whose zone is not known here, so it is shown in the schedule's own."
+    return f"It follows {owner}, who is in {zone}."

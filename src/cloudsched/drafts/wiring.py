@@ -1,0 +1,133 @@
+"""The parts of words in a container, each made on first use: what reads schedules, drafts and their models."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.engine.signed_dispatches import SigningKeys
+from cloudsched.runtime.container import Wiring
+from cloudsched.runtime.lazy_property import lazy_property
+
+if TYPE_CHECKING:
+    from cloudsched.app import App
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.responses.api_responses import DraftResult
+    from cloudsched.drafts.draft_tokens import DraftTokens
+    from cloudsched.drafts.open_models import LanguageModels
+    from cloudsched.drafts.service import Drafts
+    from cloudsched.engine.authority import Authority
+    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.model import Model
+    from cloudsched.runtime.container import Container
+
+
+class DraftsWiring(Wiring):
+    """Makes what reads words."""
+
+    @lazy_property
+    def draft_tokens(self) -> DraftTokens:
+        """Signs and checks what was shown."""
+        from cloudsched.drafts.draft_tokens import DraftTokens  # noqa: PLC0415 - imported only when used
+
+        settings = self.container.settings
+        keys = SigningKeys(settings.secret, settings.previous_secret, purpose="draft")
+        return DraftTokens(keys, self.container.clock)
+
+    @lazy_property
+    def drafts(self) -> Drafts:
+        """Makes drafts."""
+        from cloudsched.drafts.service import DraftLimits, Drafts, ReadOptions  # noqa: PLC0415 - imported only when used
+
+        settings = self.container.settings
+        limits = DraftLimits(max(settings.minimum_lead, settings.draft_least_lead), settings.access.least_interval)
+        options = ReadOptions(settings.default_time, settings.default_calendar, limits, settings.default_lead)
+        if self.model is None:
+            return Drafts(self.container.engine, options, self.draft_tokens)
+
+        from cloudsched.drafts.model_reader import ModelReader  # noqa: PLC0415 - imported only with a model
+
+        return Drafts(self.container.engine, options, self.draft_tokens, ModelReader(self.model).read)
+
+    @lazy_property
+    def model(self) -> Model | None:
+        """The language model that reads drafts, None if there is none."""
+        given = self.container.given_model
+        if given is not None or self.container.settings.model.name is None:
+            return given
+        return self.language_models.open_drafter()
+
+    @lazy_property
+    def language_models(self) -> LanguageModels:
+        """Opens the models of drafts and of the assistant."""
+        from cloudsched.drafts.open_models import LanguageModels  # noqa: PLC0415 - imported only with a model
+
+        return LanguageModels(self.container.settings, self.container.given_model, self.container.circuits)
+
+    def read_schedule(self, fields: dict[str, Any], now: datetime, **more: Any) -> tuple[dict[str, Any], str | None]:
+        """Return fields whose schedule in words has been read, and these words, if they are a whole schedule.
+
+        `more` are the arguments of `language.task_fields.with_schedule` that depend on the task and its owner.
+        """
+        from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
+
+        settings = self.container.settings
+        at, calendar = settings.default_time, settings.default_calendar
+        return with_schedule(fields, now=now, default_time=at, default_calendar=calendar, **more)
+
+    def read_until(self, text: str, now: datetime, timezone: str) -> datetime:
+        """Return the instant that a text means: after a length of time, or at a time. Raises InvalidInput."""
+        from cloudsched.language.schedule_text import read_until  # noqa: PLC0415 - only text pays for the parsers
+
+        return read_until(text, now=now, timezone=timezone, default_time=self.container.settings.default_time)
+
+    def make_draft(self, content: dict[str, Any], subject: str, owner: str, authority: Authority) -> DraftResult:
+        """Return the draft of a request as JSON. See `App.draft`."""
+        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - only drafts need it
+        from cloudsched.drafts.request import DraftRequest  # noqa: PLC0415 - the same
+        from cloudsched.drafts.service import Access  # noqa: PLC0415 - the same
+
+        request = DraftRequest.from_wire(content)
+        return self.drafts.make(request, Access(Requester(subject, owner), authority))
+
+    def create_confirmed(self, app: App, content: dict[str, Any], subject: str, owner: str) -> tuple[Task, bool]:
+        """Create the task of a confirmed draft. See `drafts.confirmation`."""
+        from cloudsched.drafts.confirmation import create_confirmed  # noqa: PLC0415 - only drafts need it
+        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - the same
+
+        return create_confirmed(app, self.draft_tokens, content, Requester(subject, owner))
+
+    def patch_confirmed(self, app: App, task_id: str, content: dict[str, Any], subject: str, owner: str) -> Task:
+        """Change a task as a confirmed draft has shown. See `drafts.confirmation`."""
+        from cloudsched.drafts.confirmation import patch_confirmed  # noqa: PLC0415 - only drafts need it
+        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - the same
+
+        return patch_confirmed(app, self.draft_tokens, task_id, content, Requester(subject, owner))
+
+
+def check_settings(container: Container) -> None:
+    """Open the language model that the settings name, if there is one. Raises Misconfigured."""
+    _ = DraftsWiring.of(container).model
+
+
+def with_assistant(container: Container, registry: Registry) -> Registry:
+    """Return a registry that has the assistant, if it is on. Without a model it is Misconfigured."""
+    settings = container.settings.assistant
+    if not settings.is_on:
+        return registry
+
+    from cloudsched.drafts.assistant import assistant_handler as assistant  # noqa: PLC0415 - only if it is on
+
+    def find_name(owner: str) -> str:
+        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - imported only when used
+
+        stored = container.store.records.load(Person, owner)
+        return "" if stored is None else stored.record.name
+
+    def find_refusal(owner: str, running: int) -> str | None:
+        return container.many_tasks.budgets.find_refusal(owner, running)
+
+    language_models = DraftsWiring.of(container).language_models
+    models = assistant.AssistantModels(language_models.names, language_models.find)
+    limits = assistant.AssistantLimits(settings.turns, settings.tokens)
+    return assistant.with_assistant(registry, models, find_name, limits, find_refusal)

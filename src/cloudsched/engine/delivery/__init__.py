@@ -1,1 +1,0 @@
-"""Deliveries: the tasks that carry results to people, how they are sent and what became of them."""

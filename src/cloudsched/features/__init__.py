@@ -1,0 +1,1 @@
+"""Features: what a task may have beside the kernel, each in a folder here. The table has satellites, too."""

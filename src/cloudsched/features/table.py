@@ -1,0 +1,192 @@
+"""The table of features and satellites: what each adds to the kernel, and where that is.
+
+The kernel imports none of them. It looks here for what it is asked for, and imports that by its place, ``module:name``,
+when it is first used. To take one out is to delete its folder and its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pkgutil import resolve_name
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerRow:
+    """A built-in handler."""
+
+    name: str
+    run: str
+    """The function that runs its tasks. It gets the container, the context if it takes one, and the payload."""
+    check: str = ""
+    """The function that checks a task before it is stored. It gets the container, the draft and its requesters."""
+    instead: str = ""
+    """What users are told to use instead of such a task. They may not name the handler then."""
+    takes_context: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """A command of ``cloudsched``."""
+
+    name: str
+    place: str
+    summary: str
+    section: str
+    """The heading in ``--help``, or the command whose subcommand it is."""
+    extra: str = "server"
+    """The extra that brings what it imports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A feature or a satellite. Each of its fields has the places of one kind of thing that it adds."""
+
+    name: str
+    about: str
+    folders: tuple[str, ...]
+    """Its folders, below ``cloudsched``."""
+    wiring: str = ""
+    """The class that makes its parts from a container. See `Container.wiring`."""
+    settings: str = ""
+    """The function of the container that makes what its settings name, so that mistakes in them are found at once."""
+    handlers: tuple[HandlerRow, ...] = ()
+    optional_handlers: tuple[str, ...] = ()
+    """Functions of the container and the registry that return a registry with a handler which settings turn on."""
+    options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Options of tasks, in their order. See `engine.state.options`."""
+    records: tuple[str, ...] = ()
+    """The kinds of records that belong to an owner."""
+    operations: tuple[str, ...] = ()
+    """Modules with operations of the API."""
+    commands: tuple[CommandRow, ...] = ()
+
+
+_PERSON_OPERATIONS: Final = "Use DELETE or GET …/export of /v1/people/{owner}."
+FEATURES: Final = (
+    Feature(
+        name="calendars",
+        about="days without runs, from files, holidays and lists",
+        folders=("features/calendars",),
+        handlers=(
+            HandlerRow(
+                "cloudsched.calendar.refresh",
+                "cloudsched.features.calendars.handlers:refresh",
+                "cloudsched.features.calendars.handlers:check_refresh",
+                instead="Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself.",
+                takes_context=False,
+            ),
+            HandlerRow(
+                "cloudsched.follow",
+                "cloudsched.features.calendars.handlers:follow",
+                "cloudsched.features.calendars.handlers:check_follow",
+                instead="Use PUT of a calendar or a person; the system then makes its tasks itself.",
+            ),
+        ),
+        records=("cloudsched.domain.documents.calendar:Calendar",),
+        operations=("cloudsched.web.api.calendar_operations",),
+    ),
+    Feature(
+        name="words",
+        about="plain words to schedules, drafts and tasks",
+        folders=("language", "drafts"),
+        wiring="cloudsched.drafts.wiring:DraftsWiring",
+        settings="cloudsched.drafts.wiring:check_settings",
+        optional_handlers=("cloudsched.drafts.wiring:with_assistant",),
+        operations=("cloudsched.drafts.operations",),
+        commands=(
+            CommandRow("draft", "cloudsched.drafts.command:draft", "Draft a task, or a change of one.", "tasks"),
+        ),
+    ),
+    Feature(
+        name="scripts",
+        about="JavaScript of users, in a sandbox",
+        folders=("scripts",),
+        wiring="cloudsched.scripts.wiring:ScriptsWiring",
+        handlers=(
+            HandlerRow("cloudsched.script", "cloudsched.scripts.handlers:run", "cloudsched.scripts.handlers:check"),
+        ),
+        records=("cloudsched.scripts.documents:StoredScript", "cloudsched.scripts.documents:ScriptTree"),
+        operations=("cloudsched.scripts.operations",),
+    ),
+    Feature(
+        name="people",
+        about="contacts, and what reaches people",
+        folders=("people",),
+        wiring="cloudsched.people.wiring:PeopleWiring",
+        settings="cloudsched.people.wiring:check_settings",
+        handlers=(
+            HandlerRow(
+                "cloudsched.delivery",
+                "cloudsched.people.handlers:deliver",
+                "cloudsched.people.handlers:refuse_deliveries",
+            ),
+            HandlerRow("cloudsched.erase-person", "cloudsched.people.handlers:erase", instead=_PERSON_OPERATIONS),
+            HandlerRow("cloudsched.export-person", "cloudsched.people.handlers:export", instead=_PERSON_OPERATIONS),
+        ),
+        records=(
+            "cloudsched.people.documents:ExportPart",
+            "cloudsched.people.documents:ContactSecrets",
+            "cloudsched.people.documents:Feed",
+        ),
+        operations=("cloudsched.people.operations", "cloudsched.people.feed_operations"),
+        commands=(
+            CommandRow(
+                "people", "cloudsched.people.command:people", "Show people, and change how they are reached.", "Tasks"
+            ),
+        ),
+    ),
+    Feature(
+        name="agents",
+        about="tools for language models",
+        folders=("agents",),
+        commands=(
+            CommandRow(
+                "mcp",
+                "cloudsched.agents.command:mcp",
+                "Give agents tools to schedule (Model Context Protocol).",
+                "Tasks",
+                "mcp",
+            ),
+        ),
+    ),
+    Feature(
+        name="outbox",
+        about="tasks of the caller's own transactions",
+        folders=("outbox",),
+        commands=(
+            CommandRow(
+                "outbox",
+                "cloudsched.outbox.command:outbox",
+                "Hand over the tasks that your own transactions have written.",
+                "Data",
+                "worker",
+            ),
+        ),
+    ),
+    Feature(name="dashboard", about="pages over the HTTP API", folders=("dashboard",)),
+    Feature(
+        name="emulator",
+        about="a local Cloud Tasks, usable alone",
+        folders=("emulator",),
+        commands=(
+            CommandRow(
+                "emulator", "cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone.", "Local", "dev"
+            ),
+        ),
+    ),
+)
+"""All of them. Their options are called in this order."""
+
+
+@cache
+def find_place(place: str) -> Any:  # noqa: ANN401 - whatever is there
+    """Import what a row names, once."""
+    return resolve_name(place)
+
+
+def has_feature(name: str) -> bool:
+    """Return whether a feature is in the table."""
+    return any(feature.name == name for feature in FEATURES)

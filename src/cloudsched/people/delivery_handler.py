@@ -1,0 +1,132 @@
+"""The built-in handler of deliveries: look up the recipient, send once, and interpret the answer.
+
+Tasks have everything else: the lease, the retries, the expiration, the sweep. If the process dies between sending and
+recording, the message is sent once more, under the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.domain.documents.delivery_channels import (
+    CALLBACKS,
+    COMPLETION,
+    PING,
+    Delivery,
+    DeliveryChannel,
+    PingEvent,
+)
+from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.transitions.notices import LATE, say_late
+from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Outcome, Retry
+from cloudsched.engine.ports.sender import Message, Recipient, Sender, Suppress
+from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.handlers.context import Context
+    from cloudsched.people.recipients import PeopleRecipients
+
+log = own_logger(__name__)
+
+_START: Final = f"ping.{PingEvent.START}"
+MAX_WAIT: Final = timedelta(days=1)
+"""The longest wait that a receiver may ask for."""
+
+
+class DeliveryHandler:
+    """Sends deliveries."""
+
+    def __init__(
+        self,
+        senders: Callable[[], Mapping[str, Sender]],
+        recipients: Callable[[], PeopleRecipients],
+        random: Random,
+        has_ended: Callable[[str, str], bool],
+    ) -> None:
+        self._has_ended = has_ended
+        self._random = random
+        self._senders = senders
+        self._recipients = recipients
+
+    def run(self, context: Context, payload: dict[str, Any]) -> Outcome:
+        """Send a delivery."""
+        task, delivery = context.task, context.task.delivery
+        if delivery is None:
+            return Fail("It is no delivery of an execution.")
+        sender = self._senders().get(delivery.channel)
+        if sender is None:
+            return Fail(f"{delivery.channel} is not set up here; see docs/guides/delivery.md.")
+        found = self._find(task, delivery, payload)
+        if isinstance(found, Suppress):
+            return Cancel(found.reason)
+        message = _to_message(delivery, payload)
+        if delivery.channel not in CALLBACKS:
+            late = (delivery.late or timedelta(0)) + context.durable_run.clock_now() - delivery.created_at
+            message = _say_lateness(message, late) if late > LATE else message
+            if DeliveryChannel(delivery.channel).traits.has_unsubscribe:
+                url = self._recipients().unsubscribe_url(task.owner, delivery.category)
+                message = replace(message, unsubscribe_url=url)
+        return self._send(sender, message, task, delivery, found)
+
+    def _find(self, task: Task, delivery: Delivery, payload: dict[str, Any]) -> tuple[Recipient, ...] | Suppress:
+        recipients, url = self._recipients(), delivery.url or ""
+        if delivery.channel == COMPLETION:
+            return recipients.callback(task.owner, url, is_users=delivery.is_users_url)
+        if delivery.channel != PING:
+            return recipients.find(task.owner, delivery.channel, delivery.category)
+        if payload.get("kind") == _START and self._has_ended(delivery.task_id, delivery.execution_id):
+            return Suppress("The execution has ended: its end is told instead.")
+        return recipients.switch(task.owner, url, is_users=delivery.is_users_url)
+
+    def _send(
+        self, sender: Sender, message: Message, task: Task, delivery: Delivery, recipients: tuple[Recipient, ...]
+    ) -> Outcome:
+        ids, delayed, refusals = list[str](), list[DeliveryDelayed](), list[DeliveryRefused]()
+        for each in recipients:
+            try:
+                ids.append(sender.send(message, each))
+            except AddressGone as error:
+                self._recipients().remove(task.owner, delivery.channel, each.address)
+                refusals.append(error)
+            except DeliveryRefused as error:
+                refusals.append(error)
+            except DeliveryDelayed as error:
+                delayed.append(error)
+        if delayed:
+            about = {"action": "delivery_delayed", "taskId": delivery.task_id, "executionId": delivery.execution_id}
+            log.warning("Not delivered by %s yet: %s", delivery.channel, delayed[0], extra=about)
+            waits = [each.retry_after for each in delayed if each.retry_after is not None]
+            return Retry(str(delayed[0]), self._wait(task, min(max(waits), MAX_WAIT)) if waits else None)
+        if ids:
+            return Done({"messageId": ids[0]})
+        if refusals and all(isinstance(each, AddressGone) for each in refusals):
+            return Cancel(str(refusals[0]))
+        return Fail(str(refusals[0]) if refusals else "There is nobody to send it to.")
+
+    def _wait(self, task: Task, asked: timedelta) -> timedelta:
+        """Return the policy's wait, or the longer one that was asked for: a short one would use up the attempts."""
+        failures = max((run.attempt for run in task.runs), default=1)
+        return max(asked, task.retry.delay(failures, self._random))
+
+
+def _say_lateness(message: Message, late: timedelta) -> Message:
+    seconds = int(late.total_seconds())
+    return replace(message, body=say_late(late, message.body), data={**message.data, "late": seconds})
+
+
+def _to_message(delivery: Delivery, payload: dict[str, Any]) -> Message:
+    data = payload.get("data")
+    return Message(
+        id=delivery.message_id,
+        thread=delivery.thread,
+        title=str(payload.get("title", "")),
+        body=str(payload.get("body", "")),
+        created_at=delivery.created_at,
+        kind=str(payload.get("kind", "notification")),
+        data=data if isinstance(data, dict) else {},
+    )

@@ -1,0 +1,349 @@
+"""People: how owners want to be reached. Every write goes through here, so `verified` can be trusted.
+
+The secrets that sign messages to people's webhooks are apart from what the owner's clients may read.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from cloudsched.domain.documents.calendar import CalendarLink, zone_key
+from cloudsched.domain.documents.person import (
+    EmailContact,
+    Person,
+    PersonPatch,
+    PersonSpec,
+    WebhookContact,
+    list_removed,
+)
+from cloudsched.domain.transitions.task_draft import to_wire_fields
+from cloudsched.domain.transitions.validation_errors import WIRE, join_faults, say_in_python, to_invalid_input
+from cloudsched.engine.owners.follow_changes import count_replan
+from cloudsched.engine.state.record_changes import change_person, change_record, delete_record
+from cloudsched.errors import Forbidden, InvalidInput, NotFound, PreconditionFailed
+from cloudsched.people.documents import ContactSecrets, WebhookSecret
+from cloudsched.people.reach import with_verified_webhook
+
+if TYPE_CHECKING:
+    from cloudsched.engine.authority import Authority
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.records import RecordStore
+    from cloudsched.engine.ports.store import Store
+
+OVERLAP: Final = timedelta(days=1)
+"""The time for which a previous secret signs beside the new one."""
+MAX_EARLIER: Final = 4
+"""The most secrets of other URLs that are kept, for changes of the URL that are refused after they have made one."""
+
+
+class WebhookSecrets:
+    """Makes, replaces and returns secrets. Each belongs to one URL."""
+
+    def __init__(self, records: RecordStore, clock: Clock) -> None:
+        self._records = records
+        self._clock = clock
+
+    def current(self, owner: str, url: str | None = None) -> tuple[str, ...]:
+        """Return the secrets that sign messages to a URL now, the newest first. One document is read.
+
+        Without a URL, they are those of the URL that was set last.
+        """
+        stored = self._records.load(ContactSecrets, owner)
+        kept = () if stored is None else stored.record.webhook_secrets
+        wanted, now = url or next((each.url for each in kept), None), self._clock.now()
+        return tuple(each.value for each in kept if each.url == wanted and (each.until is None or each.until > now))
+
+    def replace(self, owner: str, url: str, *, keeps_previous: bool = False) -> str:
+        """Return a new secret for a URL. The previous one of the same URL signs for a day beside it, if it is kept."""
+        secret = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
+
+        def change(stored: ContactSecrets | None) -> ContactSecrets:
+            now = self._clock.now()
+            known = stored or ContactSecrets(id=owner, owner=owner, created_at=now, updated_at=now)
+            same = [each for each in known.webhook_secrets if each.url == url] if keeps_previous else []
+            kept = (
+                WebhookSecret(url=url, value=secret),
+                *(each.model_copy(update={"until": now + OVERLAP}) for each in same[:1]),
+                *[each for each in known.webhook_secrets if each.url != url][:MAX_EARLIER],
+            )
+            return known.model_copy(update={"webhook_secrets": kept, "updated_at": now})
+
+        change_record(self._records, ContactSecrets, owner, change)
+        return secret
+
+
+class SavedPerson(NamedTuple):
+    """A person as they are stored now. The secret of a webhook that is made now is shown only here."""
+
+    person: Person
+    is_new: bool = False
+    webhook_secret: str | None = None
+
+
+S = TypeVar("S", PersonSpec, PersonPatch)
+Check = Callable[["Person | None"], None]
+"""Checks the state that a change replaces, None if there is none. If it raises, nothing changes."""
+
+
+def parse_person(content: dict[str, Any], kind: type[S]) -> S:
+    """Return what a person has set or changed, from JSON. Raises InvalidInput."""
+    try:
+        return kind.model_validate(content, context=WIRE)
+    except ValidationError as error:
+        raise to_invalid_input(error, model=kind) from None
+
+
+def expect_etag(etag: str) -> Check:
+    """Return a check that a person is in the state with this etag. It raises PreconditionFailed."""
+
+    def check(current: Person | None) -> None:
+        if current is None or current.etag != etag.strip('"'):
+            raise PreconditionFailed("The person")
+
+    return check
+
+
+class People:
+    """Reads and writes people."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        require_url: Callable[[str], None],
+        follow: Callable[[str, int], None],
+    ) -> None:
+        self._records = store.records
+        self._clock = clock
+        self._require_url = require_url
+        self._follow = follow
+        self.webhook_secrets = WebhookSecrets(self._records, clock)
+
+    def find(self, owner: str) -> Person | None:
+        """Return an owner's contacts and preferences, or None. One document is read."""
+        stored = self._records.load(Person, owner)
+        return None if stored is None else stored.record
+
+    def get(self, owner: str) -> Person:
+        """Return an owner's contacts and preferences. Raises NotFound."""
+        person = self.find(owner)
+        if person is None:
+            raise NotFound("person", owner)
+        return person
+
+    def put_fields(
+        self, owner: str, fields: dict[str, Any], *, by: Authority, etag: str | None, may_remove: bool
+    ) -> Person:
+        """Store a person from fields by their Python names. See `App.put_person`."""
+
+        def save(spec: PersonSpec, check: Check | None) -> SavedPerson:
+            return self.put(owner, spec, by=by, check=check, may_remove=may_remove)
+
+        return _save_fields(save, fields, PersonSpec, etag)
+
+    def change_fields(self, owner: str, fields: dict[str, Any], *, by: Authority, etag: str | None) -> Person:
+        """Change a person by fields with Python names. See `App.update_person`."""
+
+        def save(patch: PersonPatch, check: Check | None) -> SavedPerson:
+            return self.change(owner, patch, by=by, check=check)
+
+        return _save_fields(save, fields, PersonPatch, etag)
+
+    def put(
+        self,
+        owner: str,
+        spec: PersonSpec,
+        *,
+        by: Authority,
+        proven_address: str | None = None,
+        check: Check | None = None,
+        may_remove: bool = False,
+    ) -> SavedPerson:
+        """Write what a person has set, in place of what there was.
+
+        It is refused if this would remove anything, unless it `may_remove`. `proven_address` is the one in the owner's
+        own ID token. Raises InvalidInput, Forbidden or QuotaExceeded.
+        """
+        self._require_allowed(owner, spec.webhook, by)
+
+        def replace(current: Person | None) -> PersonSpec:
+            removed = [] if current is None or may_remove else list_removed(current, spec)
+            if removed:
+                raise _refuse_removal(owner, spec, removed)
+            return spec
+
+        return self._write(owner, replace, by, proven_address, check)
+
+    def change(
+        self,
+        owner: str,
+        patch: PersonPatch,
+        *,
+        by: Authority,
+        proven_address: str | None = None,
+        check: Check | None = None,
+    ) -> SavedPerson:
+        """Change some of what a person has set. Changes of others at the same time are kept.
+
+        Raises NotFound if nothing is stored of them, or what `put` raises.
+        """
+        self._require_allowed(owner, patch.webhook, by)
+
+        def merge(current: Person | None) -> PersonSpec:
+            if current is None:
+                raise NotFound("person", owner, "Store them first, with PUT or put_person.")
+            return patch.apply_to(current)
+
+        proven = proven_address if "email" in patch.model_fields_set else None
+        return self._write(owner, merge, by, proven, check)
+
+    def _require_allowed(self, owner: str, webhook: WebhookContact | None, by: Authority) -> None:
+        by.require_owner(owner)
+        if webhook is not None:
+            self._require_url(webhook.url)
+
+    def _write(
+        self,
+        owner: str,
+        decide: Callable[[Person | None], PersonSpec],
+        by: Authority,
+        proven_address: str | None,
+        check: Check | None,
+    ) -> SavedPerson:
+        """Write what is decided of a person's present state.
+
+        An address and a webhook stay verified as long as they are the same. Users may not say that either is verified.
+        What changes nothing is not written, and needs no check: it may be a repetition.
+        """
+        may_verify = not by.is_user
+        saved: SavedPerson | None = None
+
+        def write(current: Person | None) -> Person:
+            nonlocal saved
+            now, spec = self._clock.now(), decide(current)
+            fields = {name: getattr(spec, name) for name in PersonSpec.model_fields}
+            fields["email"] = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
+            fields["webhook"] = _decide_webhook(spec.webhook, current, may_verify=may_verify)
+            known = current or Person(id=owner, owner=owner, created_at=now, updated_at=now)
+            person = known.model_copy(update=fields)
+            if current is not None and person == current:
+                saved = SavedPerson(current)
+                return current
+            if check is not None:
+                check(current)
+            person = self._with_zone_revision(person.model_copy(update={"updated_at": now}), current, by)
+            saved = SavedPerson(person, current is None, self._make_secret(person, current))
+            return person
+
+        change_record(self._records, Person, owner, write)
+        assert saved is not None  # noqa: S101 - it was written
+        return saved
+
+    def _with_zone_revision(self, person: Person, current: Person | None, by: Authority) -> Person:
+        """Return a person who is about to be written. Before another zone is written, create the task that follows it.
+
+        Tasks may also follow somebody who was deleted and is written again.
+        """
+        if current is None:
+            revision = 0
+            is_followed = bool(self._records.list(CalendarLink, zone_key(person.id), limit=1))
+        else:
+            is_followed = current.timezone != person.timezone
+            revision = current.zone_revision + is_followed
+        if is_followed:
+            if by.is_user:
+                count_replan(self._records, self._clock, person.id)
+            self._follow(person.id, revision)
+        return person.model_copy(update={"zone_revision": revision})
+
+    def verify_webhook(self, owner: str, url: str) -> bool:
+        """Record that a webhook wants messages. Return whether it still is the one that is stored."""
+        changed = change_person(self._records, self._clock, owner, lambda known: with_verified_webhook(known, url))
+        return changed is not None and changed.verified_webhook == url
+
+    def rotate_webhook_secret(self, owner: str, *, by: Authority) -> str:
+        """Return a new secret for a webhook. The previous one signs for a day. Raises NotFound or InvalidInput."""
+        by.require_owner(owner)
+        webhook = self.get(owner).webhook
+        if webhook is None:
+            raise InvalidInput("webhook", "is not set", "Set it first.")
+        return self.webhook_secrets.replace(owner, webhook.url, keeps_previous=True)
+
+    def delete(self, owner: str, *, by: Authority) -> None:
+        """Delete what is stored of a person's contacts and preferences. Raises NotFound."""
+        by.require_owner(owner)
+        self.get(owner)
+        self.forget(owner)
+
+    def forget(self, owner: str) -> None:
+        """Delete what there is of a person's contacts and preferences. It is safe to repeat."""
+        delete_record(self._records, ContactSecrets, owner)
+        delete_record(self._records, Person, owner)  # last: as long as there is one, deleting it can be repeated
+
+    def _make_secret(self, person: Person, current: Person | None) -> str | None:
+        """Return a secret for a new webhook. It is stored first, so that no webhook is without one."""
+        known = None if current is None else current.webhook
+        if person.webhook is None or (known is not None and known.url == person.webhook.url):
+            return None
+        return self.webhook_secrets.replace(person.owner, person.webhook.url)
+
+
+def _refuse_removal(owner: str, spec: PersonSpec, removed: Sequence[str]) -> InvalidInput:
+    """Return the error of a replacement that would remove fields. It says how to change the others alone."""
+    given = ", ".join(f"{name}=…" for name in PersonSpec.model_fields if name in spec.model_fields_set) or "…"
+    way = f"PATCH changes only what you name: update_person({owner!r}, {given})"
+    hint = f"{way}. To remove it, add ?replace=true or If-Match; in Python replace=True or etag=…."
+    first, *others = removed
+    problem = "is stored, and would be removed"
+    return join_faults([InvalidInput(first, problem, hint), *(InvalidInput(name, problem) for name in others)])
+
+
+def _decide_email(
+    given: EmailContact | None, current: Person | None, *, may_verify: bool, proven_address: str | None
+) -> EmailContact | None:
+    """Return the address to store, and whether it is verified: not because the owner says so.
+
+    One that the owner's token proves is stored in the token's spelling: addresses that differ only in case may be two
+    people's at some servers, and letters of other alphabets may have the same small letter.
+    """
+    if given is None:
+        return None
+    if may_verify and given.verified is not None:
+        return given
+    if proven_address is not None and proven_address.casefold() == given.address.casefold():
+        return EmailContact(address=proven_address, verified=True)
+    verified = current is not None and current.verified_address == given.address
+    if given.verified and not verified:
+        hint = "leave it out: it is what your ID token says of that very address"
+        raise Forbidden(f"Only an admin may say that an address is verified; {hint}.")
+    return EmailContact(address=given.address, verified=verified)
+
+
+def _decide_webhook(given: WebhookContact | None, current: Person | None, *, may_verify: bool) -> WebhookContact | None:
+    """Return the webhook to store, and whether it is verified: not because the owner says so."""
+    if given is None:
+        return None
+    verified = current is not None and current.verified_webhook == given.url
+    if may_verify and given.verified is not None:
+        verified = given.verified
+    if given.verified and not verified:
+        hint = "leave it out, and have the endpoint asked (POST …/webhook/verify)"
+        raise Forbidden(f"Only an admin may say that a webhook is verified; {hint}.")
+    return WebhookContact(url=given.url, verified=verified)
+
+
+def _save_fields(
+    save: Callable[[S, Check | None], SavedPerson], fields: dict[str, Any], kind: type[S], etag: str | None
+) -> Person:
+    try:
+        saved = save(parse_person(to_wire_fields(fields), kind), None if etag is None else expect_etag(etag))
+    except InvalidInput as error:
+        say_in_python(error, fields, kind)
+        raise
+    return saved.person.answering(saved.webhook_secret)

@@ -1,0 +1,89 @@
+"""Whether and at which addresses a channel reaches a person, and what of a person changes when it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, assert_never
+
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.domain.documents.person import Person, WebhookContact, is_wanted
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.category import Category
+
+_EMAIL_OBSTACLE: Final = (
+    "The person's e-mail address is not verified: neither their ID token nor a server has said that it is theirs."
+)
+
+
+_WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
+
+
+class Reach(NamedTuple):
+    """The addresses at which a channel reaches a person, or the reason why it does not."""
+
+    addresses: tuple[str, ...]
+    """The addresses. There are none for a channel that needs no address of the person, such as the inbox."""
+    obstacle: str | None
+
+
+def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
+    """Return the addresses at which a channel reaches a person now, or the obstacle."""
+    match channel:
+        case DeliveryChannel.EMAIL:
+            return _reach(
+                person.verified_address, _EMAIL_OBSTACLE if person.email else "The person has no e-mail address."
+            )
+        case DeliveryChannel.MOBILE:
+            tokens = tuple(each.token for each in person.devices)
+            return Reach(tokens, None if tokens else "The person has no device.")
+        case DeliveryChannel.WEBHOOK:
+            return _reach(
+                person.verified_webhook, _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
+            )
+        case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return Reach((), None)
+        case unknown:
+            assert_never(unknown)
+
+
+def _reach(address: str | None, missing: str) -> Reach:
+    return Reach((address,), None) if address else Reach((), missing)
+
+
+def with_verified_webhook(person: Person, url: str) -> Person:
+    """Return a person whose webhook has proven that it wants messages."""
+    if person.webhook is None or person.webhook.url != url:
+        return person
+    return person.model_copy(update={"webhook": WebhookContact(url=url, verified=True)})
+
+
+def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Person:
+    """Return a person without a device or a webhook that is gone."""
+    match channel:
+        case DeliveryChannel.MOBILE:
+            others = tuple(each for each in person.devices if each.token != address)
+            return person.model_copy(update={"devices": others})
+        case DeliveryChannel.WEBHOOK:
+            is_gone = person.webhook is not None and person.webhook.url == address
+            return person.model_copy(update={"webhook": None}) if is_gone else person
+        case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
+            return person  # a mail server refuses a mail, which does not make the address another's
+        case unknown:
+            assert_never(unknown)
+
+
+def find_obstacle(person: Person | None, category: Category, channel: DeliveryChannel) -> str | None:
+    """Return why a person cannot or does not want to be reached by a channel, or None if nothing stands in the way."""
+    if person is None:
+        return "No contacts are stored for the owner."
+    if not is_wanted(person, category, channel):
+        return f"The person does not want {category} by {channel}."
+    return find_reach(person, channel).obstacle
+
+
+def drop_channel(
+    person: Person, category: Category, channel: DeliveryChannel
+) -> dict[Category, tuple[DeliveryChannel, ...]]:
+    """Return the preferences of a person who no longer wants a category by a channel."""
+    allowed = person.channels.get(category, tuple(DeliveryChannel))
+    return {**person.channels, category: tuple(each for each in allowed if each is not channel)}

@@ -1,0 +1,121 @@
+"""The parts of people in a container, each made on first use: contacts, senders, links, feeds, and personal data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.runtime.container import Wiring
+from cloudsched.runtime.lazy_property import lazy_property
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.category import Category
+    from cloudsched.engine.ports.sender import Sender
+    from cloudsched.people.delivery_handler import DeliveryHandler
+    from cloudsched.people.feeds import Feeds
+    from cloudsched.people.people import People
+    from cloudsched.people.person_data import PersonData, PersonJobs
+    from cloudsched.people.recipients import PeopleRecipients
+    from cloudsched.people.unsubscribe_links import UnsubscribeLinks
+    from cloudsched.people.webhook_verification import WebhookVerification
+    from cloudsched.runtime.container import Container
+
+
+class PeopleWiring(Wiring):
+    """Makes what knows people and reaches them."""
+
+    @lazy_property
+    def people(self) -> People:
+        """The contacts and preferences of owners."""
+        from cloudsched.domain.documents.calendar import zone_key  # noqa: PLC0415 - imported only when used
+        from cloudsched.people.people import People  # noqa: PLC0415 - the same
+
+        def follow(owner: str, revision: int) -> None:
+            self.container.followers.begin(zone_key(owner), revision, owner)
+
+        return People(self.container.store, self.container.clock, self._require_webhook_url, follow)
+
+    def _require_webhook_url(self, url: str) -> None:
+        from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used
+
+        settings = self.container.settings
+        require_reachable_url(url, settings.access.reachable, allows_http=settings.allows_http)
+
+    @lazy_property
+    def senders(self) -> Mapping[str, Sender]:
+        """Sends deliveries, by channel. It has only those that are set up."""
+        from cloudsched.people.senders.channel_senders import Senders  # noqa: PLC0415 - imported only when used
+
+        registrations = self.container.registry.registrations
+        return Senders(self.container.settings, lambda: registrations.mail_template)
+
+    @lazy_property
+    def recipients(self) -> PeopleRecipients:
+        """Knows how people want to be reached."""
+        from cloudsched.people.recipients import PeopleRecipients  # noqa: PLC0415 - imported only when used
+
+        hosts = self.container.settings.access.ping_hosts
+        return PeopleRecipients(self.container.store.records, self.container.clock, self.make_unsubscribe_url, hosts)
+
+    @lazy_property
+    def unsubscribe_links(self) -> UnsubscribeLinks:
+        """Links by which recipients end mails."""
+        from cloudsched.people.unsubscribe_links import UnsubscribeLinks  # noqa: PLC0415 - only when used
+
+        return UnsubscribeLinks(self.container.store.records, self.container.clock)
+
+    def make_unsubscribe_url(self, owner: str, category: Category) -> str | None:
+        """Return where a person ends mails of a category. None if the API has no public address with TLS."""
+        root = self.container.settings.public_url
+        return self.unsubscribe_links.make(root, owner, category) if root.startswith("https://") else None
+
+    @lazy_property
+    def webhook_verification(self) -> WebhookVerification:
+        """Asks people's endpoints whether they want messages."""
+        from cloudsched.people.senders.channel_senders import open_webhooks  # noqa: PLC0415 - only when used
+        from cloudsched.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - the same
+
+        container = self.container
+        return WebhookVerification(
+            container.store.records, container.clock, self.people, lambda: open_webhooks(container.settings)
+        )
+
+    @lazy_property
+    def feeds(self) -> Feeds:
+        """Shows tasks as calendars."""
+        from cloudsched.people.feeds import Feeds  # noqa: PLC0415 - imported only when used
+
+        return Feeds(self.container.store, self.container.clock)
+
+    @lazy_property
+    def person_jobs(self) -> PersonJobs:
+        """Starts what takes long with all that is stored of a person."""
+        from cloudsched.people.person_data import PersonJobs  # noqa: PLC0415 - imported only when used
+
+        return PersonJobs(self.container.store, self.container.clock, self.container.scheduler)
+
+    @lazy_property
+    def person_data(self) -> PersonData:
+        """Deletes and exports all that is stored of a person."""
+        from cloudsched.people.person_data import PersonData  # noqa: PLC0415 - imported only when used
+
+        note_use = self.container.many_tasks.budgets.note_use
+        return PersonData(self.container.store, self.container.clock, lambda: self.container.scheduler, note_use)
+
+    @lazy_property
+    def delivery_handler(self) -> DeliveryHandler:
+        """Sends deliveries."""
+        from cloudsched.people.delivery_handler import DeliveryHandler  # noqa: PLC0415 - imported only when used
+
+        return DeliveryHandler(lambda: self.senders, lambda: self.recipients, self.container.chance, self._has_ended)
+
+    def _has_ended(self, task_id: str, execution_id: str) -> bool:
+        record = self.container.store.load_execution(task_id, execution_id)
+        return record is not None and record.status.is_final
+
+
+def check_settings(container: Container) -> None:
+    """Make the senders of what the settings name. The channels that are left out have nothing to misspell."""
+    for channel in (DeliveryChannel.EMAIL, DeliveryChannel.OPERATOR):
+        PeopleWiring.of(container).senders.get(channel)

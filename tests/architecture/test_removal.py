@@ -1,0 +1,100 @@
+"""A satellite can be taken out: without its folder and its row, the kernel's tests pass."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.architecture.picture import KERNEL, ROOT, SATELLITES, SOURCE, read_modules
+
+from cloudsched.features.table import FEATURES, Feature
+
+SATELLITE_ROWS: Final = [row for row in FEATURES if all(folder in SATELLITES for folder in row.folders)]
+SOME_TESTS: Final = ("tests/domain/transitions", "tests/engine/sweep")
+KERNEL_TESTS: Final = (
+    *SOME_TESTS,
+    "tests/engine/durable",
+    "tests/engine/execution",
+    "tests/engine/handlers",
+    "tests/engine/tasks",
+)
+WITHOUT_A_QUEUE: Final = ("tests/domain/transitions", "tests/domain/recurrence", "tests/config")
+"""The simulation, by which the engine is tested, has the emulator's model of a queue."""
+LEAST_SHARE: Final = 0.6
+"""The share of them that a run has to pass, so that it does not leave out what it is about."""
+
+
+def remove(folder: Path, rows: Collection[Feature]) -> Path:
+    """Copy the package into a folder without some rows of the table and what they name."""
+    package = folder / "cloudsched"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for row in rows:
+        for each in row.folders:
+            shutil.rmtree(package / each)
+    table = package / "features" / "table.py"
+    lines = table.read_text("utf-8").splitlines(keepends=True)
+    names = {row.name for row in rows}
+    calls = [
+        node
+        for node in ast.walk(ast.parse("".join(lines)))
+        if isinstance(node, ast.Call)
+        and any(each.arg == "name" and ast.literal_eval(each.value) in names for each in node.keywords)
+    ]
+    assert len(calls) == len(names)
+    for call in sorted(calls, key=lambda each: -each.lineno):
+        assert call.end_lineno is not None
+        del lines[call.lineno - 1 : call.end_lineno]
+    table.write_text("".join(lines), "utf-8")
+    return package
+
+
+def run_without(rows: Collection[Feature], folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run Python where these rows are gone."""
+    package = remove(folder, rows)
+    gone = " ".join(each for row in rows for each in row.folders)
+    environment = {**os.environ, "PYTHONPATH": f"{package.parent}{os.pathsep}{ROOT}", "WITHOUT": gone}
+    return subprocess.run(  # noqa: S603 - our own
+        [sys.executable, *command], capture_output=True, text=True, check=False, env=environment, cwd=ROOT
+    )
+
+
+@pytest.mark.parametrize("row", SATELLITE_ROWS, ids=lambda row: row.name)
+def test_the_kernel_is_imported_without_it(row: Feature, tmp_path: Path) -> None:
+    """All modules of the kernel, and the API with all operations that are left."""
+    modules = [each for each in read_modules() if each.split("/")[0] in KERNEL and not each.endswith("__init__")]
+    names = ["cloudsched." + each.replace("/", ".") for each in modules]
+    code = f"import importlib; [importlib.import_module(name) for name in {names}]; import cloudsched; cloudsched.App()"
+    done = run_without([row], tmp_path, ["-c", code])
+    assert done.returncode == 0, done.stderr
+
+
+def _check_tests(rows: Collection[Feature], folder: Path, tests: Collection[str]) -> None:
+    blocked = (
+        "cacheprovider",
+        "tests.run.process_state",
+    )  # the latter takes the copy's modules for what a test left behind
+    options = ["-q", "-p", "tests.architecture.without", "--tb=short", *(f"-pno:{each}" for each in blocked)]
+    done = run_without(rows, folder, ["-m", "pytest", *options, *tests])
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    counts = {name: int(number) for number, name in re.findall(r"(\d+) (passed|skipped)", done.stdout)}
+    assert counts["passed"] >= LEAST_SHARE * sum(counts.values()), done.stdout[-500:]
+
+
+def test_the_kernel_is_whole_without_any_of_them(tmp_path: Path) -> None:
+    """Only what simulates the queue stays, because the tests need it."""
+    rows = [row for row in SATELLITE_ROWS if row.name != "emulator"]
+    _check_tests(rows, tmp_path, SOME_TESTS)
+
+
+@pytest.mark.parametrize("row", SATELLITE_ROWS, ids=lambda row: row.name)
+def test_the_kernel_is_whole_without_it(row: Feature, tmp_path: Path) -> None:
+    """Each satellite alone is taken out of the whole."""
+    _check_tests([row], tmp_path, WITHOUT_A_QUEUE if row.name == "emulator" else KERNEL_TESTS)

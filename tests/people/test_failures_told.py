@@ -1,0 +1,378 @@
+"""The owner of a task is told that it fails, once for a row, and that it works again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.authorities import as_user
+
+from cloudsched import App, Cancel, Context, Done, Execution, Fail, Schedule, Settings, Task
+from cloudsched.domain.control_flow import ControlFlow
+from cloudsched.domain.documents.category import Category
+from cloudsched.domain.documents.delivery_channels import DeliveryChannel
+from cloudsched.engine.authority import OWN_CODE
+from cloudsched.engine.state.record_changes import change_person
+from cloudsched.people.wiring import PeopleWiring
+from cloudsched.testing import Simulation
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+does: dict[str, Any] = {}
+app = App(Settings())
+
+
+class Killed(ControlFlow):
+    """The process dies here."""
+
+
+@app.handler("work", access="users", retry=1)
+def work(ctx: Context) -> object:
+    """Do what the test says, or say something."""
+    act = does.get("work")
+    return act(ctx) if act else "done"
+
+
+@app.handler("strict", access="users")
+def strict(payload: dict[str, int]) -> None:
+    """Take numbers only."""
+
+
+@app.handler("calls")
+def calls(ctx: Context) -> object:
+    """Call another handler, and go on without its result."""
+    try:
+        return ctx.call("work").result()
+    except Exception:  # noqa: BLE001 - it goes on
+        return None
+
+
+def breaks(_: Context) -> None:
+    """Fail."""
+    raise ValueError("no water")
+
+
+def dies(_: Context) -> None:
+    """End the process."""
+    raise Killed
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    does.clear()
+    with Simulation(app) as simulation:
+        simulation.add_person("ada")
+        yield simulation
+
+
+def make(sim: Simulation, **more: Any) -> Task:
+    fields: dict[str, Any] = {"owner": "ada", "title": "Plants", "handler": "work", "schedule": sim.now + HOUR}
+    return app.create(**{**fields, **more})
+
+
+def daily(sim: Simulation) -> Schedule:
+    return Schedule.every(DAY, start=sim.now + HOUR)
+
+
+def read_inbox(sim: Simulation, owner: str = "ada") -> list[str]:
+    return [each.title for each in sim.inbox(owner)]
+
+
+def last(sim: Simulation, task: Task) -> Execution:
+    return sim.executions(task.id)[-1]
+
+
+def test_a_daily_task_that_fails_is_told_once_and_that_it_works_again(sim: Simulation) -> None:
+    """By its channels and in the inbox, with the cause; the success that ends the row is one message with it."""
+    does["work"] = breaks
+    make(sim, schedule=daily(sim), delivery_channels=["EMAIL", "WEBHOOK"])
+    sim.advance(30 * DAY)
+    (mail,) = sim.sent("EMAIL", to="ada")
+    assert mail.title == "Failed: Plants"
+    assert "ValueError: no water" in mail.body
+    assert "runs next on" in mail.body
+    (hook,) = sim.sent("WEBHOOK")
+    assert (hook.message.kind, hook.message.data["status"]) == ("execution.failed", "FAILED")
+    assert hook.message.data["error"] == {"type": "ValueError", "message": "no water"}
+    assert read_inbox(sim) == ["Failed: Plants"]
+    does.clear()
+    sim.advance(3 * DAY)
+    first, second, third = sim.sent("EMAIL", to="ada")[1:]
+    assert (first.title, second.body, third.body) == ("Plants", "done", "done")
+    assert first.body.startswith("done\n\nWorks again: Plants\n")
+    assert "30 times in a row" in first.body
+    assert sorted(read_inbox(sim)) == ["Failed: Plants", "Works again: Plants"]
+    does["work"] = breaks
+    sim.advance(2 * DAY)
+    assert len(sim.sent("EMAIL")) == 5
+    assert sim.sent("EMAIL")[-1].title == "Failed: Plants"
+
+
+def test_a_silent_success_says_that_it_works_again_and_no_more(sim: Simulation) -> None:
+    """The result is not delivered, and the end of the row is."""
+    does["work"] = breaks
+    make(sim, schedule=daily(sim), delivery_channels=["EMAIL", "WEB"])
+    sim.advance(DAY)
+    does["work"] = lambda _: Done("secret", silent=True)
+    sim.advance(2 * DAY)
+    assert [each.title for each in sim.sent("EMAIL")] == ["Failed: Plants", "Works again: Plants"]
+    assert not [each for each in sim.inbox("ada") if "secret" in each.body]
+
+
+@pytest.mark.parametrize(("tells", "count"), [("each", 5), ("first", 1), ("never", 0)])
+def test_how_many_are_told_is_the_tasks_to_say(sim: Simulation, tells: str, count: int) -> None:
+    """Each, the first, or none; a row that was told is ended in words."""
+    does["work"] = breaks
+    make(sim, schedule=daily(sim), delivery_channels=["EMAIL"], tell_failures=tells)
+    sim.advance(5 * DAY)
+    does["work"] = lambda _: None
+    sim.advance(2 * DAY)
+    expected = ["Failed: Plants"] * count + ["Works again: Plants"] * bool(count)
+    assert [each.title for each in sim.sent("EMAIL")] == expected
+    assert sorted(read_inbox(sim)) == expected
+
+
+def fail_by_exception(sim: Simulation) -> Task:
+    does["work"] = breaks
+    return make(sim)
+
+
+def fail_by_outcome(sim: Simulation) -> Task:
+    does["work"] = lambda _: Fail("no use")
+    return make(sim)
+
+
+def lose_the_process(sim: Simulation) -> Task:
+    does["work"] = dies
+    task = make(sim, retry=False)
+    with pytest.raises(Killed):
+        sim.advance(2 * HOUR)
+    return task
+
+
+def change_the_handler(sim: Simulation) -> Task:
+    """Let the stored payload be one that the handler no longer takes."""
+    task = make(sim, handler="strict", payload={"a": 1})
+    stored = app.container.store.load(task.id)
+    assert stored is not None
+    app.container.engine.committer.try_to_change(stored, sim.now, payload={"a": "x"})
+    return task
+
+
+def remove_the_handler(sim: Simulation) -> Task:
+    task = make(sim, retry=False)
+    stored = app.container.store.load(task.id)
+    assert stored is not None
+    app.container.engine.committer.try_to_change(stored, sim.now, handler="gone")
+    return task
+
+
+def return_what_no_store_takes(sim: Simulation) -> Task:
+    does["work"] = lambda _: {"big": "x" * 2_000_000}
+    return make(sim)
+
+
+def wait_for_no_worker(sim: Simulation) -> Task:
+    return make(sim, pull="gpu", expiration=HOUR)
+
+
+def let_a_worker_fail(sim: Simulation) -> Task:
+    does["work"] = breaks
+    sim.add_worker("gpu")
+    return make(sim, pull="gpu")
+
+
+def miss_the_instant(sim: Simulation) -> Task:
+    task = make(sim, catch_up="none")
+    sim.queue.is_down = True
+    sim.clock.advance(3 * HOUR)
+    sim.queue.is_down = False
+    return task
+
+
+def fail_below(sim: Simulation) -> Task:
+    does["work"] = breaks
+    return make(sim, handler=None, children=[{"handler": "work"}])
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        fail_by_exception,
+        fail_by_outcome,
+        lose_the_process,
+        change_the_handler,
+        remove_the_handler,
+        return_what_no_store_takes,
+        wait_for_no_worker,
+        let_a_worker_fail,
+        miss_the_instant,
+        fail_below,
+    ],
+)
+def test_each_way_to_fail_is_told_once(sim: Simulation, cause: Any) -> None:  # noqa: ANN401 - a function
+    """However it ends: the owner has one message, which says why, and its retries have none."""
+    task = cause(sim)
+    sim.advance(5 * DAY)
+    (message,) = sim.inbox("ada")
+    record = last(sim, task)
+    assert message.title in {"Failed: Plants", "Missed: Plants"}
+    assert message.execution_id == record.id
+    why = record.error.message if record.error is not None else str(record.message).rstrip(".")
+    assert why in message.body
+
+
+@pytest.mark.parametrize("outcome", [Cancel("nothing to do"), None, "said"], ids=repr)
+def test_nothing_is_told_of_what_has_not_failed(sim: Simulation, outcome: object) -> None:
+    """A run that its handler called off, one that is silent, one that succeeds."""
+    does["work"] = lambda _: outcome
+    make(sim, schedule=daily(sim))
+    sim.advance(3 * DAY)
+    assert read_inbox(sim) == []
+
+
+def test_a_retry_that_succeeds_is_no_failure(sim: Simulation) -> None:
+    """Only the end of a run is told, and not that an attempt failed."""
+
+    def recover(ctx: Context) -> str:
+        if ctx.attempt == 1:
+            breaks(ctx)
+        return "done"
+
+    does["work"] = recover
+    make(sim, schedule=daily(sim))
+    sim.advance(3 * DAY)
+    assert read_inbox(sim) == []
+
+
+def test_a_task_that_is_cancelled_tells_nothing(sim: Simulation) -> None:
+    """Nobody waits for it any more, though its attempt still fails."""
+
+    def fail_later(ctx: Context) -> Fail:
+        app.cancel(ctx.task.id)
+        return Fail("too late")
+
+    does["work"] = fail_later
+    task = make(sim)
+    sim.advance(DAY)
+    assert last(sim, task).status == "FAILED"
+    assert read_inbox(sim) == []
+
+
+def test_the_failure_of_a_call_is_its_callers(sim: Simulation) -> None:
+    """A handler that goes on without a call's result has succeeded, and nobody is told."""
+    does["work"] = breaks
+    task = make(sim, handler="calls")
+    sim.advance(DAY)
+    assert last(sim, task).status == "SUCCEEDED"
+    assert read_inbox(sim) == []
+
+
+def test_a_delivery_that_fails_makes_no_other_delivery(sim: Simulation) -> None:
+    """That its mail was not sent is said in the record, and nowhere by mail."""
+    sim.channel("EMAIL").is_down = True
+    task = make(sim, delivery_channels=["EMAIL"])
+    sim.advance(9 * DAY)
+    assert read_inbox(sim) == []
+    assert "Not delivered by EMAIL" in str(last(sim, task).message)
+    assert [each.status for each in app.deliveries(task.id, last(sim, task).id)] == ["FAILED"]
+
+
+def test_a_failure_whose_mail_fails_is_in_the_inbox_and_once(sim: Simulation) -> None:
+    """The message about a failure is a delivery like others: it makes none about itself."""
+    does["work"] = breaks
+    sim.channel("EMAIL").is_down = True
+    task = make(sim, delivery_channels=["EMAIL"])
+    sim.advance(9 * DAY)
+    assert read_inbox(sim) == ["Failed: Plants"]
+    assert [each.status for each in app.deliveries(task.id, last(sim, task).id)] == ["FAILED"]
+
+
+def test_who_has_unsubscribed_gets_no_mail_and_has_the_inbox(sim: Simulation) -> None:
+    """A failure respects preferences like any message."""
+    does["work"] = breaks
+    parts, wanted = app.container, {Category.OTHERS: (DeliveryChannel.MOBILE,)}
+    change_person(parts.store.records, parts.clock, "ada", lambda ada: ada.model_copy(update={"channels": wanted}))
+    task = make(sim, delivery_channels=["EMAIL"])
+    sim.advance(DAY)
+    assert not sim.sent("EMAIL")
+    assert read_inbox(sim) == ["Failed: Plants"]
+    assert [each.status for each in app.deliveries(task.id, last(sim, task).id)] == ["SUPPRESSED"]
+
+
+def test_a_task_of_the_system_tells_the_channels_that_it_names(sim: Simulation) -> None:
+    """Nobody reads the inbox of `system`: without a channel, the dashboard, the logs and alerts have the failure."""
+    does["work"] = breaks
+    make(sim, owner="system")
+    make(sim, owner="system", delivery_channels=["OPERATOR"])
+    sim.advance(DAY)
+    assert [each.title for each in sim.sent("OPERATOR")] == ["Failed: Plants"]
+    assert read_inbox(sim, "system") == []
+
+
+def test_a_task_that_pauses_itself_says_so(sim: Simulation) -> None:
+    """It was told of the row's beginning, and hears that nothing follows; once it is resumed, a new row begins."""
+    does["work"] = breaks
+    task = make(sim, schedule=daily(sim), pause_after_failures=3)
+    sim.advance(10 * DAY)
+    messages = sorted(sim.inbox("ada"), key=lambda each: each.created_at)
+    assert [each.title for each in messages] == ["Failed: Plants"] * 2
+    assert "Paused itself after 3 failures" in messages[1].body
+    app.resume(task.id)
+    sim.advance(2 * DAY)
+    assert read_inbox(sim) == ["Failed: Plants"] * 3
+    does.clear()
+    sim.advance(2 * DAY)
+    assert read_inbox(sim).count("Works again: Plants") == 1
+
+
+def test_a_failed_run_that_is_retried_by_hand_delivers_its_result(sim: Simulation) -> None:
+    """The same execution has told of its failure before, and now that it works again, with its result."""
+    does["work"] = breaks
+    task = make(sim, delivery_channels=["EMAIL"])
+    sim.advance(DAY)
+    app.retry(task.id)
+    sim.advance(timedelta(minutes=1))
+    assert [each.title for each in sim.sent("EMAIL")] == ["Failed: Plants"]
+    assert not last(sim, task).is_delivered
+    does.clear()
+    app.retry(task.id)
+    sim.advance(DAY)
+    assert [each.title for each in sim.sent("EMAIL")] == ["Failed: Plants", "Plants"]
+    assert "done" in sim.sent("EMAIL")[1].body
+    assert "Works again" in sim.sent("EMAIL")[1].body
+    assert last(sim, task).is_delivered
+
+
+def test_a_user_is_told_no_more_than_the_record_says(sim: Simulation) -> None:
+    """The message has no traceback, and no more of the error than its owner reads in the API."""
+    does["work"] = breaks
+    task = as_user(app).put(
+        app.read_draft(
+            {
+                "owner": "ada",
+                "title": "Mine",
+                "handler": "work",
+                "schedule": {"at": (sim.now + HOUR).isoformat()},
+                "tellFailures": "each",
+            }
+        )
+    )[0]
+    sim.advance(DAY)
+    (message,) = sim.inbox("ada")
+    error = last(sim, task).error
+    assert error is not None
+    assert f"{error.type}: {error.message}" in message.body
+    assert "Traceback" not in message.body
+
+
+def test_the_systems_own_tasks_about_a_person_tell_them_nothing(sim: Simulation) -> None:
+    """Else the failed attempt to delete somebody's data would leave a message in their inbox."""
+    jobs = PeopleWiring.of(app.container).person_jobs
+    for task in (jobs.erase("ada", by=OWN_CODE), jobs.export("ada", by=OWN_CODE)):
+        assert isinstance(task, Task)
+        assert task.tell_failures == "never"
+    sim.advance(HOUR)
+    assert read_inbox(sim) == []

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final, Protocol
-
-from cloudsched.domain.bound_values import bind
 
 
 class HandlerCode(Protocol):
@@ -31,9 +30,14 @@ running_handler: Final = ContextVar[HandlerCode | None]("running_handler", defau
 """The handler whose code runs. A thread that the handler has started by itself does not know it."""
 
 
-def run_code_of(handler: HandlerCode) -> AbstractContextManager[HandlerCode]:
+@contextmanager
+def run_code_of(handler: HandlerCode) -> Iterator[None]:
     """Run a handler's code in a ``with`` block."""
-    return bind(running_handler, handler)
+    before = running_handler.set(handler)
+    try:
+        yield
+    finally:
+        running_handler.reset(before)
 
 
 def note_outcome(outcome: object) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.adapters.firestore import protos as messages
@@ -186,12 +186,11 @@ def read_version(document: Message) -> TaskVersion:
 
 def read_task(known: KnownTasks, document: Message, read_at: datetime | None = None) -> VersionedTask:
     """Return a task. One whose last write this process knows is not parsed."""
-    stamp = document.update_time.ToNanoseconds(), get_commit_id(document)
-    version, task = read_version(document), known.find(document.name.rpartition("/")[2], stamp)
-    if task is None:
-        task = to_document(Task, document)
-        known.keep(task, version, stamp, document.ByteSize())
-    return VersionedTask(task, version, read_at)
+    key, version = document.name.rpartition("/")[2], read_version(document)
+    stamp = version.value, get_commit_id(document)
+    return VersionedTask(
+        known.read(key, stamp, version, version.size, partial(to_document, Task, document)), version, read_at
+    )
 
 
 def is_wake_moved(before: Task, task: Task) -> bool:

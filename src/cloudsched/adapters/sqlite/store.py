@@ -40,7 +40,6 @@ from cloudsched.adapters.sqlite.tables import (
     LAYOUT_VERSION,
     UPDATE_EXECUTION,
     TaskRow,
-    parse_task,
     to_execution_row,
     to_json,
     to_microseconds,
@@ -116,7 +115,7 @@ class SqliteStore:
         if not rows:
             return None
         version, body = rows[0]
-        return VersionedTask(parse_task(self._known, task_id, body, version), Version(version))
+        return self._read(task_id, version, body)
 
     def recall(self, task_id: str) -> VersionedTask | None:
         """Return the task as this process read or wrote it last, or None."""
@@ -218,9 +217,11 @@ class SqliteStore:
     def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
         """Return those of some tasks that exist and can be read."""
         rows = self._database.read(_LOAD_TASKS, (json.dumps(list(task_ids)),))
-        parsed = {key: partial(parse_task, self._known, key, body, version) for key, version, body in rows}
-        versions = {key: Version(version) for key, version, _ in rows}
-        return [VersionedTask(task, versions[task.id]) for task in skip_unreadable(parsed.items())]
+        return skip_unreadable((row[0], partial(self._read, *row)) for row in rows)
+
+    def _read(self, task_id: str, number: int, body: bytes) -> VersionedTask:
+        version, parse = Version(number), partial(Task.from_stored_json, task_id, body)
+        return VersionedTask(self._known.read(task_id, body, version, len(body), parse), version)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""

@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.sqlite.search import Listing, fetch_page
-from cloudsched.adapters.sqlite.tables import DELETE_OFFER, from_microseconds, parse_task, to_microseconds
+from cloudsched.adapters.sqlite.tables import DELETE_OFFER, from_microseconds, to_microseconds
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task
 from cloudsched.domain.own_logger import own_logger
+from cloudsched.domain.transitions.commit import Version
 
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database
@@ -67,7 +68,12 @@ class SqliteSweep:
         values = tuple(map(to_microseconds, bounds.values()))
         listing = Listing("tasks", "wake_at", conditions=conditions, values=values, more=("version",))
         query = "removal" if is_removal else "due"
-        return fetch_page(self._database, partial(parse_task, self._known), listing, query, limit, page_token)
+
+        def read(task_id: str, body: bytes, version: int) -> Task:
+            parse = partial(Task.from_stored_json, task_id, body)
+            return self._known.read(task_id, body, Version(version), len(body), parse)
+
+        return fetch_page(self._database, read, listing, query, limit, page_token)
 
     def count_shards(self) -> int:
         """Return 1: a file has one index."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
 from cloudsched.domain.documents.task import Task, find_list, find_open_position
-from cloudsched.domain.transitions.commit import Version
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.errors import VersionConflict
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.commit import TaskWrite
-    from cloudsched.engine.storage.known_tasks import KnownTasks
 
 LAYOUT_VERSION: Final = 15
 
@@ -187,10 +185,23 @@ def _list_columns(task: Task, changes: Collection[str], stored: Task | None = No
         if stored is None or position != before:
             status, since = position or (None, None)
             columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
-    trouble = find_trouble(task)
-    if stored is None or trouble != find_trouble(stored):
-        kind, since = trouble or (None, None)
-        columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
+    # Most writes concern no task that needs somebody: it has nothing of what `find_trouble` looks at.
+    may_need = [
+        each
+        for each in (task, stored)
+        if each is not None
+        and (
+            each.consecutive_failures
+            or each.budget_pause
+            or each.delivery
+            or [run for run in each.runs if run.suspension]
+        )
+    ]
+    if stored is None or may_need:
+        trouble = find_trouble(task) if may_need else None
+        if stored is None or trouble != find_trouble(stored):
+            kind, since = trouble or (None, None)
+            columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
     return columns
 
 
@@ -236,15 +247,6 @@ def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
     else:
         connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, to_json(offer)))
     return version
-
-
-def parse_task(known: KnownTasks, task_id: str, body: bytes, version: int) -> Task:
-    """Return a task. A document that this process knows is not parsed again: the same document is the same task."""
-    task = known.find(task_id, body)
-    if task is None:
-        task = Task.from_stored_json(task_id, body)
-        known.keep(task, Version(version), body, len(body))
-    return task
 
 
 def to_execution_row(task_id: str, execution: Execution) -> Row:

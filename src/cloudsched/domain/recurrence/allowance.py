@@ -16,12 +16,12 @@ first document. So a list may be shorter than asked, and has a token. Nothing is
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from typing import Final
 
-from cloudsched.domain.bound_values import bind
 from cloudsched.errors import SearchLimitReached
 
 REQUEST_STEPS: Final = 30_000
@@ -76,12 +76,18 @@ class Allowance:
 _current: ContextVar[Allowance | None] = ContextVar("search_allowance", default=None)
 
 
-def limit_search(steps: int = REQUEST_STEPS, max_bytes: float = inf) -> AbstractContextManager[Allowance]:
+@contextmanager
+def limit_search(steps: int = REQUEST_STEPS, max_bytes: float = inf) -> Iterator[Allowance]:
     """Allow so many steps to all searches of the ``with`` block together, and so many bytes to its lists.
 
     Within another block, at most its rest.
     """
-    return bind(_current, Allowance(steps, _current.get(), max_bytes))
+    allowance = Allowance(steps, _current.get(), max_bytes)
+    token = _current.set(allowance)
+    try:
+        yield allowance
+    finally:
+        _current.reset(token)
 
 
 def take_part(steps: int) -> Allowance:
@@ -89,9 +95,14 @@ def take_part(steps: int) -> Allowance:
     return Allowance(steps, _current.get())
 
 
-def spend_from(allowance: Allowance) -> AbstractContextManager[Allowance]:
+@contextmanager
+def spend_from(allowance: Allowance) -> Iterator[Allowance]:
     """Let the searches of the ``with`` block spend from an allowance."""
-    return bind(_current, allowance)
+    token = _current.set(allowance)
+    try:
+        yield allowance
+    finally:
+        _current.reset(token)
 
 
 def get_bytes_left() -> float:

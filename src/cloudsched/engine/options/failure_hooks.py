@@ -7,7 +7,6 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.domain.bound_values import bind
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 from cloudsched.domain.own_logger import own_logger
@@ -96,8 +95,11 @@ class HookCalls:
 
     def run(self, function: Callable[[], T]) -> T:
         """Call a function that calls hooks, each of them once, however often this is repeated. Raises AsyncHookDue."""
-        with bind(_hook_calls, self):
+        token = _hook_calls.set(self)
+        try:
             return function()
+        finally:
+            _hook_calls.reset(token)
 
     def call(self, hook: OnFailure, task: Task, execution: Execution) -> None:
         """Call a hook, unless it was called for this execution."""

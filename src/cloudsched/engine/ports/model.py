@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-from cloudsched.domain.bound_values import bind
 
 
 class Model(Protocol):
@@ -64,9 +63,15 @@ class Meter:
 _METER: ContextVar[Meter | None] = ContextVar("cloudsched_model_meter", default=None)
 
 
-def meter_models() -> AbstractContextManager[Meter]:
+@contextmanager
+def meter_models() -> Iterator[Meter]:
     """Count what the calls of models within the block use, on this thread."""
-    return bind(_METER, Meter())
+    meter = Meter()
+    token = _METER.set(meter)
+    try:
+        yield meter
+    finally:
+        _METER.reset(token)
 
 
 def record_usage(usage: Usage) -> None:

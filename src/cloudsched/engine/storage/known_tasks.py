@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import cache
 from operator import is_
 from typing import Any, Final, get_args, get_origin
@@ -102,6 +103,14 @@ class KnownTasks:
             self._kept.move_to_end(task_id)
         _, task, values, *_ = known
         return task.model_copy(update={name: _copy(value) for name, value in values.items()}) if values else task
+
+    def read(self, task_id: str, stamp: object, version: Version, size: int, parse: Callable[[], Task]) -> Task:
+        """Return a stored task: as it is known in this form, or else parsed, and known from then on."""
+        task = self.find(task_id, stamp)
+        if task is None:
+            task = parse()
+            self.keep(task, version, stamp, size)
+        return task
 
     def recall(self, task_id: str) -> VersionedTask | None:
         """Return the task as it was found or written last, with its version then, or None if it is not known."""

@@ -41,8 +41,9 @@ from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable
 from cloudsched.testing.budget_looks import BudgetLooks
-from cloudsched.testing.simulated_channels import SentMessage, SimulatedChannel, SimulatedRecipients
+from cloudsched.testing.simulated_channel import SentMessage, SimulatedChannel
 from cloudsched.testing.simulated_queue import SimulatedQueue
+from cloudsched.testing.simulated_recipients import SimulatedRecipients
 from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 
 if TYPE_CHECKING:

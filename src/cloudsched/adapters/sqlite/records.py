@@ -1,4 +1,4 @@
-"""Rows beside tasks in SQLite: records of all kinds in one table, inboxes, locks and their waiters."""
+"""Rows beside tasks in SQLite: records of all kinds in one table, and inboxes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cloudsched.adapters.sqlite.search import BODY
 from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
-from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedLock, VersionedTask
+from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.ports.pages import skip_unreadable
 from cloudsched.engine.ports.store import R, VersionedRecord, require_listed_by_owner
 from cloudsched.errors import VersionConflict
@@ -21,61 +21,6 @@ from cloudsched.errors import VersionConflict
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
-
-_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
-_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
-_HAS_LOCK = "SELECT 1 FROM locks WHERE key = ? AND version = ?"
-_PUT_WAITER = "INSERT OR REPLACE INTO waiters (lock_key, id, task_id, worker_group, body) VALUES (?, ?, ?, ?, ?)"
-_DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
-
-
-def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
-    """Write or delete a lock and its waiters, if it has the version that was read. A new one gets a random version."""
-    key, version, document = lock.lock.key, lock.version, lock.new_document
-    if not lock.is_document_changed and version is not None:
-        done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
-    elif document.is_empty:
-        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
-    elif version is None:
-        done = connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
-    else:
-        done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
-    if not done:
-        raise VersionConflict(f"lock {key}")
-    for each in lock.left:
-        connection.execute(_DELETE_WAITER, (key, each.entry_id))
-    for each in lock.entered:
-        connection.execute(_PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json()))
-
-
-_HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"
-_MARK_DELIVERED: Final = (
-    "UPDATE executions SET body = json_set(body, '$.isDelivered', json('true')) WHERE task_id = ? AND id = ?"
-)
-
-
-_KEEP: Final = "UPDATE executions SET body = json_remove(body, '$.expireAt') WHERE task_id = ? AND id = ?"
-
-
-def require_unchanged(connection: sqlite3.Connection, tasks: Sequence[VersionedTask]) -> None:
-    """Check that tasks are as they were read. Raises VersionConflict."""
-    for each in tasks:
-        if connection.execute(_HAS_TASK, (each.task.id, each.version.value)).fetchone() is None:
-            raise VersionConflict(f"task {each.task.id}")
-
-
-def keep_record(connection: sqlite3.Connection, task_id: str, execution_id: str | None) -> None:
-    """Remove `expire_at` of a record, if one is named. Raises VersionConflict if there is none."""
-    if execution_id is not None and connection.execute(_KEEP, (task_id, execution_id)).rowcount != 1:
-        raise VersionConflict(f"execution {execution_id} of {task_id}")
-
-
-def mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:
-    """Set `is_delivered` of a record. Raises VersionConflict if there is none."""
-    if connection.execute(_MARK_DELIVERED, (mark.task_id, mark.execution_id)).rowcount != 1:
-        raise VersionConflict(f"execution {mark.execution_id} of {mark.task_id}")
-
 
 _LOAD_MESSAGE = "SELECT CAST(body AS BLOB) FROM messages WHERE owner = ? AND id = ?"
 _UPDATE_MESSAGE = "UPDATE messages SET body = ? WHERE owner = ? AND id = ?"

@@ -36,7 +36,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
 from cloudsched.engine.durable.user_calls import run_on_loop
-from cloudsched.engine.execution.attempt import truncate_error
+from cloudsched.engine.execution.call import truncate_error
 from cloudsched.engine.options.failure_hooks import AsyncHookDue, HookCalls
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.ports.service_threads import ServiceThread

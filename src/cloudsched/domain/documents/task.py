@@ -560,11 +560,6 @@ class Task(PublicTask):
         """Return the task with an earlier definition."""
         return self.model_copy(update=definition.to_fields())
 
-    @property
-    def holds_back_schedule(self) -> bool:
-        """Return whether it has an open run that its next occurrence may have to wait for."""
-        return any(run.lease is not None or not run.is_waiting_snooze for run in self.runs)
-
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""
         for run in self.runs:

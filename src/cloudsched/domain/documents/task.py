@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -478,12 +478,13 @@ class Task(PublicTask):
 
         Empty if it was loaded: nothing of it is stored.
         """
-        return ()
+        find = vars(self).get("_find_assumed")
+        return () if find is None else tuple(find())
 
-    def answering(self, assumed: Sequence[str]) -> Self:
-        """Return the task as the answer to a call that has left these points of its schedule open."""
+    def answering(self, find_assumed: Callable[[], Sequence[str]]) -> Self:
+        """Return the task as the answer to a call, with what finds the points that this has left open, if asked for."""
         answer = self.model_copy()
-        vars(answer)["assumed"] = tuple(assumed)
+        vars(answer)["_find_assumed"] = find_assumed
         return answer
 
     @property

@@ -47,7 +47,6 @@ from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
 from cloudsched.engine.ports.queue import HEAD_START
 from cloudsched.engine.state.attempt_log import AttemptLog
-from cloudsched.engine.state.commits import UNREAD
 from cloudsched.errors import ClockSkewed, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -228,9 +227,8 @@ class Executor:
 
         what = f"task {dispatch.task_id}"
         load = partial(self._tasks.load, dispatch.task_id)
-        first = UNREAD if recalled is None else recalled
         claim: Procedure[Committed | Attempt | _Passed | None]
-        claim = self._engine.committer.apply(what, load, decide, first)
+        claim = self._engine.committer.apply(what, load, decide, recalled or load())
         found = yield from claim
         if found is None or isinstance(found, Attempt):
             return found

@@ -11,6 +11,7 @@ import re
 import textwrap
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -66,8 +67,9 @@ def _find(place: str) -> Any:  # noqa: ANN401 - any public name
 
 
 def _list_members(kind: type) -> set[str]:
-    public = {each for each in dir(kind) if not each.startswith("_")}
-    return {each for each in public if inspect.getdoc(inspect.getattr_static(kind, each, None))}
+    public = {each: inspect.getattr_static(kind, each, None) for each in dir(kind) if not each.startswith("_")}
+    # A cached property is an attribute: the docstring of its class tells of it.
+    return {name for name, each in public.items() if inspect.getdoc(each) and not isinstance(each, cached_property)}
 
 
 def _write_class(words: str) -> str:

@@ -394,11 +394,11 @@ class App:
             return self.joining(group).create(draft, **fields)
         try:
             if draft is not None:
-                return self.put(draft, mark=None if draft.id is None else RequestMark.of_content(draft))[0]
+                return self._put(draft, None if draft.id is None else RequestMark.of_content(draft))[0]
             content = self._to_content(fields)
             is_text = has_schedule_text(content)
             mark = None if fields.get("id") is None else RequestMark.of_content(content, depends_on_time=is_text)
-            return _answer(lambda: self.put_content(content, mark=mark)[0], content)
+            return _answer(lambda: self._put_content(content, mark)[0], content)
         except InvalidInput as error:
             say_in_python(error, fields, TaskDraft)
             raise
@@ -430,13 +430,13 @@ class App:
         if "owner" not in given:
             from cloudsched.engine.tasks.read_back import assume_owner  # noqa: PLC0415 - dispatches need none
 
-            task = task.answering(assume_owner(given, task))
+            task = task.answering(partial(assume_owner, given, task))
         return task if is_new else self.trigger(task.id)
 
     def to_draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names. A schedule in words is read."""
         try:
-            return self.read_draft(self._to_content(fields))
+            return self._read_draft(self._to_content(fields))
         except InvalidInput as error:
             say_in_python(error, fields, TaskDraft)
             raise
@@ -448,6 +448,9 @@ class App:
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields as JSON. A schedule in words is read."""
+        return self._read_draft(content)
+
+    def _read_draft(self, content: dict[str, Any]) -> TaskDraft:
         if not has_schedule_text(content):
             return TaskDraft.from_wire(content)
         now = self.container.clock.now()
@@ -468,6 +471,16 @@ class App:
 
         Without a mark, a repetition is an edit.
         """
+        return self._put(draft, mark, refusal, lead, as_of)
+
+    def _put(
+        self,
+        draft: TaskDraft,
+        mark: RequestMark | None,
+        refusal: QuotaExceeded | None = None,
+        lead: timedelta | None = None,
+        as_of: datetime | None = None,
+    ) -> tuple[Task, bool]:
         if self.container.engine.reads_preferences:
             from cloudsched.engine.tasks.scheduler import with_preferred_channels  # noqa: PLC0415 - dispatches need none
 
@@ -484,9 +497,14 @@ class App:
         refusal: QuotaExceeded | None = None,
     ) -> tuple[Task, bool]:
         """Create or edit a task from JSON fields, like `put`. A repetition may have words whose time has passed."""
+        return self._put_content(content, mark, refusal)
+
+    def _put_content(
+        self, content: dict[str, Any], mark: RequestMark | None, refusal: QuotaExceeded | None = None
+    ) -> tuple[Task, bool]:
         try:
-            draft = self.read_draft(content)
-            task, is_new = self.put(draft, mark=mark, refusal=refusal)
+            draft = self._read_draft(content)
+            task, is_new = self._put(draft, mark, refusal)
             is_as_read = is_new or _is_of(task, draft)
         except InvalidInput:
             task_id = None if mark is None else self._find_id(content)
@@ -975,7 +993,7 @@ def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
 
     with note_assumptions() as noted:
         task = change()
-    return task.answering(list_assumed(content, task, noted))
+    return task.answering(partial(list_assumed, content, task, noted))
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:

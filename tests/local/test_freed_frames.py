@@ -20,6 +20,11 @@ def test_an_attempt_that_has_ended_holds_nothing(tmp_path: Path) -> None:
     with embedded(app, tmp_path, settings=Settings(access=Access(open=True))), held_frames.watch():
         for name in handlers:
             app.create(id=name, handler=name)
-        wait_until(lambda: all(not app.get(name).runs or app.get(name).runs[0].lease is None for name in handlers))
+
+        def has_ended(name: str) -> bool:
+            runs = app.get(name).runs
+            return not runs or runs[0].lease is None
+
+        wait_until(lambda: all(map(has_ended, handlers)))
         wait_until(lambda: held_frames.count_made() >= len(handlers), "all have run")
         wait_until(lambda: held_frames.count_held() == 0, "nothing is held", 5)

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.commit import TaskWrite
-from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id
+from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start, occurrence_after, occurrence_id
 
 HORIZON = timedelta(days=30)
 LATE = timedelta(minutes=3)
@@ -165,7 +165,7 @@ def _check_overlap(before: Task, after: Task) -> Iterator[str]:
         return
     runs = [run for run in after.runs if run.trigger is Trigger.SCHEDULE]
     new = [run.execution_id for run in runs if before.find_run(run.execution_id) is None]
-    if new and before.runs and before.holds_back_schedule:
+    if new and before.runs and holds_back_schedule(before):
         yield f"the overlap policy: {new[0]} starts while another run of {after.id} is open"
 
 
@@ -292,7 +292,7 @@ def _find_left_over(values: Values, snapshot: int, now: int) -> Iterator[str]:
             yield f"4: nobody does what is left to do for {task.id}"
         yield from _find_open_runs(task, overdue)
         following = task.next_execution_time
-        is_held_back = task.runs and task.holds_back_schedule and task.overlap is not Overlap.ALLOW
+        is_held_back = task.runs and holds_back_schedule(task) and task.overlap is not Overlap.ALLOW
         if task.is_active and following is not None and not is_held_back and jittered_start(task, following) < overdue:
             yield f"4: nobody runs the occurrence {following:%H:%M}"
         yield from _check_every_record(values, snapshot, task)

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Message, Run,
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.deliveries import NOT_DELIVERED
-from cloudsched.domain.transitions.planning import jittered_start, occurrence_after, occurrence_id
+from cloudsched.domain.transitions.planning import holds_back_schedule, jittered_start, occurrence_after, occurrence_id
 from cloudsched.engine.ports.queue import QueueMessage
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class RunInvariants:
     def _check_run_count(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         """A task's count covers runs of its schedule that started or wait for a worker; the plan never moves back."""
         counted = self._counted.setdefault((after.id, after.created_at), set())
-        if before and not is_same_plan(before.schedule, after.schedule):
+        if before and not self._has_same_plan(before, after):
             unbegun = [run for run in after.runs if run.lease is None and run.started_at is None]
             waiting = {run.execution_id: after.schedule.occurs(run.scheduled_for) for run in unbegun}
             if left := {name for name in counted if not waiting.get(name, True)}:
@@ -182,6 +182,11 @@ class RunInvariants:
         counted -= {each.id for each in executions if each.status.is_final and each.started_at is None}
         if after.run_count != len(counted):
             fail(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
+
+    def _has_same_plan(self, before: Task, after: Task) -> bool:
+        """Whether no edit has made another plan. One that finds other days in a calendar has made one."""
+        is_edit = self.current_verb() in {"create", "respell"}
+        return before.schedule == after.schedule if is_edit else is_same_plan(before.schedule, after.schedule)
 
     def _check_final_records(self, task: Task, executions: Sequence[Execution]) -> None:
         for execution in executions:
@@ -245,7 +250,7 @@ class RunInvariants:
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
-        if self.current_verb() in {"create", "respell"} and after.schedule != before.schedule:
+        if self.current_verb() in {"create", "respell"} and not self._has_same_plan(before, after):
             return  # a new schedule is a new plan
         if before.schedule.timezone != after.schedule.timezone:
             return  # its local times have moved with its owner: see `invariants_journeys`
@@ -360,7 +365,7 @@ class RunInvariants:
         if (
             task.status is not TaskStatus.ACTIVE
             or following is None
-            or (task.holds_back_schedule and task.overlap is not Overlap.ALLOW)
+            or (holds_back_schedule(task) and task.overlap is not Overlap.ALLOW)
         ):
             return
         if jittered_start(task, following) < overdue:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Final, Protocol
@@ -25,31 +23,8 @@ class HandlerCode(Protocol):
         """Note that it has sent its own process a signal to end."""
 
 
-_OWN: Final = f"{__name__.partition('.')[0]}."
 running_handler: Final = ContextVar[HandlerCode | None]("running_handler", default=None)
 """The handler whose code runs. A thread that the handler has started by itself does not know it."""
-
-
-@contextmanager
-def run_code_of(handler: HandlerCode) -> Iterator[None]:
-    """Run a handler's code in a ``with`` block."""
-    before = running_handler.set(handler)
-    try:
-        yield
-    finally:
-        running_handler.reset(before)
-
-
-def note_outcome(outcome: object) -> None:
-    """Note that the running code has made an outcome, if that is a handler's own code."""
-    code = running_handler.get()
-    if code is None:
-        return
-    frame = sys._getframe(2)  # noqa: SLF001 - the caller, whose line is told
-    while frame.f_globals.get("__name__") == outcome.__module__ and frame.f_back is not None:
-        frame = frame.f_back
-    if not str(frame.f_globals.get("__name__")).startswith(_OWN):
-        code.note_outcome(outcome, f"{frame.f_code.co_filename}:{frame.f_lineno}")
 
 
 def note_change(call: str) -> None:

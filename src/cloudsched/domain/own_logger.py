@@ -8,17 +8,15 @@ import logging
 class _AlwaysOn:
     """Ignores `disabled`, which `logging.config` sets, unless told otherwise, for each logger that it does not name."""
 
-    @property
-    def disabled(self) -> bool:
-        return False
-
-    @disabled.setter
-    def disabled(self, _value: bool) -> None: ...
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "disabled":
+            super().__setattr__(name, value)
 
 
 def own_logger(name: str) -> logging.Logger:
     """Return the logger of a module of this package. Its level, its filters and its handlers are the app's to set."""
     logger = logging.getLogger(name)  # noqa: TID251 - here alone
     if not isinstance(logger, _AlwaysOn):
+        logger.disabled = False
         logger.__class__ = type("OwnLogger", (_AlwaysOn, type(logger)), {})
     return logger

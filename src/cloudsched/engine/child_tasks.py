@@ -29,9 +29,9 @@ from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
-from cloudsched.engine.ports.procedure import run_procedure
+from cloudsched.engine.ports.procedure import Procedure, run_procedure
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.state.commits import compare_and_set, repeat_on_conflict
 from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.errors import NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
@@ -88,15 +88,14 @@ class ChildTasks:
     def _commit_new(self, task: Task, find_caller: FindCaller) -> Task | None:
         is_limited = task.parent is not None and task.parent.is_for_user
 
-        def store(read: tuple[VersionedTask, QuotaCheck | None]) -> Task | None:
+        def store(read: tuple[VersionedTask, QuotaCheck | None]) -> Procedure[Task | None]:
             caller, quota = read
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
                 lock = None if quota is None else quota.lock_for(task)
-                run_procedure(
-                    self._engine.committer.commit(Commit(task, lock=lock, unchanged=(caller,)))
-                )  # guard: unchanged caller
+                new = Commit(task, lock=lock, unchanged=(caller,))  # guard: unchanged caller
+                yield from self._engine.committer.commit(new)
             except VersionConflict:
                 stored = self._engine.store.load(task.id)
                 if stored is not None:
@@ -114,7 +113,8 @@ class ChildTasks:
         def read(*, anew: bool = True) -> tuple[VersionedTask, QuotaCheck | None]:
             return find_caller(anew=anew), self._engine.quotas().check(task.owner) if is_limited else None
 
-        return compare_and_set(f"another task of {task.owner!r}, or its caller", read, store, read(anew=False))
+        what = f"another task of {task.owner!r}, or its caller"
+        return run_procedure(repeat_on_conflict(what, read, store, read(anew=False)))
 
     def _may_exceed(self, task: Task) -> bool:
         """Return whether a call may be made although its owner has no room.

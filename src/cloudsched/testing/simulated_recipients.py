@@ -1,4 +1,4 @@
-"""The recipients of a simulation: people as in production, and who they are for the messages that are collected."""
+"""The people of a simulation, whose addresses its channels know."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.sender import Recipient, Suppress
-    from cloudsched.testing.simulated_channels import SimulatedChannel
+    from cloudsched.testing.simulated_channel import SimulatedChannel
 
 
 class SimulatedRecipients(PeopleRecipients):
-    """The stored people, as in production. It notes the owner of each address for the channels' sent messages."""
+    """The stored people, as in production.
+
+    It notes the owner of each address for the channels' sent messages.
+    """
 
     def __init__(
         self,

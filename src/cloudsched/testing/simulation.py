@@ -43,7 +43,7 @@ from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable
 from cloudsched.features.table import has_feature
 from cloudsched.testing.budget_looks import BudgetLooks
-from cloudsched.testing.simulated_channels import SentMessage, SimulatedChannel
+from cloudsched.testing.simulated_channel import SentMessage, SimulatedChannel
 from cloudsched.testing.simulated_queue import SimulatedQueue
 from cloudsched.testing.wall_clocks import warn_of_wall_clocks
 

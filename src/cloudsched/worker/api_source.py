@@ -24,7 +24,7 @@ from cloudsched.domain.documents.task import MAX_RETENTION, Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.engine.durable.durable_run import DurableRun
-from cloudsched.engine.execution.attempt import call_handler
+from cloudsched.engine.execution.call import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.options.failure_hooks import run_handler_hook
 from cloudsched.engine.state.attempt_log import AttemptLog, collect_nothing

@@ -37,7 +37,7 @@ from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Sno
 from cloudsched.engine.concurrency.service_threads import ServiceThread
 from cloudsched.engine.durable.event_loop import HAS_ENDED, LoopThread, Outcome, Request, handlers_loop
 from cloudsched.engine.durable.user_calls import run_on_loop
-from cloudsched.engine.execution.attempt import truncate_error
+from cloudsched.engine.execution.call import truncate_error
 from cloudsched.engine.options.failure_hooks import AsyncHookDue, HookCalls
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import Forbidden, QuotaExceeded, Unauthenticated, Unavailable, WorkflowError

@@ -12,8 +12,6 @@ from cloudsched import RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.authority import EventSender, Requesters, SenderRole
 from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import (
-    FIRST_ATTEMPTS,
-    LAST_ATTEMPTS,
     Attempt,
     ExecutionStatus,
     Lease,
@@ -31,9 +29,10 @@ from cloudsched.domain.documents.task import (
     RequestKind,
     Task,
 )
+from cloudsched.domain.transitions.finish import FIRST_ATTEMPTS, LAST_ATTEMPTS, with_attempt
 from cloudsched.domain.transitions.run_records import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
 from cloudsched.domain.transitions.suspend import on_event
-from cloudsched.engine.execution.attempt import truncate_error
+from cloudsched.engine.execution.call import truncate_error
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_progress
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.validation import SHORT_FIELDS, validate_draft
@@ -60,7 +59,8 @@ def largest_run(number: int, character: str) -> Run:
         progress=tuple(truncate_progress(NOW, text) for _ in range(MAX_PROGRESS_NOTES)),
     )
     for attempt in range(FIRST_ATTEMPTS + LAST_ATTEMPTS + 5):
-        run = run.with_attempt(
+        run = with_attempt(
+            run,
             Attempt(
                 number=attempt + 1,
                 started_at=NOW,
@@ -70,7 +70,7 @@ def largest_run(number: int, character: str) -> Run:
                 worker="中" * 128,
                 claim="0" * 32,
                 ended_by="中" * 128,
-            )
+            ),
         )
     return run
 

@@ -131,7 +131,7 @@ def end_by_cancel(app: App, sim: Simulation, task: Task) -> None:
 def end_by_loss(app: App, sim: Simulation, task: Task) -> None:
     """Stand still, as a process that was killed does, and for longer than an attempt may take."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cloudsched.engine.execution.executor.call_handler", _die)
+        patch.setattr("cloudsched.engine.execution.running_handlers.call_handler", _die)
         app.send_event(task.id, "answer", "yes")
         with pytest.raises(KeyboardInterrupt):
             sim.advance(MINUTE)

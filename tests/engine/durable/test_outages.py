@@ -14,7 +14,7 @@ from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.locks import SqliteLocks
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.execution import executor as running
-from cloudsched.engine.execution.attempt import call_handler
+from cloudsched.engine.execution.call import call_handler
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
 from cloudsched.testing import START, Simulation
 from cloudsched.testing.simulated_queue import SimulatedQueue

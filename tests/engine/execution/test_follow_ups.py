@@ -15,7 +15,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.lifecycle import ALLOWED
-from cloudsched.engine.execution.attempt import MAX_FOLLOW_UPS
+from cloudsched.engine.execution.call import MAX_FOLLOW_UPS
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation

@@ -14,7 +14,7 @@ from tests.web.callers import run_path
 from tests.web.conftest import Call
 
 from cloudsched.domain.documents.task import MAX_COUNT
-from cloudsched.engine.execution.attempt import MAX_MESSAGE, MAX_TRACEBACK
+from cloudsched.engine.execution.call import MAX_MESSAGE, MAX_TRACEBACK
 from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_PROGRESS_NOTES, MAX_TEXT
 from cloudsched.testing import Simulation
 

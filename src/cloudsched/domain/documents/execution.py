@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import timedelta
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
@@ -28,7 +29,6 @@ from cloudsched.domain.documents.document import (
 )
 from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
-from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.script import Script
 from cloudsched.domain.documents.usage import RunUsage
 
@@ -64,12 +64,6 @@ def _dump(value: object) -> object:
 
 DEFINED: Final = tuple(name for name in Definition.model_fields if name != "number")
 """The fields of a task that define what it runs, and on whose authority."""
-
-MAX_EARLIER_MESSAGE = 300
-"""The bytes of an attempt's error message that are kept once another attempt has followed."""
-FIRST_ATTEMPTS = 5
-LAST_ATTEMPTS = 20
-"""The first and the last attempts of an execution that are kept. One that lasts for years may have any number."""
 
 
 class ExecutionStatus(StoredEnum):
@@ -117,6 +111,7 @@ OUTCOME_LETTERS: Final = complete_table(
 _STATUSES: Final = {OUTCOME_LETTERS[status]: status for status in ExecutionStatus}
 
 
+@lru_cache(maxsize=100)  # most tasks have succeeded all the time
 def _pack_outcomes(outcomes: tuple[ExecutionStatus, ...]) -> str:
     return "".join([OUTCOME_LETTERS[each] for each in outcomes])
 
@@ -172,14 +167,6 @@ class Attempt(WireModel):
     """The API caller that reported its end, or None if an executor or a worker at the store did."""
     lock_waited_since: Instant | None = None
     """The time since which it waited for its lock, or None if it did not have to wait."""
-
-
-def _drop_traceback(attempt: Attempt) -> Attempt:
-    """Return an earlier attempt without its traceback, so that many of them fit one document."""
-    if attempt.error is None or attempt.error.traceback is None:
-        return attempt
-    error = ExecutionError(type=attempt.error.type, message=truncate(attempt.error.message, MAX_EARLIER_MESSAGE))
-    return attempt.model_copy(update={"error": error})
 
 
 class Lease(WireModel):
@@ -314,14 +301,6 @@ class Run(WireModel):
     changed since it began."""
     log: str | None = None
     """The log of its attempts, encrypted since its owner can read this document. See `engine.state.attempt_log`."""
-
-    def with_attempt(self, attempt: Attempt, **changes: Any) -> Run:
-        """Return the run with these changes and one more finished attempt, and without the middle ones if too many."""
-        attempts = (*map(_drop_traceback, self.attempts), attempt)
-        too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
-        shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
-        omitted = self.omitted_attempts + too_many
-        return self.model_copy(update={"attempts": shown, "omitted_attempts": omitted, **changes})
 
     @property
     def wait_for_event(self) -> Suspension | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -497,12 +497,13 @@ class Task(PublicTask):
 
         Empty if it was loaded: nothing of it is stored.
         """
-        return ()
+        find = vars(self).get("_find_assumed")
+        return () if find is None else tuple(find())
 
-    def answering(self, assumed: Sequence[str]) -> Self:
-        """Return the task as the answer to a call that has left these points of its schedule open."""
+    def answering(self, find_assumed: Callable[[], Sequence[str]]) -> Self:
+        """Return the task as the answer to a call, with what finds the points that this has left open, if asked for."""
         answer = self.model_copy()
-        vars(answer)["assumed"] = tuple(assumed)
+        vars(answer)["_find_assumed"] = find_assumed
         return answer
 
     @property
@@ -578,11 +579,6 @@ class Task(PublicTask):
     def as_defined(self, definition: Definition) -> Task:
         """Return the task with an earlier definition."""
         return self.model_copy(update=definition.to_fields())
-
-    @property
-    def holds_back_schedule(self) -> bool:
-        """Return whether it has an open run that its next occurrence may have to wait for."""
-        return any(run.lease is not None or not run.is_waiting_snooze for run in self.runs)
 
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""

@@ -311,8 +311,10 @@ def _is_alone(task: Task, start: datetime, following: datetime | None, now: date
     # Jitter only delays a start. A change of zone may have made it earlier.
     if following is not None and (following <= now or task.zone_change) and jittered_start(task, following) <= now:
         return False
-    tolerance = find_tolerance(task)
-    return now - start <= (tolerance if task.expiration is None else min(tolerance, task.expiration))
+    late = now - start
+    if not late or (task.expiration is not None and late > task.expiration):
+        return not late
+    return late <= find_tolerance(task)
 
 
 def _decide_due(task: Task, now: datetime) -> BacklogDecision:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.domain.documents.execution import FAILURE_STATUSES, MISSED_STATUSES
 from cloudsched.domain.transitions.offers import offer_entry
 
 if TYPE_CHECKING:
@@ -185,16 +184,6 @@ class Commit(TaskWrite):
     """The follow-ups of a success. They become `others`."""
     effects: Effects = NO_EFFECTS
     """What follows from it, apart from what is written."""
-
-    @property
-    def failures(self) -> Sequence[Execution]:
-        """The executions that it ends as failed."""
-        return [each for each in self.executions if each.status in FAILURE_STATUSES]
-
-    @property
-    def missed(self) -> Sequence[Execution]:
-        """The executions that it ends without a result, though somebody may have waited for one."""
-        return [each for each in self.executions if each.status in MISSED_STATUSES]
 
     @property
     def ends_journals(self) -> bool:

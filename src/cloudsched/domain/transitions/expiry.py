@@ -59,9 +59,8 @@ def settle_expiry(write: W) -> W:
 
 
 def goes_on(write: TaskWrite) -> bool:
-    """Return whether a change keeps a task that was to be removed by the store, and so its record."""
-    was_to_go = write.base is not None and write.base.task.expire_at is not None
-    return was_to_go and write.task.expire_at is None and write.task.deleted_at is None
+    """Return whether a change of a task that was to be removed by the store keeps it, and so its record."""
+    return write.task.expire_at is None and write.task.deleted_at is None
 
 
 def keep_record(write: W, record: Execution | None) -> W:

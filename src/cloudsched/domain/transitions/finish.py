@@ -34,6 +34,7 @@ from cloudsched.domain.documents.execution import (
     Run,
     Trigger,
 )
+from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.domain.documents.task import FINAL_STATUSES, Task, TaskStatus
 from cloudsched.domain.documents.usage import RunUsage, add_usage
 from cloudsched.domain.documents.verbs import Action
@@ -77,7 +78,11 @@ UNSTARTED_GRACE = timedelta(seconds=30)
 """A run that is released within this time of its claim counts as not started: the worker was stopping, or may not run
 it."""
 
-"""The final statuses of an occurrence that was attempted and did not succeed."""
+MAX_EARLIER_MESSAGE = 300
+"""The bytes of an attempt's error message that are kept once another attempt has followed."""
+FIRST_ATTEMPTS = 5
+LAST_ATTEMPTS = 20
+"""The first and the last attempts of an execution that are kept. One that lasts for years may have any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +190,8 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
 ) -> Commit:
     record_fields = {"failure_cause": report.failure_cause}
     match report.outcome:
-        case Done(content) as done:
-            is_for_inbox = DeliveryChannel.WEB in task.delivery_channels
-            said = find_said(task, done, report.notices) if is_for_inbox else find_spoken(report.notices)
-            delivered = bool(said) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
-            ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
-            step = _finish_run(
-                task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **record_fields
-            )
-            said += find_recovery(task, step.task) if has_inbox(task) else ()
-            late = find_lateness(task, run) if said else None
-            return step.having(messages=make_messages(task, run.execution_id, said, now, late=late)) if said else step
+        case Done() as done:
+            return _succeed(task, run, done, report, now)
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
@@ -225,6 +221,32 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             return _finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **record_fields)
         case unknown:
             assert_never(unknown)
+
+
+def _succeed(task: Task, run: Run, done: Done, report: AttemptReport, now: datetime) -> Commit:
+    """Return the end of a run that has succeeded, with what that says to the owner's inbox."""
+    said: tuple[InboxMessage, ...] = ()
+    if DeliveryChannel.WEB in task.delivery_channels:
+        said = find_said(task, done, report.notices)
+    elif report.notices:
+        said = find_spoken(report.notices)
+
+    ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
+    step = _finish_run(
+        task,
+        ended,
+        ExecutionStatus.SUCCEEDED,
+        now,
+        content=done.content,
+        is_delivered=bool(said) and set(task.delivery_channels) <= {DeliveryChannel.WEB},
+        failure_cause=report.failure_cause,
+    )
+    if task.failure_told_at is not None and has_inbox(task):
+        said += find_recovery(task, step.task)
+    if not said:
+        return step
+    late = find_lateness(task, run)
+    return step.having(messages=make_messages(task, run.execution_id, said, now, late=late))
 
 
 def on_release(
@@ -359,7 +381,24 @@ def _with_finished_attempt(
         ended_by=ended_by,
         lock_waited_since=run.lease.lock_waited_since,
     )
-    return run.with_attempt(attempt, lease=None)
+    return with_attempt(run, attempt)
+
+
+def with_attempt(run: Run, attempt: Attempt) -> Run:
+    """Return a run without its lease, with one more finished attempt, and without the middle ones if too many."""
+    attempts = (*map(_drop_traceback, run.attempts), attempt)
+    too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
+    shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
+    omitted = run.omitted_attempts + too_many
+    return run.model_copy(update={"attempts": shown, "omitted_attempts": omitted, "lease": None})
+
+
+def _drop_traceback(attempt: Attempt) -> Attempt:
+    """Return an earlier attempt without its traceback, so that many of them fit one document."""
+    if attempt.error is None or attempt.error.traceback is None:
+        return attempt
+    error = ExecutionError(type=attempt.error.type, message=truncate(attempt.error.message, MAX_EARLIER_MESSAGE))
+    return attempt.model_copy(update={"error": error})
 
 
 def _retry_or_finish(

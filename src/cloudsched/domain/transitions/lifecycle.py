@@ -21,6 +21,7 @@ from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.planning import (
     find_budget_pause,
+    holds_back_schedule,
     jittered_start,
     note_zone,
     occurrence_after,
@@ -270,7 +271,7 @@ def start_next_backfill(task: Task, now: datetime) -> Task:
     scheduled = task.next_execution_time
     if (
         current is None
-        or (task.runs and task.holds_back_schedule)
+        or (task.runs and holds_back_schedule(task))
         or not task.is_active
         or (scheduled and jittered_start(task, scheduled) <= now)
     ):

@@ -159,7 +159,8 @@ def with_queued_limit(lock: Lock, *, is_whole: bool) -> Lock:
     """
     limits = [one.limit for one in lock.waiters if one.notified_at is None]
     is_drained = is_whole and not limits
-    return lock.model_copy(update={"queued_limit": 0 if is_drained else max([lock.queued_limit, *limits])})
+    queued_limit = 0 if is_drained else max([lock.queued_limit, *limits])
+    return lock if queued_limit == lock.queued_limit else lock.model_copy(update={"queued_limit": queued_limit})
 
 
 def acquire(
@@ -174,11 +175,14 @@ def acquire(
     """
     holders = _live_holders(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
-    waiter = waiter.model_copy(update={"due_at": min(before, waiter.due_at)})
+    if before < waiter.due_at:
+        waiter = waiter.model_copy(update={"due_at": before})
     others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.has_missed_grant(now))
     ahead = sum(one.order < waiter.order for one in others)
     if len(holders) + ahead < waiter.limit:  # guard: lock limit
-        holder = Holder(task_id=waiter.task_id, execution_id=holder_execution_id or waiter.execution_id, until=until)
+        holder = Holder.build(
+            task_id=waiter.task_id, execution_id=holder_execution_id or waiter.execution_id, until=until
+        )
         return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
     queue = sorted((*others, waiter), key=lambda one: one.order)
     waiting, granted = _mark_granted(queue[:ahead], len(holders), now)

@@ -6,16 +6,20 @@ as its task's retry policy says.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
-from cloudsched.domain.handler_code import note_outcome
+from cloudsched.domain.handler_code import running_handler
 
 if TYPE_CHECKING:
     from cloudsched.domain.transitions.task_draft import TaskDraft
+
+
+_OWN: Final = f"{__name__.partition('.')[0]}."
 
 
 class _Returned:
@@ -24,7 +28,15 @@ class _Returned:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        note_outcome(self)
+        """Tell the running handler that its own code has made this outcome, and at which line."""
+        code = running_handler.get()
+        if code is None:
+            return
+        frame = sys._getframe(1)  # noqa: SLF001 - the caller, whose line is told
+        while frame.f_globals.get("__name__") == __name__ and frame.f_back is not None:
+            frame = frame.f_back
+        if not str(frame.f_globals.get("__name__")).startswith(_OWN):
+            code.note_outcome(self, f"{frame.f_code.co_filename}:{frame.f_lineno}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,12 @@ def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
 
 def waits_for_open_run(task: Task) -> bool:
     """Return whether ``overlap`` lets the next occurrence start only once an open run of its task has ended."""
-    return task.overlap is not Overlap.ALLOW and task.holds_back_schedule
+    return task.overlap is not Overlap.ALLOW and holds_back_schedule(task)
+
+
+def holds_back_schedule(task: Task) -> bool:
+    """Return whether a task has an open run that its next occurrence may have to wait for."""
+    return any(run.lease is not None or not run.is_waiting_snooze for run in task.runs)
 
 
 def is_held_back(task: Task) -> bool:

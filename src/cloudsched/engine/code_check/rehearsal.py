@@ -26,7 +26,7 @@ from cloudsched.engine.durable.journal_cursor import JournalCursor
 from cloudsched.engine.durable.step_attempt import Usage
 from cloudsched.engine.durable.suspension import Surroundings, SuspendPolicy
 from cloudsched.engine.durable.waits import wait_for_event
-from cloudsched.engine.execution.attempt import call_handler
+from cloudsched.engine.execution.call import call_handler
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.handlers.signature import read_dependencies
 from cloudsched.engine.ports.procedure import Procedure, run_procedure

@@ -25,6 +25,7 @@ from typing import (
     overload,
 )
 
+from cloudsched.domain.handler_code import running_handler
 from cloudsched.domain.transitions.outcome import Done
 from cloudsched.engine.durable.step_attempt import HandlerThread, Usage, refuse_change, require_not_timed_out
 from cloudsched.errors import CallFailed, Unavailable, WorkflowError
@@ -158,6 +159,14 @@ class DurableRun:
 
     # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
+    def __enter__(self) -> None:
+        """Run the handler's code in the block."""
+        self.bind_thread()
+        self._before = running_handler.set(self)
+
+    def __exit__(self, *_error: object) -> None:
+        running_handler.reset(self._before)
+
     def bind_thread(self) -> None:
         """Note that the handler runs in this thread, the only one that may request journal entries from now on."""
 
@@ -178,18 +187,13 @@ class DurableRun:
         """Return the entries that made the handler fail. `error` is None if it returned a failure."""
         return None
 
-    def forget_errors(self) -> None:
-        """Let go of what the handler's code has raised, which would keep the handler's variables. It has ended."""
-
     @property
     def suspension(self) -> Suspended | None:
         """The signal that suspended the handler."""
         return None
 
-    @property
-    def recorded(self) -> Recorded:
-        """The journal's part of the report of an attempt."""
-        return NOTHING_RECORDED
+    recorded: Recorded = NOTHING_RECORDED
+    """The journal's part of the report of an attempt."""
 
 
 class Replay(DurableRun):
@@ -313,7 +317,9 @@ class Replay(DurableRun):
             return None
         return cursor.failures.cause_of(error, None if self.is_replaying else cursor.position)
 
-    def forget_errors(self) -> None:
+    def __exit__(self, *error: object) -> None:
+        """Let go of what the handler's code has raised, too, which would keep the handler's variables."""
+        super().__exit__(*error)
         if self._opened is not None:
             self._opened.forget_errors()
 
@@ -322,7 +328,7 @@ class Replay(DurableRun):
         return None if self._opened is None else self._opened.suspension
 
     @property
-    def recorded(self) -> Recorded:
+    def recorded(self) -> Recorded:  # type: ignore[override]  # it changes
         cursor = self._opened
         if cursor is None:
             return Recorded(NOTHING_RECORDED.usage, (), self._run.calls_made, ())

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
@@ -39,15 +39,14 @@ from cloudsched.domain.transitions.commit import Commit, Committed, Effects, Ver
 from cloudsched.domain.transitions.finish import STOPPED, AttemptReport, on_hanging_attempt
 from cloudsched.domain.transitions.wakeups import HORIZON, Dispatch, dispatch_run, executor_wakeups
 from cloudsched.engine.durable.durable_run import DurableRun, Replay
-from cloudsched.engine.execution.attempt import Attempt, call_handler
+from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.execution.lost_runs import LostRuns
 from cloudsched.engine.execution.running_handlers import RETRY_INTERVAL, RunningHandlers
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
 from cloudsched.engine.ports.procedure import LongCall, Pause, Procedure, run_procedure
 from cloudsched.engine.ports.queue import HEAD_START
-from cloudsched.engine.state.attempt_log import AttemptLog, find_thread
-from cloudsched.engine.state.commits import UNREAD
+from cloudsched.engine.state.attempt_log import AttemptLog
 from cloudsched.errors import ClockSkewed, InvalidInput, QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -228,9 +227,8 @@ class Executor:
 
         what = f"task {dispatch.task_id}"
         load = partial(self._tasks.load, dispatch.task_id)
-        first = UNREAD if recalled is None else recalled
         claim: Procedure[Committed | Attempt | _Passed | None]
-        claim = self._engine.committer.apply(what, load, decide, first)
+        claim = self._engine.committer.apply(what, load, decide, recalled or load())
         found = yield from claim
         if found is None or isinstance(found, Attempt):
             return found
@@ -265,7 +263,7 @@ class Executor:
         if decision is None:
             decision = on_dispatch(stored.task, dispatch, now, token_hash, holder=self._holder)
         if stored.task.runs and isinstance(decision, Commit):
-            _report_stuck(stored.task, dispatch, now)
+            self._report_stuck(stored.task, dispatch, now)
         if self._in_progress is not None and isinstance(decision, Commit) and decision.effects.run is not None:
             decision = self._hold_back(stored.task, decision, decision.effects.run, now)
         if not isinstance(decision, Commit):
@@ -304,6 +302,26 @@ class Executor:
         wait = here.await_turn(dispatch, run.losses, task.expected_duration, now)
         why = "its process ended while it ran, so it runs apart from others of which that is true"
         return Hop(now + wait, why) if wait > timedelta(0) else None
+
+    def _report_stuck(self, task: Task, dispatch: Dispatch, now: datetime) -> None:
+        """Log that a handler goes on here whose lease has ended: Python cannot stop a thread from outside."""
+        run = task.find_run(dispatch.execution_id)
+        if run is None or run.lease is None or run.lease.until > now:
+            return
+        name = self.handlers.find_thread(task, run)
+        if name is None:
+            return
+        log.error(
+            "The lease of attempt %s of %s of %r, task %s, has ended, and its handler still runs, in thread %s. "
+            "Nothing stops it from outside: give what it waits for a timeout, or let it call ctx.heartbeat.",
+            *(run.attempt, run.execution_id, task.handler, task.id, name),
+            extra={
+                "action": "still_running",
+                "taskId": task.id,
+                "executionId": run.execution_id,
+                "handlerThread": name,
+            },
+        )
 
     def _hold_back(self, task: Task, claim: Commit, run: Run, now: datetime) -> Commit | Hop:
         """Return a claim, or what comes in its place while a handler hangs that must not run beside it."""
@@ -347,17 +365,7 @@ class Executor:
 
     def call(self, attempt: Attempt) -> Procedure[AttemptReport]:
         """Call the handler, and return a report of how the attempt ended."""
-        task, run = attempt.begun_task, attempt.run
-        ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
-        span = self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
-        assert attempt.log is not None  # noqa: S101 - `start` has made it
-        self.handlers.begin(attempt)
-        try:
-            with span, attempt.log:
-                registry, today = self._engine.registry, attempt.task.handler
-                return (yield from call_handler(registry, attempt.handler, attempt.context, today))
-        finally:
-            self.handlers.end(attempt)
+        return self.handlers.call(attempt, self._engine.registry, self._tracer)
 
     # ── Dispatch ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -502,22 +510,6 @@ class TaskReader:
 def _ends_process(attempt: Attempt) -> bool:
     context: Context | None = getattr(attempt, "context", None)  # it is gone once the attempt has ended
     return context is not None and context.durable_run.ends_process
-
-
-def _report_stuck(task: Task, dispatch: Dispatch, now: datetime) -> None:
-    """Log that a handler goes on here whose lease has ended: Python cannot stop a thread from outside."""
-    run = task.find_run(dispatch.execution_id)
-    if run is None or run.lease is None or run.lease.until > now:
-        return
-    name = find_thread(task.id, run.execution_id, run.attempt)
-    if name is None:
-        return
-    log.error(
-        "The lease of attempt %s of %s of %r, task %s, has ended, and its handler still runs, in thread %s. "
-        "Nothing stops it from outside: give what it waits for a timeout, or let it call ctx.heartbeat.",
-        *(run.attempt, run.execution_id, task.handler, task.id, name),
-        extra={"action": "still_running", "taskId": task.id, "executionId": run.execution_id, "handlerThread": name},
-    )
 
 
 class WorkInProgress:

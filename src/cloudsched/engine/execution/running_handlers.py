@@ -11,16 +11,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cloudsched.domain.documents.policy import Overlap
+from cloudsched.engine.execution.call import call_handler
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import RunningHook
     from cloudsched.engine.execution.attempt import Attempt
+    from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.procedure import Procedure
+    from cloudsched.engine.tracing import Tracer
 
 MAX_HANGING: Final = 256
 """The most handlers that may hang before their tasks are refused. Each holds a thread, which others do not need."""
@@ -48,18 +53,31 @@ class RunningHandlers:
         self._clock = clock
         self._hooks = hooks
         self._seconds = seconds
-        self._begun: dict[Attempt, float] = {}
+        self._begun: dict[Attempt, tuple[float, str]] = {}
+        """Since when each runs, by `seconds`, and the name of its thread."""
         self._tasks: dict[str, list[Attempt]] = {}
         self._lock = threading.Lock()
 
-    def begin(self, attempt: Attempt) -> None:
-        """Note that the handler of an attempt is called."""
+    def call(self, attempt: Attempt, registry: Registry, tracer: Tracer) -> Procedure[AttemptReport]:
+        """Call the handler of an attempt, and return a report of how that ended."""
+        task = attempt.begun_task
+        run = attempt.run
+        assert attempt.log is not None  # noqa: S101 - `Executor.start` has made it
+        ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
+        span = tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids)
+        self._begin(attempt)
+        try:
+            with span, attempt.log:
+                return (yield from call_handler(registry, attempt.handler, attempt.context, attempt.task.handler))
+        finally:
+            self._end(attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
         with self._lock:
-            self._begun[attempt] = 0.0 if self._seconds is None else self._seconds()
+            self._begun[attempt] = (self._seconds or float)(), threading.current_thread().name
             self._tasks.setdefault(attempt.task.id, []).append(attempt)
 
-    def end(self, attempt: Attempt) -> None:
-        """Note that it has returned."""
+    def _end(self, attempt: Attempt) -> None:
         with self._lock:
             del self._begun[attempt]
             attempts = self._tasks[attempt.task.id]
@@ -75,7 +93,15 @@ class RunningHandlers:
         begun, lease = self._begun.get(attempt), attempt.find_lease()
         if begun is None or lease.until > self._clock.now():
             return False
-        return self._seconds is None or self._seconds() - begun >= (lease.until - lease.started_at).total_seconds()
+        return self._seconds is None or self._seconds() - begun[0] >= (lease.until - lease.started_at).total_seconds()
+
+    def find_thread(self, task: Task, run: Run) -> str | None:
+        """Return the name of the thread in which this process runs the attempt of a run, None if it does not."""
+        for attempt in tuple(self._tasks.get(task.id, ())):
+            begun = self._begun.get(attempt)
+            if begun is not None and (attempt.run.execution_id, attempt.run.attempt) == (run.execution_id, run.attempt):
+                return begun[1]
+        return None
 
     def find_abandoned(self, task: Task, now: datetime) -> Attempt | None:
         """Return an attempt of a task that is over, by what is stored, while its handler runs on. None if none does."""

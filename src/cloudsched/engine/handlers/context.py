@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from functools import partial
+from functools import cached_property, partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
@@ -126,21 +126,26 @@ class Context(Calls):
         durable_run: DurableRun,
     ) -> None:
         self.durable_run = durable_run
-        # A copy, which the handler may change.
-        payload = task.payload if run.payload is None else run.payload
-        self.task = task.model_copy(update={"payload": deep_copy_json(payload)})
+        self.stored_task = task
+        """The task that `task` is a copy of."""
+        self.stored_payload = task.payload if run.payload is None else run.payload
         self.execution_id = run.execution_id
         self.scheduled_for = run.scheduled_for
         self.attempt = run.attempt
         self._clock = clock
         self._renew = renew
-        self._lease_until = run.wake_at
+        self._lease_until = run.due_at if run.lease is None else run.lease.until
         self._progress = list(run.progress)
         self._author: Requesters | None = None
         self._notices: list[InboxMessage] = []
         self._usage = Usage()
         self.event_types: Mapping[str, EventType] = {}
         """The types of the events that its handler has declared."""
+
+    @cached_property
+    def task(self) -> Task:
+        """The task as it was when the attempt started, with the payload that this run has: you may change this copy."""
+        return self.stored_task.model_copy(update={"payload": deep_copy_json(self.stored_payload)})
 
     def now(self) -> datetime:
         """Return the present instant by the scheduler's clock, which a test can move.

@@ -23,7 +23,7 @@ class Callbacks(Option):
 
     _engine: EngineContext
 
-    def before_commit(self, commit: Commit, _before: Task) -> Commit:
+    def before_record(self, commit: Commit, _before: Task) -> Commit:
         """Return the commit with the callbacks.
 
         Those that exist are left alone. Nothing is read, unless a task with a callback has an execution that ends

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cloudsched.domain.control_flow import ControlFlow
-from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ExecutionStatus
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.durable.suspension import is_handler_failure
 from cloudsched.engine.durable.user_calls import call_function, is_async
 from cloudsched.engine.engine_context import RunningHook
 from cloudsched.engine.ports.procedure import LongCall
-from cloudsched.engine.state.options import Option
+from cloudsched.engine.state.options import FailureCalls, Option
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,19 +35,17 @@ class FailureHooks(Option):
 
     _engine: EngineContext
 
-    def calls_before_commit(self, commit: Commit, before: Task) -> Sequence[LongCall]:
+    def calls_for_failure(self, commit: Commit, before: Task) -> FailureCalls:
         """Return the calls. An attempt that timed out has said nothing: its hook gets the task as it was.
 
-        A hook may take as long as its handler. One that hangs is not called again beside itself.
+        A hook may take as long as its handler. One that hangs is not called again beside itself. The hook of a run that
+        was lost too often may be what ends its process: it is called once, after the commit.
         """
-        return self._list_calls(commit, before, lost=False)
-
-    def calls_after_commit(self, commit: Commit, before: Task) -> Sequence[LongCall]:
-        """Return the calls for runs that were lost too often. A hook may be what ends its process: it gets one call."""
-        return self._list_calls(commit, before, lost=True)
+        before_commit = self._list_calls(commit, before, lost=False)
+        return FailureCalls(before_commit, self._list_calls(commit, before, lost=True))
 
     def _list_calls(self, commit: Commit, before: Task, *, lost: bool) -> Sequence[LongCall]:
-        failures = [each for each in commit.failures if _was_lost(each) == lost]
+        failures = [each for each in commit.executions if each.status in FAILURE_STATUSES and _was_lost(each) == lost]
         tasks = [(before if each.status is _S.TIMED_OUT else commit.task, each) for each in failures]
         until = self._engine.clock.now() + before.expected_duration
         return [

@@ -19,7 +19,7 @@ class FailureNotices(Option):
 
     _engine: EngineContext
 
-    def before_commit(self, commit: Commit, before: Task) -> Commit:
+    def before_failure(self, commit: Commit, before: Task) -> Commit:
         """Return the commit with the messages. Only a failure that is told costs reads, one for each channel.
 
         An execution that is run again, and fails again, is not sent twice.

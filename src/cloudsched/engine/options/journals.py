@@ -21,7 +21,7 @@ class Journals(Option):
 
     _engine: EngineContext
 
-    def before_commit(self, commit: Commit, before: Task) -> Commit:
+    def before_record(self, commit: Commit, before: Task) -> Commit:
         """Return the commit with the journals of the runs that end as a part of their records."""
         known = commit.effects.journals
         final = {each.id for each in commit.executions if each.status.is_final}

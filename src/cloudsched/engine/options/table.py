@@ -24,14 +24,11 @@ TABLE: Final = {
         "on_drop": "task_id",  # the same
     },
     # Large ones are stored before any hook is called.
-    "cloudsched.engine.options.journals:Journals": {"before_commit": "ends_journals"},
-    "cloudsched.engine.options.failure_notices:FailureNotices": {"before_commit": "missed"},
-    "cloudsched.engine.options.callbacks:Callbacks": {"before_commit": "task.on_completion"},
+    "cloudsched.engine.options.journals:Journals": {"before_record": "ends_journals"},
+    "cloudsched.engine.options.failure_notices:FailureNotices": {"before_failure": "task.id"},
+    "cloudsched.engine.options.callbacks:Callbacks": {"before_record": "task.on_completion"},
     "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
-    "cloudsched.engine.options.failure_hooks:FailureHooks": {
-        "calls_before_commit": "failures",
-        "calls_after_commit": "failures",
-    },
+    "cloudsched.engine.options.failure_hooks:FailureHooks": {"calls_for_failure": "task.id"},
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
     "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},  # counts all that the others have added
 }

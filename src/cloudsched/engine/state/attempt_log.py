@@ -36,8 +36,6 @@ _MAX_MESSAGE_BYTES = 300
 """The bytes of a message that are kept beside its traceback."""
 _current: ContextVar[AttemptLog | None] = ContextVar("cloudsched_attempt_log", default=None)
 _NOTHING: Final = RunLog.build()
-_threads: Final[dict[tuple[str, str, int], str]] = {}
-"""The names of the threads that run the attempts of this process."""
 
 
 class AttemptLog:
@@ -57,7 +55,7 @@ class AttemptLog:
         *,
         keeps_print: bool = False,
     ) -> None:
-        self._key = task.id, run.execution_id, run.attempt
+        self._attempt = run.attempt
         self._fields: dict[str, object] = {
             "taskId": task.id,
             "executionId": run.execution_id,
@@ -74,7 +72,6 @@ class AttemptLog:
         """The latest lines so far, and how many earlier ones there were."""
 
     def __enter__(self) -> None:
-        _threads[self._key] = threading.current_thread().name
         if self._level is not None:
             _COLLECTOR.begin()
             if self.keeps_print:
@@ -83,7 +80,6 @@ class AttemptLog:
         self._token = _current.set(None if self._level is None else self)
 
     def __exit__(self, *_error: object) -> None:
-        _threads.pop(self._key, None)
         if self._level is not None:
             _COLLECTOR.end()
         _current.reset(self._token)
@@ -96,15 +92,10 @@ class AttemptLog:
             return
         at = self._clock.now()
         line = LogLine(
-            at=at, level=record.levelname, logger=record.name, text=_write_text(record), attempt=self._key[-1]
+            at=at, level=record.levelname, logger=record.name, text=_write_text(record), attempt=self._attempt
         )
         with self._lock:
             self.found = self.found.add([line.cut()])
-
-
-def find_thread(task_id: str, execution_id: str, attempt: int) -> str | None:
-    """Return the name of the thread in which this process runs an attempt, or None if it does not."""
-    return _threads.get((task_id, execution_id, attempt))
 
 
 @contextmanager

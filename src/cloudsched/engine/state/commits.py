@@ -13,13 +13,15 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cloudsched.domain.documents.execution import MISSED_STATUSES
+from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.transitions.commit import Commit, Committed, TaskWrite, VersionedTask
 from cloudsched.domain.transitions.expiry import W, goes_on, keep_record, settle_expiry
 from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.run_records import fit_runs
 from cloudsched.engine.ports.procedure import Procedure, StoreCommit, make_procedure, run_procedure
 from cloudsched.engine.state.event_log import log_changes
-from cloudsched.engine.state.options import Options
+from cloudsched.engine.state.options import NO_CALLS, FailureCalls, Options
 from cloudsched.errors import Contended, DamagedDocument, PreconditionFailed, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -120,40 +122,61 @@ class Committer:
             created: VersionedTask = yield StoreCommit(partial(self._store.commit, commit), commit)
             self._log(commit, None)
             return created
-        before, whole = commit.base.task, commit
-        for concerns, option in self.options.before_commit:
-            if concerns(whole):
-                whole = option.before_commit(whole, before)
-        yield from self._make_calls("calls_before_commit", commit, before)
-        if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
-            whole = whole.having(task=fitted)
-        whole = self._settle_expiry(whole)
-        if whole.others:
-            whole = whole.having(others=tuple(map(self._settle_expiry, whole.others)))
+        whole, calls = self._complete(commit, commit.base.task)
+        for call in calls.before:
+            yield call
         write = StoreCommit(partial(self._store.commit, whole), whole)
         committed = Committed((yield write), whole)  # guard: stored claim
-        self._log(whole, before)
-        for other in whole.others:
-            self._log(other, None if other.base is None else other.base.task)
-        yield from self._make_calls("calls_after_commit", commit, before)
+        for each in (whole, *whole.others):
+            self._log(each, None if each.base is None else each.base.task)
+        for call in calls.after:
+            yield call
         for concerns, option in self.options.after_commit:
             if concerns(committed):
                 option.after_commit(committed)
         return committed.stored
 
+    def _complete(self, commit: Commit, before: Task) -> tuple[Commit, FailureCalls]:
+        """Return a decision with what the options add, as it is written, and the calls that are made around that."""
+        whole = commit
+        calls = NO_CALLS
+        if commit.executions:
+            whole, calls = self._complete_records(commit, before)
+        for concerns, option in self.options.before_commit:
+            if concerns(whole):
+                whole = option.before_commit(whole, before)
+        if whole.task.runs and (fitted := fit_runs(whole.task)) is not whole.task:
+            whole = whole.having(task=fitted)
+        whole = self._settle_expiry(whole)
+        if whole.others:
+            whole = whole.having(others=tuple(map(self._settle_expiry, whole.others)))
+        return whole, calls
+
+    def _complete_records(self, commit: Commit, before: Task) -> tuple[Commit, FailureCalls]:
+        whole = commit
+        calls = NO_CALLS
+        for concerns, option in self.options.before_record:
+            if concerns(whole):
+                whole = option.before_record(whole, before)
+        if MISSED_STATUSES.isdisjoint([each.status for each in commit.executions]):
+            return whole, calls
+        for _, option in self.options.before_failure:
+            whole = option.before_failure(whole, before)
+        for _, option in self.options.calls_for_failure:
+            more = option.calls_for_failure(commit, before)
+            calls = FailureCalls((*calls.before, *more.before), (*calls.after, *more.after))
+        return whole, calls
+
     def _settle_expiry(self, write: W) -> W:
         """Return a change with what it says of the removal of its task. See `transitions.expiry`."""
-        if goes_on(write):
-            record, last = None, write.task.last_execution_id
+        was_to_go = write.base is not None and write.base.task.expire_at is not None
+        if was_to_go and goes_on(write):
+            record = None
+            last = write.task.last_execution_id
             with suppress(DamagedDocument):
                 record = None if last is None else self._store.load_execution(write.task.id, last)
             return keep_record(write, record)
-        return settle_expiry(write) if write.executions or write.task.has_ended else write
-
-    def _make_calls(self, hook: str, commit: Commit, before: Task) -> Procedure[None]:
-        for concerns, option in getattr(self.options, hook) if commit.executions else ():
-            for call in getattr(option, hook)(commit, before) if concerns(commit) else ():  # noqa: UP028 - sends none
-                yield call
+        return settle_expiry(write) if write.executions or write.task.status in FINAL_STATUSES else write
 
     def try_to_change(self, stored: VersionedTask, now: datetime, **changes: Any) -> Task | None:
         """Commit changes that a conflicting change makes superfluous. Return None on a conflict."""

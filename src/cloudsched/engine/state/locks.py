@@ -147,7 +147,8 @@ class Locks:
         stored = self._read(run.lock_key, now, leaving=(task_id, run.execution_id))
         lock, granted = release(stored.lock, task_id, run.execution_id, now)
         changed = _with_lock(stored, lock)
-        return changed, Grants(run.lock_key, granted, changed.has_drained)
+        has_drained = changed.has_drained
+        return changed, Grants(run.lock_key, granted, has_drained) if granted or has_drained else NO_GRANTS
 
     def _update(
         self,
@@ -329,7 +330,7 @@ def _require_lock_key(run: Run) -> str:
 
 def _make_waiter(task: Task, run: Run, asking: Run | Dispatch) -> Waiter:
     """Return a waiter for the dispatched execution, even if another occurrence of the backlog is to run instead."""
-    return Waiter(
+    return Waiter.build(
         task_id=task.id,
         revision=task.revision,
         limit=task.lock_limit,

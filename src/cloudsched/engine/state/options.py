@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from cloudsched.domain.transitions.commit import Commit
 
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.ports.procedure import LongCall
+
+
+class FailureCalls(NamedTuple):
+    """Calls that may take long, and are made before a commit and after it.
+
+    One after it is made at most once: it may end the process.
+    """
+
+    before: Sequence[LongCall] = ()
+    after: Sequence[LongCall] = ()
+
+
+NO_CALLS: Final = FailureCalls()
 
 
 class Option:
@@ -53,16 +66,20 @@ class Option:
         """Return the commit that renews or releases the lease of a run, or None if the run may not go on."""
         raise NotImplementedError
 
+    def before_record(self, commit: Commit, before: Task, /) -> Commit:
+        """Return the commit of records, of runs that end or wait for a retry, with what the option adds."""
+        raise NotImplementedError
+
     def before_commit(self, commit: Commit, before: Task, /) -> Commit:
         """Return the commit of a task that existed before, with what the option adds."""
         raise NotImplementedError
 
-    def calls_before_commit(self, commit: Commit, before: Task, /) -> Sequence[LongCall]:
-        """Return calls that may take long, and are made before a commit with records. They get it as it was decided."""
+    def before_failure(self, commit: Commit, before: Task, /) -> Commit:
+        """Return the commit of records of which some end without a result, with what the option adds."""
         raise NotImplementedError
 
-    def calls_after_commit(self, commit: Commit, before: Task, /) -> Sequence[LongCall]:
-        """Return such calls that are made after it, each at most once: they may end the process."""
+    def calls_for_failure(self, commit: Commit, before: Task, /) -> FailureCalls:
+        """Return what is called for such a commit, which it gets as it was decided."""
         raise NotImplementedError
 
     def after_commit(self, committed: Committed, /) -> None:
@@ -116,9 +133,10 @@ class Options:
         self.before_claim = find("before_claim")
         self.on_outcome = find("on_outcome")
         self.on_lease_change = find("on_lease_change")
+        self.before_record = find("before_record")
         self.before_commit = find("before_commit")
-        self.calls_before_commit = find("calls_before_commit")
-        self.calls_after_commit = find("calls_after_commit")
+        self.before_failure = find("before_failure")
+        self.calls_for_failure = find("calls_for_failure")
         self.after_commit = find("after_commit")
         self.on_dispatch = find("on_dispatch")
         self.on_lost = find("on_lost")

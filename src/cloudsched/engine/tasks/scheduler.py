@@ -37,8 +37,8 @@ from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.handlers.payload_fields import find_reset_fields
 from cloudsched.engine.handlers.validation import validate_draft
-from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.engine.ports.procedure import Procedure, run_procedure
+from cloudsched.engine.state.commits import repeat_on_conflict
 from cloudsched.engine.state.quotas import QuotaCheck, is_revival
 from cloudsched.engine.tasks.manual_runs import ManualRuns, make_mark
 from cloudsched.engine.tasks.owner_schedules import (
@@ -101,12 +101,12 @@ class Scheduler:
         started = self._engine.clock.now() if depends else None
         least = self._engine.settings.minimum_lead if lead is None else lead
         draft = self._resolve_new(draft, refusal, by, least) if depends else draft
-        task, is_new = compare_and_set(
+        creation = repeat_on_conflict(
             f"task {draft.id} or another of its owner's",
             lambda: None,  # what is in the way is read after a conflict
             lambda _: self._try_to_create(draft, by, mark, refusal, least, as_of),
-            first=None,
         )
+        task, is_new = run_procedure(creation)
         return task if started is None else self._follow_changes(task, started), is_new
 
     def _try_to_create(
@@ -117,7 +117,7 @@ class Scheduler:
         refusal: QuotaExceeded | None,
         lead: timedelta,
         as_of: datetime | None,
-    ) -> tuple[Task, bool]:
+    ) -> Procedure[tuple[Task, bool]]:
         quota: QuotaCheck | None = None
         try:
             now = self._engine.clock.now()
@@ -143,7 +143,7 @@ class Scheduler:
             task = self._engine.budgets().tell(task)
         try:
             lock = None if quota is None else quota.lock_for(task)
-            created = run_procedure(self._engine.committer.commit(Commit(task, lock=lock)))
+            created = yield from self._engine.committer.commit(Commit(task, lock=lock))
         except VersionConflict:
             if (repeated := self._repeat_creation(task.id, draft, mark, by)) is not None:
                 return repeated, False

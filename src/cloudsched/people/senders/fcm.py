@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote
 from uuid import uuid4
 
-from cloudsched.adapters.safe_http.user_posts import parse_retry_after
 from cloudsched.domain.documents.json_limits import truncate
 from cloudsched.errors import AddressGone, DeliveryDelayed, DeliveryRefused
 
@@ -151,6 +150,8 @@ def _from_library(error: Any) -> DeliveryDelayed | DeliveryRefused:  # noqa: ANN
         return AddressGone(f"Firebase Cloud Messaging does not know the device any more: {text}")
     if is_bad or isinstance(error, messaging.SenderIdMismatchError):
         return DeliveryRefused(f"Firebase Cloud Messaging refuses the push: {text}")
+    from cloudsched.adapters.safe_http.user_posts import parse_retry_after  # noqa: PLC0415 - only after a refusal
+
     wait = parse_retry_after(response.headers.get("Retry-After"), time.time())
     is_full = wait is None and response.status_code == _TOO_MANY
     return DeliveryDelayed(_SERVICE, text, _WAIT_AFTER_429 if is_full else wait)

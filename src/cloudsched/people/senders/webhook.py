@@ -22,10 +22,10 @@ from collections.abc import Callable
 from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.adapters.safe_http.user_posts import TIMEOUT_SECONDS, MakeSession, UserPosts
 from cloudsched.errors import AddressGone, DeliveryRefused
 
 if TYPE_CHECKING:
+    from cloudsched.adapters.safe_http.user_posts import MakeSession
     from cloudsched.engine.ports.sender import Message, Recipient
 
 
@@ -43,11 +43,22 @@ class WebhookSender:
         make_session: MakeSession,
         *,
         allows_http: bool = False,
-        timeout: float = TIMEOUT_SECONDS,
+        timeout: float | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        example = "https://example.com/hook"
-        self._posts = UserPosts("The webhook", example, make_session, allows_http=allows_http, timeout=timeout, now=now)
+        from cloudsched.adapters.safe_http.user_posts import (  # noqa: PLC0415 - imported when the first one is sent
+            TIMEOUT_SECONDS,
+            UserPosts,
+        )
+
+        self._posts = UserPosts(
+            "The webhook",
+            "https://example.com/hook",
+            make_session,
+            allows_http=allows_http,
+            timeout=timeout or TIMEOUT_SECONDS,
+            now=now,
+        )
         self._now = now
 
     def send(self, message: Message, recipient: Recipient) -> str:

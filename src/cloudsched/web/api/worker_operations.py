@@ -17,7 +17,7 @@ from cloudsched.domain.documents.pull import Pull, queue_keys
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
-from cloudsched.engine.execution.attempt import to_outcome, truncate_error, truncate_text
+from cloudsched.engine.execution.call import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.handlers.user_access import may_user_report, require_user_queue
 from cloudsched.engine.options.failure_hooks import describe_failed, failure_hook

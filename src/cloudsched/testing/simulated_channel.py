@@ -1,4 +1,4 @@
-"""The channels to people in a simulation: they keep what they are sent, and fail if the test says so."""
+"""A channel to people in a simulation: it keeps what it is sent, and fails if the test says so."""
 
 from __future__ import annotations
 
@@ -11,24 +11,6 @@ from cloudsched.errors import DeliveryDelayed
 if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.sender import Message, Recipient
-
-
-@dataclass(frozen=True, slots=True)
-class SentMessage:
-    """One message that a channel has taken."""
-
-    at: datetime
-    channel: str
-    owner: str
-    """The owner to whom it was sent."""
-    address: str
-    title: str
-    body: str
-    message: Message
-    """The complete message that the sender got."""
-    id: str
-    """The channel's name for it, which its record has. The same message has another name when it is sent
-    again."""
 
 
 class SimulatedChannel:
@@ -82,3 +64,21 @@ class SimulatedChannel:
             self._dropped_answers -= 1
             raise DeliveryDelayed(f"The simulated channel {self.name}", "the test drops its answer")
         return name
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message that a channel has taken."""
+
+    at: datetime
+    channel: str
+    owner: str
+    """The owner to whom it was sent."""
+    address: str
+    title: str
+    body: str
+    message: Message
+    """The complete message that the sender got."""
+    id: str
+    """The channel's name for it, which its record has. The same message has another name when it is sent
+    again."""

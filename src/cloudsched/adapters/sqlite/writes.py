@@ -1,0 +1,316 @@
+"""How a commit is written: the rows of its documents, and the statements that write them."""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
+from cloudsched.domain.documents.document import Document, find_changes
+from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
+from cloudsched.domain.documents.task import Task, find_list, find_open_position
+from cloudsched.domain.transitions.needs import find_trouble
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.sqlite.database import Row
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.pull import OfferEntry
+    from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite, VersionedLock, VersionedTask
+
+_PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
+_DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
+_PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
+_PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWriter:
+    """A commit with its rows, made before the transaction that writes them, which others wait for."""
+
+    commit: Commit
+    tasks: Sequence[TaskRow]
+    executions: Sequence[Row]
+    others: dict[str, list[Row]]
+    """The rows of all else, by the statement that writes them."""
+
+    @classmethod
+    def of(cls, commit: Commit) -> Self:
+        """Return the writer of a commit. Raises InvalidInput if a document is too large."""
+        task = commit.task
+        writes = (commit, *commit.others)
+        tasks = [_to_task_row(write) for write in writes]
+        records = [(write.task.id, record) for write in writes for record in write.executions]
+
+        executions = [_to_execution_row(task_id, record) for task_id, record in records]
+
+        expiring = [
+            ("execution", task_id, record.id, to_microseconds(record.expire_at))
+            for task_id, record in records
+            if record.expire_at
+        ]
+        expiring += [
+            ("task", write.task.owner, write.task.id, to_microseconds(write.task.expire_at))
+            for write in writes
+            if write.task.expire_at
+        ]
+        expiring += [
+            ("message", message.owner, message.id, to_microseconds(message.expire_at))
+            for message in commit.messages
+            if message.expire_at
+        ]
+
+        others: dict[str, list[Row]] = {
+            _PUT_MESSAGE: [
+                (
+                    message.owner,
+                    message.id,
+                    to_microseconds(message.created_at),
+                    _to_json(message, "inboxes", message.owner, "messages", message.id),
+                )
+                for message in commit.messages
+            ],
+            _DELETE_STEPS: [(task.id, each.execution_id) for each in commit.archived],
+            _PUT_STEP: [
+                (
+                    task.id,
+                    entry.execution_id,
+                    entry.number,
+                    _to_json(entry, "tasks", task.id, "executions", entry.execution_id, "steps", entry.id),
+                )
+                for entry in commit.entries
+            ],
+            _PUT_EXPIRING: expiring,
+        }
+        return cls(commit, tasks, executions, others)
+
+    def write(self, connection: sqlite3.Connection) -> list[int]:
+        """Write all of it, and return the new versions of its tasks. Raises VersionConflict."""
+        commit = self.commit
+        versions = [_write_task(connection, each) for each in self.tasks]
+        if commit.lock is not None:
+            write_lock(connection, commit.lock)
+        for each in (commit, *commit.others):
+            if each.kept_record is not None:
+                _keep_record(connection, each.task.id, each.kept_record)
+        if commit.unchanged:
+            _require_unchanged(connection, commit.unchanged)
+        if commit.delivered is not None:
+            _mark_delivered(connection, commit.delivered)
+
+        for row in self.executions:
+            if not connection.execute(_INSERT_EXECUTION, row).rowcount:
+                connection.execute(_UPDATE_EXECUTION, (*row[2:], *row[:2]))
+        for statement, rows in self.others.items():
+            if rows:
+                connection.executemany(statement, rows)
+        return versions
+
+
+_COPIED: Final = ("owner", "handler", "category", "status")
+_INSTANTS: Final = {"created_at": "created_at", "next_at": "next_execution_time", "wake_at": "wake_at"}
+_COLUMNS: Final = (
+    *_COPIED,
+    *_INSTANTS,
+    "is_unlisted",
+    "is_delivery",
+    "parent",
+    "labels",
+    "open_status",
+    "open_since",
+    "trouble",
+    "trouble_since",
+)
+"""The columns that lists search."""
+_ALL_FIELDS: Final = frozenset(Task.model_fields)
+_INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
+    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+_PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
+_SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
+"""A document with at most this many characters of JSON fits Firestore, whatever its name."""
+_RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
+_INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
+    VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))}) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+_UPDATE_EXECUTION = f"""UPDATE OR FAIL executions SET {", ".join(f"{name} = ?" for name in _RECORD_COLUMNS)}
+    WHERE task_id = ? AND id = ?"""  # noqa: S608 - the same
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task as it is written."""
+
+    write: TaskWrite
+    columns: dict[str, object]
+    """The columns that change, or all columns of a new task."""
+    body: str
+    offers: tuple[OfferEntry | None, OfferEntry | None]
+    """The offer that is stored, and the one that is to be."""
+
+
+def _to_task_row(write: TaskWrite) -> TaskRow:
+    """Return the row to write of a task."""
+    task, stored = write.task, None if write.base is None else write.base.task
+    changes = None if stored is None else find_changes(stored, task)
+    columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)
+    has_offers = task.offer is not None or (stored is not None and stored.offer is not None)
+    offers = write.find_offers() if has_offers else (None, None)
+    return TaskRow(write, columns, _to_json(task, "tasks", task.id, changes=changes), offers)
+
+
+def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
+    columns: dict[str, object] = {name: getattr(task, name) for name in _COPIED if name in changes}
+    for column, name in _INSTANTS.items():
+        if name in changes:
+            instant = getattr(task, name)
+            columns[column] = None if instant is None else to_microseconds(instant)
+    is_moved = "deleted_at" in changes or "delivery" in changes
+    if is_moved:
+        is_deleted, is_delivery = task.deleted_at is not None, task.delivery is not None
+        columns |= {"is_unlisted": is_deleted or is_delivery, "is_delivery": is_delivery and not is_deleted}
+    if "parent" in changes:
+        columns["parent"] = None if task.parent is None else task.parent.task_id
+    if "labels" in changes:
+        columns["labels"] = json.dumps(task.labels) if task.labels else None
+    if is_moved or "runs" in changes:
+        position = find_open_position(task) if task.runs else None
+        before = find_open_position(stored) if stored is not None and stored.runs else None
+        if stored is None or position != before:
+            status, since = position or (None, None)
+            columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
+    is_ill = [
+        each
+        for each in (task, stored)
+        if each is not None
+        and (
+            each.consecutive_failures
+            or each.budget_pause
+            or each.delivery
+            or [run for run in each.runs if run.suspension]
+        )
+    ]  # most writes concern no task that needs somebody, and ask no more
+    if stored is None or is_ill:
+        trouble = find_trouble(task) if is_ill else None
+        if stored is None or trouble != find_trouble(stored):
+            kind, since = trouble or (None, None)
+            columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
+    return columns
+
+
+_random: Final = random.Random()  # noqa: S311 - to tell versions apart
+
+
+def _write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
+    """Insert a task, or update it if it has the expected version. Write its offer, and return the new version.
+
+    An update names only columns that change: SQLite writes a page for every index of a column that is named. It says
+    ``OR FAIL``, since the whole commit is undone anyway: else SQLite copies each page that it changes to undo it alone.
+    """
+    task, values, base = row.write.task, row.columns.values(), row.write.base
+    version = _random.getrandbits(48)  # no version comes again, be a task created again or a backup restored
+    if base is None:
+        done = connection.execute(_INSERT, (*values, row.body, task.id, version))
+    else:
+        names = "".join([f", {name} = ?" for name in row.columns])
+        statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
+        done = connection.execute(statement, (row.body, version, *values, task.id, base.version.value))
+    if done.rowcount != 1:
+        raise VersionConflict(f"task {task.id}")
+    before, offer = row.offers
+    if offer == before:
+        return version
+    if offer is None:
+        connection.execute(DELETE_OFFER, (task.id,))
+    else:
+        connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, _to_json(offer)))
+    return version
+
+
+def _to_execution_row(task_id: str, execution: Execution) -> Row:
+    """Return the values that store a record."""
+    return (
+        task_id,
+        execution.id,
+        to_microseconds(execution.scheduled_for),
+        execution.owner,
+        execution.handler,
+        execution.category,
+        execution.status,
+        find_list(execution),
+        json.dumps(execution.labels) if execution.labels else None,
+        _to_json(execution, "tasks", task_id, "executions", execution.id),
+    )
+
+
+def _to_json(document: Document, *path: str, changes: Collection[str] | None = None) -> str:
+    """Return a document as JSON.
+
+    One too large for Firestore is refused, so that tests here do not pass what fails there.
+    """
+    body = document.to_stored_json(changes)
+    if len(body) > _SURELY_SMALL:
+        require_document_fits(path, MAX_EXPANSION * len(body), document.to_stored)
+    return body
+
+
+_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
+_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
+_HAS_LOCK = "SELECT 1 FROM locks WHERE key = ? AND version = ?"
+_PUT_WAITER = "INSERT OR REPLACE INTO waiters (lock_key, id, task_id, worker_group, body) VALUES (?, ?, ?, ?, ?)"
+_DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
+
+
+def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
+    """Write or delete a lock and its waiters, if it has the version that was read. A new one gets a random version."""
+    key = lock.lock.key
+    version = lock.version
+    document = lock.new_document
+    if document == lock.document and version is not None:
+        done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
+    elif document.is_empty:
+        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
+    elif version is None:
+        done = connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
+    else:
+        done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
+    if not done:
+        raise VersionConflict(f"lock {key}")
+    if not lock.entries and not lock.lock.waiters:
+        return
+    for each in lock.left:
+        connection.execute(_DELETE_WAITER, (key, each.entry_id))
+    for each in lock.entered:
+        connection.execute(_PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json()))
+
+
+_HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"
+_MARK_DELIVERED: Final = (
+    "UPDATE executions SET body = json_set(body, '$.isDelivered', json('true')) WHERE task_id = ? AND id = ?"
+)
+
+
+_KEEP: Final = "UPDATE executions SET body = json_remove(body, '$.expireAt') WHERE task_id = ? AND id = ?"
+
+
+def _require_unchanged(connection: sqlite3.Connection, tasks: Sequence[VersionedTask]) -> None:
+    """Check that tasks are as they were read. Raises VersionConflict."""
+    for each in tasks:
+        if connection.execute(_HAS_TASK, (each.task.id, each.version.value)).fetchone() is None:
+            raise VersionConflict(f"task {each.task.id}")
+
+
+def _keep_record(connection: sqlite3.Connection, task_id: str, execution_id: str) -> None:
+    """Remove `expire_at` of a record. Raises VersionConflict if there is none."""
+    if connection.execute(_KEEP, (task_id, execution_id)).rowcount != 1:
+        raise VersionConflict(f"execution {execution_id} of {task_id}")
+
+
+def _mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:
+    """Set `is_delivered` of a record. Raises VersionConflict if there is none."""
+    if connection.execute(_MARK_DELIVERED, (mark.task_id, mark.execution_id)).rowcount != 1:
+        raise VersionConflict(f"execution {mark.execution_id} of {mark.task_id}")

@@ -1,4 +1,4 @@
-"""Rows beside tasks in SQLite: records of all kinds in one table, inboxes, locks and their waiters."""
+"""Rows beside tasks in SQLite: records of all kinds in one table, and inboxes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cloudsched.adapters.sqlite.search import BODY, Listing, fetch_page
 from cloudsched.adapters.sqlite.tables import to_microseconds
 from cloudsched.domain.documents.execution import Message
 from cloudsched.domain.documents.json_limits import require_document_fits
-from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedTask
+from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.ports.records import R, VersionedRecord, require_listed_by_owner
 from cloudsched.engine.storage.pages import skip_unreadable
 from cloudsched.errors import VersionConflict
@@ -22,33 +22,6 @@ if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Database
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.storage.pages import Page
-
-_HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"
-_MARK_DELIVERED: Final = (
-    "UPDATE executions SET body = json_set(body, '$.isDelivered', json('true')) WHERE task_id = ? AND id = ?"
-)
-
-
-_KEEP: Final = "UPDATE executions SET body = json_remove(body, '$.expireAt') WHERE task_id = ? AND id = ?"
-
-
-def require_unchanged(connection: sqlite3.Connection, tasks: Sequence[VersionedTask]) -> None:
-    """Check that tasks are as they were read. Raises VersionConflict."""
-    for each in tasks:
-        if connection.execute(_HAS_TASK, (each.task.id, each.version.value)).fetchone() is None:
-            raise VersionConflict(f"task {each.task.id}")
-
-
-def keep_record(connection: sqlite3.Connection, task_id: str, execution_id: str | None) -> None:
-    """Remove `expire_at` of a record, if one is named. Raises VersionConflict if there is none."""
-    if execution_id is not None and connection.execute(_KEEP, (task_id, execution_id)).rowcount != 1:
-        raise VersionConflict(f"execution {execution_id} of {task_id}")
-
-
-def mark_delivered(connection: sqlite3.Connection, mark: DeliveryMark) -> None:
-    """Set `is_delivered` of a record. Raises VersionConflict if there is none."""
-    if connection.execute(_MARK_DELIVERED, (mark.task_id, mark.execution_id)).rowcount != 1:
-        raise VersionConflict(f"execution {mark.execution_id} of {mark.task_id}")
 
 
 _LOAD_MESSAGE = "SELECT CAST(body AS BLOB) FROM messages WHERE owner = ? AND id = ?"

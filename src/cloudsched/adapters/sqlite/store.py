@@ -18,14 +18,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.locks import SqliteLocks, write_lock
-from cloudsched.adapters.sqlite.records import (
-    SqliteInbox,
-    SqliteRecords,
-    keep_record,
-    mark_delivered,
-    require_unchanged,
-)
+from cloudsched.adapters.sqlite.locks import SqliteLocks
+from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords
 from cloudsched.adapters.sqlite.search import (
     BODY,
     SqliteSearch,
@@ -35,17 +29,11 @@ from cloudsched.adapters.sqlite.search import (
 )
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.adapters.sqlite.tables import (
-    INSERT_EXECUTION,
     LAYOUT,
     LAYOUT_VERSION,
-    UPDATE_EXECUTION,
-    TaskRow,
-    to_execution_row,
-    to_json,
     to_microseconds,
-    to_task_row,
-    write_task,
 )
+from cloudsched.adapters.sqlite.writes import CommitWriter
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
@@ -64,10 +52,6 @@ _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - n
 _LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
 _LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"  # noqa: S608 - the same
 _LOAD_STEPS = f"SELECT {BODY} FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number"  # noqa: S608 - the same
-_PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
-_DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
-_PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
-_PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
 _TRIAL = ("(trial)", "." * 16_384)
 _DELETE_TRIAL = "DELETE FROM records WHERE kind = '(trial)'"
 
@@ -123,72 +107,28 @@ class SqliteStore:
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
-        rows, work = self._plan(commit)
-        return self._note(commit, rows, self._database.write(work))
+        writer = CommitWriter.of(commit)
+        return self._note(writer, self._database.write(writer.write))
 
     def commit_all(self, commits: Sequence[Commit]) -> list[VersionedTask | Exception]:
         """Commit each as `commit` does, many in one transaction, and return its task, or the error that it met."""
         answers: dict[int, VersionedTask | Exception] = {}
-        planned: dict[int, tuple[list[TaskRow], Callable[[sqlite3.Connection], list[int]]]] = {}
+        writers: dict[int, CommitWriter] = {}
         for number, commit in enumerate(commits):
             try:
-                planned[number] = self._plan(commit)
+                writers[number] = CommitWriter.of(commit)
             except Exception as error:  # noqa: BLE001 - raised where this commit was asked for
                 answers[number] = error
-        written = self._database.write_all([work for _, work in planned.values()])
-        for (number, (rows, _)), found in zip(planned.items(), written, strict=True):
-            answers[number] = found if isinstance(found, Exception) else self._note(commits[number], rows, found)
+        written = self._database.write_all([each.write for each in writers.values()])
+        for (number, writer), found in zip(writers.items(), written, strict=True):
+            answers[number] = found if isinstance(found, Exception) else self._note(writer, found)
         return [answers[number] for number in range(len(commits))]
 
-    def _plan(self, commit: Commit) -> tuple[list[TaskRow], Callable[[sqlite3.Connection], list[int]]]:
-        """Return the rows of a commit's tasks, and the work that writes it and returns their versions."""
-        task, writes = commit.task, (commit, *commit.others)
-        tasks = [to_task_row(each) for each in writes]
-        made = [(each.task.id, e) for each in writes for e in each.executions]
-        executions = [to_execution_row(key, e) for key, e in made]
-        expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
-        expiring += [("task", t.owner, t.id, to_microseconds(t.expire_at)) for w in writes if (t := w.task).expire_at]
-        expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in commit.messages if m.expire_at]
-        records: dict[str, list[Row]] = {
-            _PUT_MESSAGE: [
-                (m.owner, m.id, to_microseconds(m.created_at), to_json(m, "inboxes", m.owner, "messages", m.id))
-                for m in commit.messages
-            ],
-            _DELETE_STEPS: [(task.id, each.execution_id) for each in commit.archived],
-            _PUT_STEP: [
-                (
-                    *(task.id, e.execution_id, e.number),
-                    to_json(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id),
-                )
-                for e in commit.entries
-            ],
-            _PUT_EXPIRING: expiring,
-        }
-
-        def write(connection: sqlite3.Connection) -> list[int]:
-            versions = [write_task(connection, each) for each in tasks]
-            if commit.lock is not None:
-                write_lock(connection, commit.lock)
-            for each in writes:
-                keep_record(connection, each.task.id, each.kept_record)
-            require_unchanged(connection, commit.unchanged)
-            if commit.delivered is not None:
-                mark_delivered(connection, commit.delivered)
-            for row in executions:
-                if not connection.execute(INSERT_EXECUTION, row).rowcount:
-                    connection.execute(UPDATE_EXECUTION, (*row[2:], *row[:2]))
-            for statement, rows in records.items():
-                if rows:
-                    connection.executemany(statement, rows)
-            return versions
-
-        return tasks, write
-
-    def _note(self, commit: Commit, rows: Sequence[TaskRow], versions: Sequence[int]) -> VersionedTask:
-        for each, version in zip(rows, versions, strict=True):
-            body = each.body.encode()
-            self._known.keep(each.write.task, Version(version), body, len(body))
-        return VersionedTask(commit.task, Version(versions[0]))
+    def _note(self, written: CommitWriter, versions: Sequence[int]) -> VersionedTask:
+        for row, version in zip(written.tasks, versions, strict=True):
+            body = row.body.encode()
+            self._known.keep(row.write.task, Version(version), body, len(body))
+        return VersionedTask(written.commit.task, Version(versions[0]))
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""

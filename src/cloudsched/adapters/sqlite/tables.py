@@ -1,30 +1,14 @@
-"""The tables and indexes of a SQLite file, and how tasks and their offers are written to them.
+"""The tables and indexes of a SQLite file. A file of another layout is refused.
 
-A file of another layout is refused. Tasks and offers have the columns by which lists find them.
+Tasks and offers have the columns by which lists find them.
 """
 
 from __future__ import annotations
 
-import json
-import random
-import sqlite3
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-
-from cloudsched.domain.documents.document import Document, find_changes
-from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
-from cloudsched.domain.documents.task import Task, find_list, find_open_position
-from cloudsched.domain.transitions.needs import find_trouble
-from cloudsched.errors import VersionConflict
-
-if TYPE_CHECKING:
-    from cloudsched.adapters.sqlite.database import Row
-    from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.transitions.commit import TaskWrite
+from typing import Final
 
 LAYOUT_VERSION: Final = 15
 
@@ -122,88 +106,7 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX waiters_of_group ON waiters (lock_key, worker_group, id)",
 )
 
-_COPIED: Final = ("owner", "handler", "category", "status")
-_INSTANTS: Final = {"created_at": "created_at", "next_at": "next_execution_time", "wake_at": "wake_at"}
-_COLUMNS: Final = (
-    *(*_COPIED, *_INSTANTS, "is_unlisted", "is_delivery", "parent", "labels", "open_status", "open_since"),
-    *("trouble", "trouble_since"),
-)
-"""The columns that lists search."""
-_ALL_FIELDS: Final = frozenset(Task.model_fields)
-_INSERT = f"""INSERT OR FAIL INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
-    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
-_PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
-_SURELY_SMALL: Final = MAX_DOCUMENT_BYTES // MAX_EXPANSION // 2
-"""A document with at most this many characters of JSON fits Firestore, whatever its name."""
-DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
-_RECORD_COLUMNS = ("scheduled_for", "owner", "handler", "category", "status", "is_failure", "labels", "body")
-INSERT_EXECUTION = f"""INSERT OR FAIL INTO executions (task_id, id, {", ".join(_RECORD_COLUMNS)})
-    VALUES (?, ?, {", ".join("?" * len(_RECORD_COLUMNS))}) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
-UPDATE_EXECUTION = f"""UPDATE OR FAIL executions SET {", ".join(f"{name} = ?" for name in _RECORD_COLUMNS)}
-    WHERE task_id = ? AND id = ?"""  # noqa: S608 - the same
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRow:
-    """A task as it is written."""
-
-    write: TaskWrite
-    columns: dict[str, object]
-    """The columns that change, or all columns of a new task."""
-    body: str
-    offers: tuple[OfferEntry | None, OfferEntry | None]
-    """The offer that is stored, and the one that is to be."""
-
-
-def to_task_row(write: TaskWrite) -> TaskRow:
-    """Return the row to write of a task."""
-    task, stored = write.task, None if write.base is None else write.base.task
-    changes = None if stored is None else find_changes(stored, task)
-    columns = _list_columns(task, _ALL_FIELDS if changes is None else changes, stored)
-    has_offers = task.offer is not None or (stored is not None and stored.offer is not None)
-    offers = write.find_offers() if has_offers else (None, None)
-    return TaskRow(write, columns, to_json(task, "tasks", task.id, changes=changes), offers)
-
-
-def _list_columns(task: Task, changes: Collection[str], stored: Task | None = None) -> dict[str, object]:
-    columns: dict[str, object] = {name: getattr(task, name) for name in _COPIED if name in changes}
-    for column, name in _INSTANTS.items():
-        if name in changes:
-            instant = getattr(task, name)
-            columns[column] = None if instant is None else to_microseconds(instant)
-    is_moved = "deleted_at" in changes or "delivery" in changes
-    if is_moved:
-        is_deleted, is_delivery = task.deleted_at is not None, task.delivery is not None
-        columns |= {"is_unlisted": is_deleted or is_delivery, "is_delivery": is_delivery and not is_deleted}
-    if "parent" in changes:
-        columns["parent"] = None if task.parent is None else task.parent.task_id
-    if "labels" in changes:
-        columns["labels"] = json.dumps(task.labels) if task.labels else None
-    if is_moved or "runs" in changes:
-        position = find_open_position(task) if task.runs else None
-        before = find_open_position(stored) if stored is not None and stored.runs else None
-        if stored is None or position != before:
-            status, since = position or (None, None)
-            columns |= {"open_status": status, "open_since": None if since is None else to_microseconds(since)}
-    # Most writes concern no task that needs somebody: it has nothing of what `find_trouble` looks at.
-    may_need = [
-        each
-        for each in (task, stored)
-        if each is not None
-        and (
-            each.consecutive_failures
-            or each.budget_pause
-            or each.delivery
-            or [run for run in each.runs if run.suspension]
-        )
-    ]
-    if stored is None or may_need:
-        trouble = find_trouble(task) if may_need else None
-        if stored is None or trouble != find_trouble(stored):
-            kind, since = trouble or (None, None)
-            columns |= {"trouble": kind, "trouble_since": None if since is None else to_microseconds(since)}
-    return columns
-
+DELETE_OFFER: Final = "DELETE FROM offers WHERE task_id = ?"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -218,59 +121,3 @@ def to_microseconds(instant: datetime) -> int:
 def from_microseconds(ticks: int) -> datetime:
     """Convert stored microseconds to an instant."""
     return _EPOCH + ticks * _MICROSECOND
-
-
-_random: Final = random.Random()  # noqa: S311 - to tell versions apart
-
-
-def write_task(connection: sqlite3.Connection, row: TaskRow) -> int:
-    """Insert a task, or update it if it has the expected version. Write its offer, and return the new version.
-
-    An update names only columns that change: SQLite writes a page for every index of a column that is named. It says
-    ``OR FAIL``, since the whole commit is undone anyway: else SQLite copies each page that it changes to undo it alone.
-    """
-    task, values, base = row.write.task, row.columns.values(), row.write.base
-    version = _random.getrandbits(48)  # no version comes again, be a task created again or a backup restored
-    if base is None:
-        done = connection.execute(_INSERT, (*values, row.body, task.id, version))
-    else:
-        names = "".join([f", {name} = ?" for name in row.columns])
-        statement = f"UPDATE OR FAIL tasks SET body = ?, version = ?{names} WHERE id = ? AND version = ?"  # noqa: S608
-        done = connection.execute(statement, (row.body, version, *values, task.id, base.version.value))
-    if done.rowcount != 1:
-        raise VersionConflict(f"task {task.id}")
-    before, offer = row.offers
-    if offer == before:
-        return version
-    if offer is None:
-        connection.execute(DELETE_OFFER, (task.id,))
-    else:
-        connection.execute(_PUT_OFFER, (task.id, offer.owner, offer.queue_key, offer.order, to_json(offer)))
-    return version
-
-
-def to_execution_row(task_id: str, execution: Execution) -> Row:
-    """Return the values that store a record."""
-    return (
-        task_id,
-        execution.id,
-        to_microseconds(execution.scheduled_for),
-        execution.owner,
-        execution.handler,
-        execution.category,
-        execution.status,
-        find_list(execution),
-        json.dumps(execution.labels) if execution.labels else None,
-        to_json(execution, "tasks", task_id, "executions", execution.id),
-    )
-
-
-def to_json(document: Document, *path: str, changes: Collection[str] | None = None) -> str:
-    """Return a document as JSON.
-
-    One too large for Firestore is refused, so that tests here do not pass what fails there.
-    """
-    body = document.to_stored_json(changes)
-    if len(body) > _SURELY_SMALL:
-        require_document_fits(path, MAX_EXPANSION * len(body), document.to_stored)
-    return body

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-import secrets
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from cloudsched.adapters.sqlite.locks import write_lock
 from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Row
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.pull import OfferEntry
-    from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite, VersionedLock, VersionedTask
+    from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite, VersionedTask
 
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
@@ -257,44 +257,11 @@ def _to_json(document: Document, *path: str, changes: Collection[str] | None = N
     return body
 
 
-_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
-_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
-_HAS_LOCK = "SELECT 1 FROM locks WHERE key = ? AND version = ?"
-_PUT_WAITER = "INSERT OR REPLACE INTO waiters (lock_key, id, task_id, worker_group, body) VALUES (?, ?, ?, ?, ?)"
-_DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
-
-
-def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
-    """Write or delete a lock and its waiters, if it has the version that was read. A new one gets a random version."""
-    key = lock.lock.key
-    version = lock.version
-    document = lock.new_document
-    if document == lock.document and version is not None:
-        done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
-    elif document.is_empty:
-        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
-    elif version is None:
-        done = connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
-    else:
-        done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
-    if not done:
-        raise VersionConflict(f"lock {key}")
-    if not lock.entries and not lock.lock.waiters:
-        return
-    for each in lock.left:
-        connection.execute(_DELETE_WAITER, (key, each.entry_id))
-    for each in lock.entered:
-        connection.execute(_PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json()))
-
-
 _HAS_TASK: Final = "SELECT 1 FROM tasks WHERE id = ? AND version = ?"
+_KEEP: Final = "UPDATE executions SET body = json_remove(body, '$.expireAt') WHERE task_id = ? AND id = ?"
 _MARK_DELIVERED: Final = (
     "UPDATE executions SET body = json_set(body, '$.isDelivered', json('true')) WHERE task_id = ? AND id = ?"
 )
-
-
-_KEEP: Final = "UPDATE executions SET body = json_remove(body, '$.expireAt') WHERE task_id = ? AND id = ?"
 
 
 def _require_unchanged(connection: sqlite3.Connection, tasks: Sequence[VersionedTask]) -> None:

@@ -7,12 +7,12 @@ from tests.cases import try_each
 from cloudsched.adapters.operation_counts import DISPATCHER, PARTS, STORE, Counts, count_store
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.ports.inbox import InboxStore
-from cloudsched.engine.ports.locks import LockStore
 from cloudsched.engine.ports.queue import Dispatcher
 from cloudsched.engine.ports.records import RecordStore
 from cloudsched.engine.ports.search import SearchStore
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import SweepStore
+from cloudsched.features.locks.lock_store import LockStore
 
 PORTS = {"inbox": InboxStore, "locks": LockStore, "records": RecordStore, "search": SearchStore, "sweep": SweepStore}
 

@@ -30,6 +30,9 @@ BELOW = {
 ALONE = {"emulator": set[str](), "language": {"domain", "errors"}, "dashboard": {"client", "domain", "errors"}}
 """Satellites that are usable alone, or that see no more than any user of the API. Others may import the kernel."""
 EXCEPTIONS = {
+    ("engine/pull/offers", "cloudsched.features.locks.lock.Grants"),
+    ("engine/pull/offers", "cloudsched.features.locks.locks.Locks"),
+    ("engine/pull/offers", "cloudsched.features.locks.option.on_lock_taken"),
     ("client/__init__", "cloudsched.config.imports.require_extra"),
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("adapters/firestore/own_client", "cloudsched.config.settings.Settings"),
@@ -39,7 +42,8 @@ EXCEPTIONS = {
         for name in ("find_detour", "find_foreign_name", "find_foreign_page", "is_loopback", "read_host_name")
     ),
 }
-"""Google's library reads the environment by itself; whether that fits is asked where the environment is read. A
+"""Workers that claim runs let those wait together whose lock is taken. Google's library reads the environment by
+itself; whether that fits is asked where the environment is read. A
 `TaskReference` is made without an app, and finds its task as one would. The client says which extra it needs. Which
 requests come from this machine is one rule for all servers, the emulator included, and messages are built from tables
 in one way."""
@@ -70,6 +74,7 @@ EDGES = {
     "scripts",
     "drafts",
     "agents",
+    "features",
 }
 """The packages that have to do with the outside. Drafts talk to language models."""
 
@@ -126,7 +131,7 @@ def test_imports_go_down_only(package: str) -> None:
         for name in imports(module)
         if name.split(".")[0] == "cloudsched"
         and part(name) not in allowed(package) | {package}
-        and not name.startswith("cloudsched.features.table.")
+        and not name.startswith(("cloudsched.features.table.", "cloudsched.features.fields."))
         and (module, name) not in EXCEPTIONS
     ]
 

@@ -29,7 +29,7 @@ FOR_AGENTS = re.compile(r"agents/(command|tools)$")
 FOR_DEVELOPMENT = re.compile(r"cli/demo_report$|local/stack$|emulator/(?!__init__$|model/|runtime/(__init__|clock)$)")
 FOR_SERVERS = re.compile(r"cli/|dashboard/|local/|\w+/command$")
 FOR_GOOGLE = re.compile(
-    r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$)|people/senders/fcm$|drafts/language_models$"
+    r"adapters/(firestore/(?!__init__$|emulator$)|google/(?!__init__$|backoff$)|blobs$)|people/senders/fcm$|features/locks/firestore$|drafts/language_models$"
 )
 EXTRAS = ("calendars", "dev", "django", "gcp", "mcp", "sandbox", "server", "sqlalchemy", "telemetry", "worker")
 INCLUDED = {"dev": ("asgi", "calendars", "gcp", "server", "worker"), "mcp": ("worker",), "server": ("worker",)}

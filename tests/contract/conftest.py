@@ -18,9 +18,9 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.delivery_channels import Delivery
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.commit import VersionedTask
-from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.storage.pages import Page
+from cloudsched.features.locks.lock import Waiter
 
 __all__ = ["clock_stands"]  # these tests compare whole histories, which agree to the instant
 OpenStore = Callable[[], AbstractContextManager[Store]]

@@ -15,13 +15,12 @@ from tests.contract.conftest import make_waiter
 
 from cloudsched.domain.documents.execution import Lease, Run
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.commit import Grants, VersionedLock
-from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
 from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.signed_dispatches import DispatchSender
-from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import StoreUnavailable, VersionConflict
+from cloudsched.features.locks.lock import Grants, Holder, Lock, VersionedLock, Waiter
+from cloudsched.features.locks.locks import Locks
 
 LATER = NOW + timedelta(minutes=5)
 KEY = "door"

@@ -19,9 +19,9 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.commit import ArchivedJournal, Commit, VersionedLock
-from cloudsched.domain.transitions.locks import Holder, Lock
+from cloudsched.domain.transitions.commit import ArchivedJournal, Commit
 from cloudsched.errors import StoreUnavailable, VersionConflict
+from cloudsched.features.locks.lock import Holder, Lock, VersionedLock
 
 pytestmark = pytest.mark.usefixtures("skipped_pauses")
 C = grpc.StatusCode

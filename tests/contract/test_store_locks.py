@@ -10,10 +10,10 @@ from tests.conftest import MakeExecution, MakeTask
 from tests.contract.conftest import load, make_waiter
 
 from cloudsched.domain.documents.task import Task
-from cloudsched.domain.transitions.commit import Commit, VersionedLock
-from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
+from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.store import Store
 from cloudsched.errors import VersionConflict
+from cloudsched.features.locks.lock import Holder, Lock, VersionedLock, Waiter
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 KEY = "account/42: Grüße"
@@ -26,7 +26,8 @@ def make_held_lock(by: str, key: str = KEY) -> Lock:
 def commit(store: Store, lock: Lock, of: VersionedLock | None = None) -> VersionedLock:
     version = (of or store.locks.load(lock.key)).version
     store.locks.commit(VersionedLock(lock, version))
-    return store.locks.load(lock.key)
+    stored: VersionedLock = store.locks.load(lock.key)
+    return stored
 
 
 def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
@@ -109,9 +110,9 @@ def test_a_waiter_is_written_with_the_task_or_not_at_all(store: Store, make_task
     written = store.commit(Commit(task, old))
     lock = VersionedLock(found.lock.model_copy(update={"waiters": (wait(1),)}), found.version, (wait(0),), found.lock)
     with pytest.raises(VersionConflict):
-        store.commit(Commit(task, old, lock=lock))
+        store.commit(Commit(task, old, linked=lock))
     assert store.locks.list_waiters(KEY, limit=9) == [wait(0)]
-    store.commit(Commit(task, written, lock=lock))
+    store.commit(Commit(task, written, linked=lock))
     assert store.locks.list_waiters(KEY, limit=9) == [wait(1)]
 
 
@@ -153,12 +154,12 @@ def test_task_and_lock_are_written_together_or_not_at_all(
     content = Lock(key=KEY) if stale == "removal of the lock" else make_held_lock("b")
     taken = VersionedLock(content, (lock if stale == "task" else old_lock).version)
     with pytest.raises(VersionConflict):
-        store.commit(Commit(task, expected, [make_execution(task)], lock=taken))
+        store.commit(Commit(task, expected, [make_execution(task)], linked=taken))
     stored = load(store, task.id)
     assert stored == written
     assert store.locks.load(KEY) == lock
     assert store.load_execution(task.id, "20270101T090000Z") is None
-    store.commit(Commit(task, written, [make_execution(task)], lock=VersionedLock(content, lock.version)))
+    store.commit(Commit(task, written, [make_execution(task)], linked=VersionedLock(content, lock.version)))
     assert store.locks.load(KEY).lock == content
     assert store.load_execution(task.id, "20270101T090000Z") is not None
 
@@ -170,7 +171,7 @@ def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, ma
 
         def take(task: Task, found: VersionedLock = found, key: str = key) -> bool:
             try:
-                store.commit(Commit(task, lock=VersionedLock(make_held_lock(task.id, key), found.version)))
+                store.commit(Commit(task, linked=VersionedLock(make_held_lock(task.id, key), found.version)))
             except VersionConflict:
                 return False
             return True

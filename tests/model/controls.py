@@ -284,7 +284,7 @@ CONTROLS = (
     Control(
         "a handler makes a call without asking whether its task has changed meanwhile",
         "children cancel",
-        {"unchanged caller": "new = Commit(task, lock=lock)"},
+        {"unchanged caller": "new = Commit(task, linked=guard)"},
     ),
     Control("a paused task is offered to workers", "worker", {"paused offer": "if task.pull is None:"}),
     Control(

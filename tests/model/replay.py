@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Never
+from typing import Any, Final, Never, cast
 
 from pydantic import BaseModel
 from tests.model.broken import Broken
@@ -26,8 +26,7 @@ from cloudsched.config.access import Access
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
-from cloudsched.domain.transitions.locks import Lock, Waiter
+from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import VersionedRecord
@@ -35,6 +34,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
 
 Answer = Any
 """What a port answers, as a small value: the number of a document, or the name of an error."""
@@ -478,8 +478,8 @@ class ValueStore(_Values):
         if commit.delivered is not None:
             key = f"record/{commit.delivered.task_id}/{commit.delivered.execution_id}"
             required.append((key, ("is_delivered", True)))
-        if commit.lock is not None:
-            lowered = self.locks.lower(commit.lock)
+        if commit.linked is not None:
+            lowered = self.locks.lower(cast("VersionedLock", commit.linked))
             checks, documents = [*checks, *lowered.checks], [*documents, *lowered.documents]
         emptied = tuple(f"step/{commit.task.id}/{one.execution_id}/" for one in commit.archived)
         return Writes(tuple(checks), tuple(documents), tasks, tuple(required), emptied)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tests.simulation.invariants_explanations import check_explanation
 from tests.simulation.invariants_runs import fail
@@ -17,19 +17,19 @@ from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
-from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedLock, VersionedTask
-from cloudsched.domain.transitions.locks import Lock, Waiter
+from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedTask
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.engine.ports.inbox import InboxStore
-from cloudsched.engine.ports.locks import LockStore
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import RecordStore, VersionedRecord
 from cloudsched.engine.ports.search import SearchStore
 from cloudsched.engine.ports.sweep import SweepStore
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
+from cloudsched.features.locks.lock_store import LockStore
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -117,7 +117,8 @@ class FaultyLocks(_FaultyCalls):
     """A `LockStore` with the same faults."""
 
     def load(self, key: str) -> VersionedLock:
-        return self._call("load_lock", lambda: self._world.real_store.locks.load(key))
+        found: VersionedLock = self._call("load_lock", lambda: self._world.real_store.locks.load(key))
+        return found
 
     def commit(self, lock: VersionedLock) -> None:
         def effect() -> None:
@@ -141,7 +142,8 @@ class FaultyLocks(_FaultyCalls):
         )
 
     def list_all(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
-        return self._world.real_store.locks.list_all(limit=limit, begin=begin, end=end, after=after)
+        found: Sequence[Lock] = self._world.real_store.locks.list_all(limit=limit, begin=begin, end=end, after=after)
+        return found
 
 
 class FaultySweep(_FaultyCalls):
@@ -296,7 +298,7 @@ class FaultyStore(_FaultyCalls):
         if task.delivery is None:
             world.trees.on_commit(old, task, executions, entries)
         world.journals.on_commit(old, task, executions, entries, commit.archived)
-        world.pulls.on_commit(old, task, executions, commit.lock)
+        world.pulls.on_commit(old, task, executions, cast("VersionedLock | None", commit.linked))
         world.backlogs.on_commit(old, task, executions)
         world.calendars.on_commit(old, task, executions)
         world.journeys.on_commit(old, task, executions)

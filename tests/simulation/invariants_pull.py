@@ -23,9 +23,9 @@ from cloudsched import Execution, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingFor, lease_fingerprint
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.commit import VersionedLock
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.features.locks.lock import VersionedLock
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.commit import Commit, VersionedLock
+    from cloudsched.domain.transitions.commit import Commit, LinkedWrite
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.storage.pages import Page
@@ -72,7 +72,7 @@ def _read_keys(keys: Sequence[str], *_: object, limit: int, **__: object) -> Map
     return {"reads": len(keys) + (len(keys) < limit)}  # a further read tells that there is no further key
 
 
-def _write(_: object, written: Commit | VersionedLock) -> Mapping[str, int]:
+def _write(_: object, written: Commit | LinkedWrite) -> Mapping[str, int]:
     writes, deletes = written.count_writes()
     return {"commits": 1, "writes": writes, "deletes": deletes}
 

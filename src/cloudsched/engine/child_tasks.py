@@ -25,7 +25,6 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Committed, VersionedTask
 from cloudsched.domain.transitions.deliveries import explain_undelivered
 from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
-from cloudsched.domain.transitions.locks import holds_lock
 from cloudsched.domain.transitions.suspend import on_call_finished
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.durable.results import load_call_outcome
@@ -93,8 +92,8 @@ class ChildTasks:
             if quota is not None and quota.refusal is not None and not self._may_exceed(task):
                 raise quota.refusal
             try:
-                lock = None if quota is None else quota.lock_for(task)
-                new = Commit(task, lock=lock, unchanged=(caller,))  # guard: unchanged caller
+                guard = None if quota is None else quota.guard(task)
+                new = Commit(task, linked=guard, unchanged=(caller,))  # guard: unchanged caller
                 yield from self._engine.committer.commit(new)
             except VersionConflict:
                 stored = self._engine.store.load(task.id)
@@ -105,7 +104,7 @@ class ChildTasks:
                         ) from None
                     return stored.task
                 is_unchanged = find_caller(anew=True).version == caller.version
-                if is_unchanged and (quota is None or not self._engine.quotas().has_conflict(quota, task)):
+                if is_unchanged and (quota is None or not quota.has_passed(self._engine.store)):
                     return task  # it existed, and is removed by now
                 raise
             return None
@@ -256,8 +255,8 @@ class ChildTasks:
         now = self._engine.clock.now()
         are_all_cancelled = not may_have_children(task) or self.cancel_descendants(task)
         self.notify_parent(task)
-        self._engine.locks().cancel_task(task, now)
-        if holds_lock(task, now) or not are_all_cancelled:
+        self._engine.committer.options.leave(task)
+        if task.holds_lock(now) or not are_all_cancelled:
             return False
         self._engine.store.sweep.purge(task.id)
         return True

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.signed_dispatches import DispatchSender
     from cloudsched.engine.state.commits import Committer
-    from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.log_keeper import LogKeeper
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.usage.budgets import Budgets
@@ -74,7 +73,6 @@ class EngineContext:
     """Stores what is too large for a document. Like those below it is made when it is first needed."""
     archive: Callable[[], JournalArchive]
     """Loads journals, and moves those of finished executions into their records."""
-    locks: Callable[[], Locks]
     quotas: Callable[[], Quotas]
     usage: Callable[[], UsageLedger]
     """Records the usage that tasks have counted."""

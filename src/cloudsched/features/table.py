@@ -40,6 +40,28 @@ class CommandRow:
     """The extra that brings what it imports."""
 
 
+@dataclass(frozen=True, slots=True)
+class DetailRow:
+    """A field of a task that says something about another one, and means nothing without it."""
+
+    name: str
+    about: str
+    instead: str
+    """What to write instead."""
+    is_reset: bool = False
+    """True if it has another default as soon as the other field changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftCheckRow:
+    """A check of new and edited tasks."""
+
+    concerns: tuple[str, ...]
+    """The fields of a task, one of which it has if it is to be checked."""
+    check: str
+    """The function that gets the draft and its requesters, and returns the draft as it is to be stored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """A feature or a satellite. Each of its fields has the places of one kind of thing that it adds."""
@@ -57,6 +79,20 @@ class Feature:
     """Functions of the container and the registry that return a registry with a handler which settings turn on."""
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Options of tasks, in their order. See `engine.state.options`."""
+    details: tuple[DetailRow, ...] = ()
+    draft_checks: tuple[DraftCheckRow, ...] = ()
+    edit_checks: tuple[str, ...] = ()
+    """Functions of a task that raise InvalidInput if a user may not edit it."""
+    start_checks: tuple[str, ...] = ()
+    """Functions of a task that return why its owner may not start it, or None."""
+    code_checks: tuple[str, ...] = ()
+    """Classes that compare stored tasks with the code. See `engine.code_check.compare`."""
+    turns: str = ""
+    """The function that explains what the runs of a task take turns at. See `domain.explanation.findings.Turns`."""
+    stores: Mapping[str, str] = field(default_factory=dict)
+    """By kind of store, the class that stores the documents which commits link to a task."""
+    tables: str = ""
+    """Their tables in SQLite, as statements."""
     records: tuple[str, ...] = ()
     """The kinds of records that belong to an owner."""
     operations: tuple[str, ...] = ()
@@ -64,8 +100,42 @@ class Feature:
     commands: tuple[CommandRow, ...] = ()
 
 
+_LOCK_HINT: Final = 'Give a lockKey, which names what the runs share: "printer".'
 _PERSON_OPERATIONS: Final = "Use DELETE or GET …/export of /v1/people/{owner}."
 FEATURES: Final = (
+    Feature(
+        name="locks",
+        about="runs that take turns at what their tasks name",
+        folders=("features/locks",),
+        options={
+            "cloudsched.features.locks.option:HeldLock": {  # read last, as near to the commit as can be
+                "before_claim": "base.task.has_lock",
+                "on_lease_change": "base.task.has_lock",
+                "on_outcome": "base.task.has_lock",
+                "on_dispatch": "commit.effects.sends",
+                "on_lost": "id",  # always: the task may have been edited, and its run be over
+                "on_drop": "task_id",  # the same
+                "on_leave": "id",  # the same
+            },
+        },
+        details=(
+            DetailRow("lock_limit", "lock_key", _LOCK_HINT),
+            DetailRow("lock_scope", "lock_key", _LOCK_HINT, is_reset=True),
+        ),
+        draft_checks=(
+            DraftCheckRow(("lock_key", "lock_scope", "children"), "cloudsched.features.locks.checks:assign_scopes"),
+        ),
+        edit_checks=("cloudsched.features.locks.checks:require_own_scopes",),
+        start_checks=("cloudsched.features.locks.checks:explain_refusal",),
+        code_checks=("cloudsched.features.locks.checks:LimitCheck",),
+        turns="cloudsched.features.locks.queries:explain_turns",
+        stores={
+            "sqlite": "cloudsched.features.locks.sqlite:SqliteLocks",
+            "firestore": "cloudsched.features.locks.firestore:FirestoreLocks",
+        },
+        tables="cloudsched.features.locks.sqlite:TABLES",
+        operations=("cloudsched.features.locks.operations",),
+    ),
     Feature(
         name="calendars",
         about="days without runs, from files, holidays and lists",
@@ -190,3 +260,11 @@ def find_place(place: str) -> Any:  # noqa: ANN401 - whatever is there
 def has_feature(name: str) -> bool:
     """Return whether a feature is in the table."""
     return any(feature.name == name for feature in FEATURES)
+
+
+def open_linked_store(kind: str, *arguments: Any) -> Any:  # noqa: ANN401 - of a feature
+    """Return the store of the documents that commits link to tasks. None if no feature has any."""
+    for feature in FEATURES:
+        if kind in feature.stores:
+            return find_place(feature.stores[kind])(*arguments)
+    return None

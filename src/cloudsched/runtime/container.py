@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.offers import WorkQueue
     from cloudsched.engine.pull.presence import PresenceNotes
     from cloudsched.engine.pull.shared_listener import SharedListener
-    from cloudsched.engine.state.locks import Locks
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
     from cloudsched.engine.sweep.sweeper import Sweeper
@@ -240,7 +239,6 @@ class Container:
             logs=make_log_keeper(self.settings),
             blobs=lambda: self.blobs,
             archive=lambda: self._archive,
-            locks=lambda: self.locks,
             quotas=lambda: self.quotas,
             usage=lambda: self.many_tasks.ledger,
             budgets=lambda: self.many_tasks.budgets,
@@ -324,13 +322,6 @@ class Container:
         from cloudsched.engine.child_tasks import ChildTasks  # noqa: PLC0415 - imported only when used
 
         return ChildTasks(self.engine)
-
-    @lazy_property
-    def locks(self) -> Locks:
-        """Holds locks for runs, and keeps the wait lists."""
-        from cloudsched.engine.state.locks import Locks  # noqa: PLC0415 - imported only when used
-
-        return Locks(self.store, self._sender)
 
     @lazy_property
     def _archive(self) -> JournalArchive:

@@ -40,11 +40,9 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble
-from cloudsched.domain.transitions.commit import Commit, Version, VersionedLock, VersionedTask
-from cloudsched.domain.transitions.locks import Lock
+from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.listener import Listener
-from cloudsched.engine.ports.locks import LockStore
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import SweepStore
@@ -53,6 +51,8 @@ from cloudsched.engine.storage.pages import make_token
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
+from cloudsched.features.locks.lock import Lock, VersionedLock
+from cloudsched.features.locks.lock_store import LockStore
 from cloudsched.people.documents import ContactSecrets, ExportPart, Feed, LinkKey, PersonJob
 from cloudsched.scripts.documents import ScriptTree, StoredScript
 

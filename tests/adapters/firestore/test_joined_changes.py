@@ -70,7 +70,7 @@ def have_a_grant(sim: Simulation) -> None:
     assert claim(sim) is None
     finish(sim, holder)
     sim.advance(SECOND)
-    assert any(run.lock_grant_until for run in sim.app.get("t").runs)
+    assert any(run.turn_until for run in sim.app.get("t").runs)
 
 
 def hold_a_lock(sim: Simulation) -> None:

@@ -28,7 +28,7 @@ from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite import sweep as sqlite_sweep
 from cloudsched.adapters.sqlite.search import Listing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.adapters.sqlite.tables import LAYOUT, LAYOUT_VERSION
+from cloudsched.adapters.sqlite.tables import LAYOUT_VERSION, list_layout
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.commit import Commit
@@ -172,7 +172,7 @@ def _lists() -> Iterator[Listing]:
 @try_each("wanted", _lists())
 def test_every_list_reads_an_index_in_order(wanted: Listing, after: tuple[datetime, str] | None) -> None:
     database = sqlite3.connect(":memory:")
-    for statement in LAYOUT:
+    for statement in list_layout():
         database.execute(statement)
     text, values = wanted.to_statement(after, 10)
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
@@ -190,7 +190,7 @@ def test_every_list_reads_an_index_in_order(wanted: Listing, after: tuple[dateti
 def test_offers_are_read_by_one_index_per_queue_key(owner: str | None, after: tuple[str, str] | None) -> None:
     """However many offers wait, no query sorts them or reads more of a queue than was asked for."""
     database = sqlite3.connect(":memory:")
-    for statement in LAYOUT:
+    for statement in list_layout():
         database.execute(statement)
     text, values = build_offer_statement(["gpu", "gpu/cuda"], owner, 10, after)
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]

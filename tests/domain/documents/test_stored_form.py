@@ -32,8 +32,8 @@ from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Parent, PublicTask, Task
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.schedules.schedule import Schedule
-from cloudsched.domain.transitions.locks import Lock, Waiter
 from cloudsched.errors import DamagedDocument
+from cloudsched.features.locks.lock import Lock, Waiter
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]

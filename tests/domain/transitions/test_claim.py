@@ -12,7 +12,7 @@ from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.execution import Run, WaitingFor
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.claim import DeliveryResult, Hop, has_missed_grant, on_dispatch
+from cloudsched.domain.transitions.claim import DeliveryResult, Hop, on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
@@ -20,6 +20,7 @@ from cloudsched.domain.transitions.lease import on_heartbeat
 from cloudsched.domain.transitions.outcome import Retry
 from cloudsched.domain.transitions.suspend import on_journal_append
 from cloudsched.domain.transitions.wakeups import Dispatch, dispatch_or_hop, executor_wakeups, lease_expiries
+from cloudsched.features.locks.option import has_missed_grant
 from cloudsched.testing import START
 
 HOUR = timedelta(hours=1)
@@ -173,6 +174,6 @@ def test_a_turn_at_a_lock_is_missed_only_by_a_run_for_workers(
         scheduled_for=AT_ONE,
         due_at=AT_ONE,
         waiting_for=waiting_for,
-        lock_grant_until=turn_until,
+        turn_until=turn_until,
     )
     assert has_missed_grant(run, dispatch._replace(due_at=AT_ONE + late)) is is_missed

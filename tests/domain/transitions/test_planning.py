@@ -44,8 +44,8 @@ DISPATCHES = st.builds(
     after=st.just("") | INSTANTS.map(stamp),
     hop=st.integers(0, 500),
     repair=st.integers(0, 500),
-    lock_key=st.text(max_size=5),
-    lock_grant=st.integers(0, 500),
+    turn_key=st.text(max_size=5),
+    turn=st.integers(0, 500),
     suspension_count=st.integers(0, 500),
     trace=st.just(""),
 )
@@ -93,15 +93,15 @@ def test_a_name_is_valid_in_cloud_tasks_and_begins_with_a_hash(dispatch: Dispatc
         "hop",
         "repair",
         "suspension_count",
-        "lock_key",
-        "lock_grant",
+        "turn_key",
+        "turn",
     ],
 )
 def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
     """If one were missing, the queue would mistake a dispatch for a duplicate of another, and drop it."""
     plain = Dispatch("t", 1, "e", START, 1, START, START)
     other: dict[str, Any] = {"task_id": "u", "execution_id": "f", "due_at": START + timedelta(1)}
-    other |= {"after": "x", "lock_key": "k"}
+    other |= {"after": "x", "turn_key": "k"}
     assert plain._replace(**{field: other.get(field, 7)}).name != plain.name
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.engine.harness import elsewhere
 
 from cloudsched import App, Context, RetryPolicy, Schedule
-from cloudsched.domain.transitions.commit import Commit, VersionedLock, VersionedTask
-from cloudsched.domain.transitions.locks import Holder
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
+from cloudsched.features.locks.lock import Holder, VersionedLock
 from cloudsched.testing import Simulation
 
 

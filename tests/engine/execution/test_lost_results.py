@@ -10,9 +10,9 @@ from tests.engine.pull.harness import load_waiters
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.transitions.commit import Commit, VersionedLock, VersionedTask
-from cloudsched.domain.transitions.locks import Lock, Waiter
+from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.errors import VersionConflict
+from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
 from cloudsched.testing import Simulation
 
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")

@@ -8,11 +8,11 @@ from typing import Any
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.domain.transitions.locks import Waiter
 from cloudsched.domain.transitions.outcome import Done, Retry
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.pull.offers import THIS_PROCESS, ClaimCaller, WorkerFilter
+from cloudsched.features.locks.lock import Waiter
 from cloudsched.testing import Simulation
 
 SECOND = timedelta(seconds=1)

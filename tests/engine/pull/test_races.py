@@ -9,10 +9,11 @@ import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
 from cloudsched import App, Context
-from cloudsched.domain.transitions.commit import VersionedLock, VersionedTask
+from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.features.locks.lock import VersionedLock
 from cloudsched.testing import Simulation
 
 
@@ -58,7 +59,8 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
         def load(key: str) -> VersionedLock:
             monkeypatch.setattr(app.container.store.locks, "load", ask)
             run_first_step(ctx)
-            return ask(key)
+            found: VersionedLock = ask(key)
+            return found
 
         monkeypatch.setattr(app.container.store.locks, "load", load)
         assert attempts

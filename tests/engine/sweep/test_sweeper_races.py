@@ -16,6 +16,7 @@ from cloudsched.adapters.sqlite.sweep import SqliteSweep
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import Page
+from cloudsched.features.locks.locks import Locks
 from cloudsched.testing import Simulation
 
 
@@ -130,7 +131,9 @@ def test_a_recreated_task_keeps_its_new_position_at_a_lock(app: App, sim: Simula
         create(app, sim, lock_key="k")
         sim.queue.deliver_due()
         wait_lists.append(lock_wait_list(sim))
-        app.container.locks.cancel_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)
+        Locks(app.container.store, app.container.engine.sender).cancel_task(
+            old.model_copy(update={"deleted_at": sim.now}), sim.now
+        )
         wait_lists.append(lock_wait_list(sim))
 
     create(app, sim, id="holder", handler="hold", lock_key="k")

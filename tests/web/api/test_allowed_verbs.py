@@ -20,11 +20,12 @@ from cloudsched.domain.documents.children import Child
 from cloudsched.domain.documents.delivery_channels import DELIVERY_HANDLER
 from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, Suspension
-from cloudsched.domain.documents.policy import LockScope, Priority
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import Backfill, Parent, Task, TaskStatus
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery
+from cloudsched.features.locks.fields import LockScope
 from cloudsched.testing import START, Simulation
 from cloudsched.web.auth.roles import Role
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.web.callers import RoleHarness
 
 from cloudsched import App, Context, Settings
-from cloudsched.domain.documents.policy import LockScope, scoped_lock_key
+from cloudsched.features.locks.fields import LockScope, scoped_lock_key
 
 PRESS = {"lockKey": "press"}
 

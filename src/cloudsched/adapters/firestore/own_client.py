@@ -182,7 +182,7 @@ class JoinedStore:
     def commit(self, commit: Commit) -> VersionedTask:
         """Write one task by the caller's commit. Raises InvalidInput if more than that belongs to the change."""
         more = commit.others, commit.messages, commit.unchanged
-        if commit.lock is not None or any(more) or commit.delivered is not None:
+        if commit.linked is not None or any(more) or commit.delivered is not None:
             why = "it changes a lock, a quota, an inbox or another task as well"
             raise InvalidInput(_FIELD, f"cannot carry this change: {why}", "Make it on its own, before or after.")
         committed = self._written[commit.task.id] = self._store.commit(commit)

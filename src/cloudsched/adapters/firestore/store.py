@@ -7,8 +7,8 @@
         …/steps/{number}                        JournalEntry
     offers/{taskId}                             OfferEntry
     inboxes/{owner}/messages/{messageId}        Message
-    locks/{lockId}                              Lock
-    locks/{lockId}/waiters/{entryId}            Waiter
+    locks/{lockId}                              a lock (features/locks)
+    locks/{lockId}/waiters/{entryId}            a run that waits for it
     {collection}/{id}                           Record
 
 Each collection's ID may have a prefix: see `adapters.firestore.collection_prefix`.
@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import datetime, timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import (
@@ -69,9 +69,9 @@ from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTas
 from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
 from cloudsched.errors import VersionConflict
+from cloudsched.features.table import open_linked_store
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.firestore.locks import FirestoreLocks
     from cloudsched.adapters.firestore.placement import Walk
     from cloudsched.adapters.firestore.records import FirestoreInbox, FirestoreRecords
     from cloudsched.adapters.firestore.search import FirestoreSearch
@@ -136,11 +136,9 @@ class FirestoreStore:
         return FirestoreSearch(self._rpc, self._documents, self._shards)
 
     @cached_property
-    def locks(self) -> FirestoreLocks:
-        """Stores locks and their waiters."""
-        from cloudsched.adapters.firestore.locks import FirestoreLocks  # noqa: PLC0415 - the same
-
-        return FirestoreLocks(self._rpc, self._documents)
+    def locks(self) -> Any:  # noqa: ANN401 - of a feature
+        """Stores the documents of a feature that commits link to tasks."""
+        return open_linked_store("firestore", self._rpc, self._documents)
 
     @cached_property
     def sweep(self) -> FirestoreSweep:
@@ -186,8 +184,8 @@ class FirestoreStore:
             places.append((len(writes), each))
             writes += self._build_task_writes(each)
         writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in commit.messages)
-        if commit.lock is not None:
-            writes += self.locks.build_writes(commit.lock)
+        if commit.linked is not None:
+            writes += self.locks.build_writes(commit.linked)
         for archived in commit.archived:
             steps = f"{self._documents}/tasks/{task.id}/executions/{archived.execution_id}/steps"
             writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, archived.size + 1))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.locks import SqliteLocks
 from cloudsched.adapters.sqlite.records import SqliteInbox, SqliteRecords
 from cloudsched.adapters.sqlite.search import (
     BODY,
@@ -28,11 +27,7 @@ from cloudsched.adapters.sqlite.search import (
     fetch_page,
 )
 from cloudsched.adapters.sqlite.sweep import SqliteSweep
-from cloudsched.adapters.sqlite.tables import (
-    LAYOUT,
-    LAYOUT_VERSION,
-    to_microseconds,
-)
+from cloudsched.adapters.sqlite.tables import LAYOUT_VERSION, list_layout, to_microseconds
 from cloudsched.adapters.sqlite.writes import CommitWriter
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.journal import JournalEntry
@@ -42,6 +37,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
+from cloudsched.features.table import open_linked_store
 
 if TYPE_CHECKING:
     from cloudsched.engine.ports.search import TaskQuery
@@ -71,11 +67,11 @@ class SqliteStore:
         `on_removed` is called with ``taskId`` or ``taskId/executionId``, to remove large results as well: in the same
         transaction, so that the id cannot be created again in between, and again if that is repeated.
         """
-        self._database = Database(path, LAYOUT, LAYOUT_VERSION, is_read_only=is_read_only)
+        self._database = Database(path, list_layout(), LAYOUT_VERSION, is_read_only=is_read_only)
         self.records = SqliteRecords(self._database)
         self.inbox = SqliteInbox(self._database)
         self.search = SqliteSearch(self._database)
-        self.locks = SqliteLocks(self._database)
+        self.locks = open_linked_store("sqlite", self._database)
         self._known = KnownTasks()
         self.sweep = SqliteSweep(self._database, self._known, on_removed)
 
@@ -107,7 +103,7 @@ class SqliteStore:
 
     def commit(self, commit: Commit) -> VersionedTask:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
-        writer = CommitWriter.of(commit)
+        writer = CommitWriter.of(commit, self.locks)
         return self._note(writer, self._database.write(writer.write))
 
     def commit_all(self, commits: Sequence[Commit]) -> list[VersionedTask | Exception]:
@@ -116,7 +112,7 @@ class SqliteStore:
         writers: dict[int, CommitWriter] = {}
         for number, commit in enumerate(commits):
             try:
-                writers[number] = CommitWriter.of(commit)
+                writers[number] = CommitWriter.of(commit, self.locks)
             except Exception as error:  # noqa: BLE001 - raised where this commit was asked for
                 answers[number] = error
         written = self._database.write_all([each.write for each in writers.values()])

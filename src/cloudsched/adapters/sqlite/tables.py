@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from cloudsched.features.table import FEATURES, find_place
+
 LAYOUT_VERSION: Final = 15
 
 _LATEST = "scheduled_for, task_id, id"
@@ -94,19 +96,20 @@ LAYOUT: Final[Sequence[str]] = (
         kind TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, expire_at INTEGER NOT NULL,
         PRIMARY KEY (kind, parent, id)) WITHOUT ROWID""",
     "CREATE INDEX expiring_first ON expiring (expire_at)",
-    "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
-    """CREATE TABLE waiters (
-        lock_key TEXT NOT NULL, id TEXT NOT NULL, task_id TEXT NOT NULL, worker_group TEXT NOT NULL, body TEXT NOT NULL,
-        PRIMARY KEY (lock_key, id)) WITHOUT ROWID""",
     """CREATE TABLE records (
         kind TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (kind, id))""",
     "CREATE INDEX records_of_owner ON records (kind, owner, id)",
-    "CREATE INDEX waiters_of_task ON waiters (lock_key, task_id, id)",
-    "CREATE INDEX waiters_of_group ON waiters (lock_key, worker_group, id)",
 )
 
 DELETE_OFFER: Final = "DELETE FROM offers WHERE task_id = ?"
+
+
+def list_layout() -> Sequence[str]:
+    """Return the statements that make the tables, those of features among them."""
+    places = [feature.tables for feature in FEATURES if feature.tables]
+    return (*LAYOUT, *(statement for place in places for statement in find_place(place)))
+
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -7,9 +7,8 @@ import random
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from cloudsched.adapters.sqlite.locks import write_lock
 from cloudsched.adapters.sqlite.tables import DELETE_OFFER, to_microseconds
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.json_limits import MAX_DOCUMENT_BYTES, MAX_EXPANSION, require_document_fits
@@ -38,9 +37,11 @@ class CommitWriter:
     executions: Sequence[Row]
     others: dict[str, list[Row]]
     """The rows of all else, by the statement that writes them."""
+    linked_store: Any
+    """Writes the document that the commit links to its task."""
 
     @classmethod
-    def of(cls, commit: Commit) -> Self:
+    def of(cls, commit: Commit, linked_store: Any) -> Self:  # noqa: ANN401 - of a feature
         """Return the writer of a commit. Raises InvalidInput if a document is too large."""
         task = commit.task
         writes = (commit, *commit.others)
@@ -87,14 +88,14 @@ class CommitWriter:
             ],
             _PUT_EXPIRING: expiring,
         }
-        return cls(commit, tasks, executions, others)
+        return cls(commit, tasks, executions, others, linked_store)
 
     def write(self, connection: sqlite3.Connection) -> list[int]:
         """Write all of it, and return the new versions of its tasks. Raises VersionConflict."""
         commit = self.commit
         versions = [_write_task(connection, each) for each in self.tasks]
-        if commit.lock is not None:
-            write_lock(connection, commit.lock)
+        if commit.linked is not None:
+            self.linked_store.write(connection, commit.linked)
         for each in (commit, *commit.others):
             if each.kept_record is not None:
                 _keep_record(connection, each.task.id, each.kept_record)

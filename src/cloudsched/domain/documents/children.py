@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints
 
-from cloudsched.domain.documents.document import Duration, InputModel, StoredEnum
+from cloudsched.domain.documents.document import Duration, StoredEnum
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
-from cloudsched.domain.documents.policy import LockScope, Priority, RetryPolicy
+from cloudsched.domain.documents.policy import Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.errors import InvalidInput
+from cloudsched.features.fields import ChildFields
 
 CHILDREN_HANDLER = "cloudsched.children"
 """The built-in handler of tasks that have children."""
@@ -37,7 +38,7 @@ class OnChildFailure(StoredEnum):
     CONTINUE = "continue"
 
 
-class Child(InputModel):
+class Child(ChildFields):
     """One child of a task."""
 
     handler: _Text
@@ -51,20 +52,11 @@ class Child(InputModel):
     """Its retry policy, or the handler's own if None."""
     priority: Priority | None = None
     """Its priority, or the task's own if None."""
-    lock_key: _Text | None = None
-    lock_scope: LockScope | None = None
-    """The tasks that share the lock key, as in a task."""
     expected_duration: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(hours=1))
-
-    @model_validator(mode="after")
-    def _require_lock_key(self) -> Self:
-        if self.lock_scope is not None and self.lock_key is None:
-            raise ValueError("has a lockScope, which has no meaning without a lockKey")
-        return self
 
     def to_call_fields(self) -> dict[str, Any]:
         """Return the fields of its call besides the handler and the payload."""
-        names = ("title", "pull", "retry", "priority", "lock_key", "lock_scope", "expected_duration")
+        names = ("title", "pull", "retry", "priority", "expected_duration", *ChildFields.model_fields)
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 

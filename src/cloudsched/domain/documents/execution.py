@@ -31,6 +31,7 @@ from cloudsched.domain.documents.event import Event
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 from cloudsched.domain.documents.script import Script
 from cloudsched.domain.documents.usage import RunUsage
+from cloudsched.features.fields import RunFields
 
 
 class Definition(WireModel):
@@ -235,7 +236,7 @@ class Suspension(WireModel):
     """The time at which it stops waiting for an event, or None. It is resumed in between, to look for one."""
 
 
-class Run(WireModel):
+class Run(RunFields):
     """An occurrence that has no final record yet: claimed, or waiting for its (next) attempt."""
 
     execution_id: str
@@ -265,10 +266,10 @@ class Run(WireModel):
     """The suspension that it was resumed from, if that waited for an event and the run has not taken it yet."""
     suspension_count: int = 0
     """The number of times that it has been suspended. A dispatch from before the latest suspension runs nothing."""
-    lock_grant: int = 0
-    """The number of the last grant of its lock, if a worker is to claim it. Grants are numbered upwards."""
-    lock_grant_until: Instant | None = None
-    """The end of that grant, before which a worker must claim it."""
+    turn: int = Field(default=0, alias="lockGrant")
+    """The number of its last turn, if it waits for one and a worker is to claim it. Turns are numbered upwards."""
+    turn_until: Instant | None = Field(default=None, alias="lockGrantUntil")
+    """The end of that turn, before which a worker must claim it."""
     uncounted_attempts: int = Field(default=0, alias="attemptsBeforeSuspension")
     """The attempts that its retries do not count: those before it was last suspended, since it made progress then, and
     those that were lost with their process."""
@@ -286,8 +287,6 @@ class Run(WireModel):
     """The API caller that released it then, or None if it was not released through the API."""
     call_finished_while_running: bool = False
     """A call finished while its handler was running: the run polls its calls when it is suspended."""
-    lock_key: str | None = None
-    """The key of the lock that it holds: the task's `scoped_lock_key` when the attempt started."""
     usage: RunUsage | None = None
     """The usage that its attempts have reported, or None if they reported none."""
     note: str | None = None

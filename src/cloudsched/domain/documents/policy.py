@@ -11,15 +11,11 @@ no later than ``window``. Occurrences that are not run are recorded as SKIPPED, 
 Overlap, for occurrences that come due while a run of the same task is still open (running, or waiting for its next
 attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and skips the others,
 ``allow`` runs them concurrently.
-
-Locks: tasks share a key with the tasks of all owners, or with those of their own alone. Locks are found by their key,
-so the scope becomes a part of it.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
-from enum import StrEnum
 from functools import cached_property
 from random import Random
 from typing import Final
@@ -120,50 +116,5 @@ class TellFailures(StoredEnum):
     NEVER = "never"
 
 
-class LockScope(StrEnum):
-    """The tasks that share a lock key."""
-
-    GLOBAL = "global"
-    """All tasks that name the key in this scope, regardless of owner. Not for keys that users name."""
-    OWNER = "owner"
-    """Only tasks of the same owner that name it in this scope."""
-
-
-_GLOBAL_PREFIX: Final = "global:"
-_OWNER_PREFIX: Final = "owner:"
-_QUOTA_PREFIX: Final = "quota:"
-_RESERVED: Final = (_GLOBAL_PREFIX, _OWNER_PREFIX, _QUOTA_PREFIX)
-
-
-def scoped_lock_key(key: str, scope: LockScope, owner: str) -> str:
-    """Return the key by which a lock is stored and found. No two scopes and no two owners share one.
-
-    An owner's name has no slash, so it ends at the first one. A global key is kept as it is, unless it looks like a key
-    of another scope.
-    """
-    if scope is LockScope.OWNER:
-        return f"{_OWNER_PREFIX}{owner}/{key}"
-    return f"{_GLOBAL_PREFIX}{key}" if key.startswith(_RESERVED) else key
-
-
-def quota_lock_key(owner: str, number: int) -> str:
-    """Return the key of one of the locks that creations for an owner with a quota pass through."""
-    return f"{_QUOTA_PREFIX}{number}:{owner}"
-
-
-def is_quota_lock_key(key: str) -> bool:
-    """Return whether a key is one of those locks, which no caller may see."""
-    return key.startswith(_QUOTA_PREFIX)
-
-
-def owner_lock_keys(owner: str) -> tuple[str, str]:
-    """Return the range of the keys of an owner's own locks: the first, and the one after the last."""
-    return f"{_OWNER_PREFIX}{owner}/", f"{_OWNER_PREFIX}{owner}0"
-
-
-def describe_lock_key(key: str) -> tuple[str, LockScope, str | None]:
-    """Return the lock of a stored key as a task names it: its key, its scope, and its owner if it has one."""
-    if key.startswith(_OWNER_PREFIX):
-        owner, _, own = key.removeprefix(_OWNER_PREFIX).partition("/")
-        return own, LockScope.OWNER, owner
-    return key.removeprefix(_GLOBAL_PREFIX), LockScope.GLOBAL, None
+QUOTA_PREFIX: Final = "quota:"
+"""The keys of the documents that creations for an owner with a quota pass through begin with it, and no others do."""

@@ -31,21 +31,14 @@ from cloudsched.domain.documents.execution import (
     Outcomes,
     Run,
 )
-from cloudsched.domain.documents.policy import (
-    CatchUp,
-    LockScope,
-    Overlap,
-    Priority,
-    RetryPolicy,
-    TellFailures,
-    scoped_lock_key,
-)
+from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy, TellFailures
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.usage import Usage
 from cloudsched.domain.documents.verbs import Action
 from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.schedules.schedule import Schedule
+from cloudsched.features.fields import SpecFields, TaskFields
 
 MAX_MESSAGES = 101
 """A conversation of a hundred messages, and the request itself."""
@@ -234,7 +227,7 @@ class NeedCause(StrEnum):
     counts for this beside another cause."""
 
 
-class TaskSpec(WireModel):
+class TaskSpec(SpecFields):
     """The fields that the owner sets. Each can be edited later."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -273,12 +266,6 @@ class TaskSpec(WireModel):
     pull: Pull | None = None
     """The queue that workers claim it from. None: the executor runs it."""
     priority: Priority = Priority.NORMAL
-    lock_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    """The resource that the task works on: runs with the same key take turns, in the order of their due times."""
-    lock_scope: LockScope | None = None
-    """The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does."""
-    lock_limit: Integer = Field(default=1, ge=1, le=100)
-    """The most runs with that key that may run at once."""
     retry: RetryPolicy = RetryPolicy.build()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
     """The longest duration of one attempt. It is the length of the lease: after it, another executor may take over."""
@@ -423,7 +410,7 @@ class PublicTask(Document, TaskSpec):
     """The events that its durable handler has not taken yet, the earliest first."""
 
 
-class Task(PublicTask):
+class Task(TaskFields, PublicTask):
     """One task as it is stored: the public fields, and the state that only the scheduler uses."""
 
     runs: tuple[Run, ...] = ()
@@ -547,18 +534,6 @@ class Task(PublicTask):
     def is_active(self) -> bool:
         """Return whether its dispatches may run anything."""
         return self.status is TaskStatus.ACTIVE and self.deleted_at is None
-
-    @property
-    def scoped_lock_key(self) -> str | None:
-        """The key of the lock that its runs hold, or None for no lock. No other scope and no other owner shares it."""
-        if self.lock_key is None:
-            return None
-        return scoped_lock_key(self.lock_key, self.lock_scope or LockScope.GLOBAL, self.owner)
-
-    @property
-    def has_lock(self) -> bool:
-        """Return whether its runs take a lock, or one of them holds one: it may have been edited meanwhile."""
-        return self.lock_key is not None or bool([run for run in self.runs if run.lock_key is not None])
 
     @property
     def has_deliveries(self) -> bool:

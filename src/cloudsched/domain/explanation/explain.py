@@ -62,10 +62,9 @@ def _explain_lease(evidence: Evidence, run: Run, lease: Lease) -> _Found:
 
 
 def _explain_wait(evidence: Evidence, run: Run) -> _Found | None:
-    if any(entry.execution_id == run.execution_id for entry in evidence.waiting) or (
-        run.waiting_for is WaitingFor.LOCK
-    ):
-        return Reason.WAITING_FOR_LOCK, explain_lock(evidence), run.due_at
+    turns = evidence.turns
+    if run.waiting_for is WaitingFor.LOCK or (turns is not None and run.execution_id in turns.waiting):
+        return Reason.WAITING_FOR_LOCK, "It waits for its turn." if turns is None else turns.sentence, run.due_at
     if run.waiting_for is WaitingFor.WORKER:
         return Reason.WAITING_FOR_WORKER, _explain_offer(evidence, run), run.due_at
     if run.suspension is not None and run.suspension_count:
@@ -99,21 +98,6 @@ def _name(task: Task, run: Run) -> str:
             return f"The occurrence of {say_instant(task, run.scheduled_for).removeprefix('on ')}"
         case unknown:
             assert_never(unknown)
-
-
-def explain_lock(evidence: Evidence) -> str:
-    """Return the sentence of a run that waits for its task's lock."""
-    task, lock = evidence.task, evidence.lock
-    holders = [] if lock is None else [one for one in lock.holders if one.until > evidence.now]
-    sentence = f"It waits for the lock {task.lock_key!r}, which at most {task.lock_limit} may hold at once"
-    if not holders:
-        return f"{sentence}. Nobody holds it now, so it is granted with the next dispatch or sweep."
-    until = say_instant(task, max(one.until for one in holders))
-    if evidence.shows_holders:
-        who = ", ".join(f"task {one.task_id}" for one in holders)
-        return f"{sentence}. Held by {who}, until {until.removeprefix('on ')} at the latest unless renewed."
-    count = "one run holds" if len(holders) == 1 else f"{len(holders)} runs hold"
-    return f"{sentence}. Now {count} it, until {until.removeprefix('on ')} at the latest unless renewed."
 
 
 def say_due(evidence: Evidence, at: datetime) -> str:
@@ -320,8 +304,8 @@ def _explain_plan(evidence: Evidence) -> Iterator[Finding]:
             sentence = f"{MAX_OPEN_RUNS} of its runs are open, as many as may be. The next occurrence, "
             sentence += f"{say_instant(task, occurrence)}, starts once one of them has ended."
             yield Finding(reason=Reason.TOO_MANY_RUNS, sentence=sentence, at=start)
-        elif evidence.waiting:
-            yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=explain_lock(evidence), at=start)
+        elif evidence.turns is not None and evidence.turns.waiting:
+            yield Finding(reason=Reason.WAITING_FOR_LOCK, sentence=evidence.turns.sentence, at=start)
         else:
             yield Finding(reason=Reason.DUE, sentence=say_due(evidence, start), at=start)
         yield from _explain_calendars(evidence, occurrence)

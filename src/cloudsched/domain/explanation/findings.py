@@ -13,7 +13,6 @@ from cloudsched.domain.documents.task import Task, TaskStatus
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.transitions.locks import Lock, Waiter
 
 
 class Reason(StrEnum):
@@ -120,17 +119,23 @@ class Undelivered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """What the runs of a task take turns at, such as a lock."""
+
+    sentence: str
+    """Says of a run that waits for its turn what it waits for."""
+    waiting: frozenset[str]
+    """The executions that are known to wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The content of the store about a task."""
 
     task: Task
     now: datetime
-    lock: Lock | None = None
-    """The lock that its runs take, as far as it was read, or None if they take none."""
-    waiting: Sequence[Waiter] = ()
-    """The task's entries in that lock's wait list."""
-    shows_holders: bool = False
-    """True if the reader may learn which tasks hold the lock."""
+    turns: Turns | None = None
+    """What its runs take turns at, or None if they take none."""
     last: Execution | None = None
     """Its last record."""
     undelivered: Sequence[Undelivered] = ()

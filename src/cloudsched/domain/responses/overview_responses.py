@@ -9,9 +9,10 @@ from pydantic import AwareDatetime, Field
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.policy import LockScope, Priority
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import NeedCause, TaskStatus
 from cloudsched.domain.responses.api_responses import ApiResponse, Occurrence, Page
+from cloudsched.features.fields import LockScope
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.usage import UsageCounts

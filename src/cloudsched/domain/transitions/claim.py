@@ -37,7 +37,6 @@ from cloudsched.domain.transitions.finish import (
 )
 from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
-from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
@@ -53,6 +52,7 @@ from cloudsched.domain.transitions.planning import (
     waits_for_open_run,
 )
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -168,34 +168,29 @@ def _on_open_run(
 
 
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
-    """Expire a run that waits for a worker, or record that its lock grant begins, or has ended without a worker.
+    """Expire a run that waits for a worker, or record that its turn begins, or has ended without a worker.
 
     The beginning is committed each time, so that anyone who requeues the run at this moment gets a version conflict.
     """
     decision = _expire_unclaimed(task, run, dispatch, now)
     if not isinstance(decision, DeliveryResult):
         return decision
-    if dispatch.lock_key:
-        granted = _with_grant(run, dispatch, now + GRANT_TIMEOUT)
+    if dispatch.turn_key:
+        granted = _with_turn(run, dispatch, now + TURN_TIMEOUT)
         begun = Commit(with_changes(task, now, runs=task.runs_with(granted)))
-        return begun.because("its lock was granted")
-    if run.lock_grant_until is not None and run.lock_grant_until <= now:
-        ended = run.model_copy(update={"lock_grant_until": None})
+        return begun.because("it has its turn")
+    if run.turn_until is not None and run.turn_until <= now:
+        ended = run.model_copy(update={"turn_until": None})
         over = Commit(with_changes(task, now, runs=task.runs_with(ended)))
-        return over.because("no worker came while its lock was granted")
+        return over.because("no worker came while it had its turn")
     return decision
 
 
 def put_off(claim: Commit, run: Run, now: datetime, until: datetime, why: str) -> Commit:
     """Return what a claim changes, but without the lease: the attempt of the claimed run starts later."""
     is_new = run.lease is not None and run.started_at == run.lease.started_at
-    waiting = drop_lease(run, due_at=until, lock_key=None, started_at=None if is_new else run.started_at)
+    waiting = drop_lease(run, due_at=until, started_at=None if is_new else run.started_at)
     return claim.having(task=with_changes(claim.task, now, runs=claim.task.runs_with(waiting))).because(why)
-
-
-def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:
-    """Return whether a dispatch was sent because a lock grant ended and no worker had claimed the run."""
-    return run.waiting_for is WaitingFor.WORKER and run.lock_grant_until is None and dispatch.due_at > run.due_at
 
 
 def _on_live_lease(lease: Lease) -> DeliveryResult | Hop:
@@ -208,19 +203,19 @@ def _on_live_lease(lease: Lease) -> DeliveryResult | Hop:
 def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease: Lease) -> Commit:
     """Claim an attempt that is due, or offer it if it is for workers."""
     if task.pull is not None:
-        granted = _with_grant(run, dispatch, now + GRANT_TIMEOUT if dispatch.lock_key else None)
+        granted = _with_turn(run, dispatch, now + TURN_TIMEOUT if dispatch.turn_key else None)
         offered = granted.model_copy(update={"waiting_for": None})
         step = Commit(with_changes(task, now, runs=task.runs_with(offered)))
         return step.because(f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
-    claimed = _with_lease(task, run, lease, is_after_lock=bool(dispatch.lock_key))
+    claimed = _with_lease(run, lease, had_turn=bool(dispatch.turn_key))
     return Commit(
         with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed, f"attempt {run.attempt}")
     )
 
 
-def _with_grant(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
-    """Return an offered run with the grant of its lock that a dispatch brings. The grant lasts until `until`."""
-    return run.model_copy(update={"lock_grant": max(run.lock_grant, dispatch.lock_grant), "lock_grant_until": until})
+def _with_turn(run: Run, dispatch: Dispatch, until: datetime | None) -> Run:
+    """Return an offered run with the turn that a dispatch brings. The turn lasts until `until`."""
+    return run.model_copy(update={"turn": max(run.turn, dispatch.turn), "turn_until": until})
 
 
 def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease: Lease) -> DeliveryResult | Hop | Commit:
@@ -240,7 +235,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease: Lease) 
         return drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
-    return _claim_occurrence(task, name, start, now, lease, is_after_lock=bool(dispatch.lock_key))
+    return _claim_occurrence(task, name, start, now, lease, had_turn=bool(dispatch.turn_key))
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
@@ -251,9 +246,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(
-    task: Task, name: str, start: datetime, now: datetime, lease: Lease, *, is_after_lock: bool
-) -> Commit:
+def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lease: Lease, *, had_turn: bool) -> Commit:
     """Claim the task's next occurrence, which has this name and start, or what its policies run instead of it."""
     at = task.next_execution_time
     assert at is not None  # noqa: S101 - it has come
@@ -293,9 +286,8 @@ def _claim_occurrence(
         scheduled_for=chosen,
         due_at=start,
         is_counted=True,
-        lease=(_after_lock(lease, start) if is_after_lock else lease) if is_claimed else None,
+        lease=(_after_turn(lease, start) if had_turn else lease) if is_claimed else None,
         started_at=now if is_claimed else None,
-        lock_key=task.scoped_lock_key if is_claimed and task.lock_key is not None else None,
         note=task.schedule.calendar_note(chosen) if task.schedule.calendars else None,
     )
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
@@ -350,14 +342,8 @@ def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, cla
     if run is None:
         return None
     lease = _make_lease(task, now, token_hash, worker=worker, claimed_by=claimed_by)
-    claimed = _with_lease(task, run, lease, is_after_lock=bool(run.lock_grant))
+    claimed = _with_lease(run, lease, had_turn=bool(run.turn))
     return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
-
-
-def on_lock_taken(task: Task, offered: Run, now: datetime) -> Commit:
-    """Take an offered run off its queue until the lock is granted. The dispatch for the grant offers it again."""
-    blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "lock_grant_until": None})
-    return Commit(with_changes(task, now, runs=task.runs_with(blocked)))
 
 
 def _has_expired(task: Task, run: Run, now: datetime) -> bool:
@@ -379,14 +365,13 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     return expired.because("no worker took it in time")
 
 
-def _with_lease(task: Task, run: Run, lease: Lease, *, is_after_lock: bool = False) -> Run:
+def _with_lease(run: Run, lease: Lease, *, had_turn: bool = False) -> Run:
     return run.model_copy(
         update={
-            "lease": _after_lock(lease, run.due_at) if is_after_lock else lease,
+            "lease": _after_turn(lease, run.due_at) if had_turn else lease,
             "started_at": run.started_at or lease.started_at,
-            "lock_key": task.scoped_lock_key,
             "waiting_for": None,
-            "lock_grant_until": None,
+            "turn_until": None,
             "released_claim": None,
             "released_by": None,
             "suspension": None,
@@ -396,8 +381,8 @@ def _with_lease(task: Task, run: Run, lease: Lease, *, is_after_lock: bool = Fal
     )
 
 
-def _after_lock(lease: Lease, since: datetime) -> Lease:
-    """Return the lease of a run that waited for its lock since then."""
+def _after_turn(lease: Lease, since: datetime) -> Lease:
+    """Return the lease of a run that waited for its turn since then."""
     return lease.model_copy(update={"lock_waited_since": since})
 
 
@@ -428,6 +413,6 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, l
         return lapsed.because("its lease had ended; the next attempt waits for a worker")
     if dispatch.revision != task.revision:  # guard: revision of retry
         return lapsed.because("its lease had ended; the next attempt is the task's newer revision's")
-    claimed = _with_lease(task, waiting, lease)
+    claimed = _with_lease(waiting, lease)
     step = Commit(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), executions=lapsed.executions)
     return step.because(f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended", claimed)

@@ -1,7 +1,7 @@
 """A commit: what a decision writes, atomically, and what follows from it.
 
 Every decision of this package returns one, or a value that says why there is none. It becomes complete on its way: the
-task as it was read, the lock, the tasks that are created with it. A store takes it whole.
+task as it was read, a linked document such as a lock, the tasks that are created with it. A store takes it whole.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cloudsched.domain.transitions.offers import offer_entry
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.domain.transitions.task_draft import TaskDraft
 
 
@@ -39,65 +38,12 @@ class VersionedTask:
     """The instant at which `Store.load` read it, by the store's own clock. None if the store has no clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedLock:
-    """A lock, and the version at which it was read, or None if there was no document. An empty lock is deleted."""
-
-    lock: Lock
-    version: Version | None
-    entries: tuple[Waiter, ...] = ()
-    """Those of its waiters that were read from documents of their own."""
-    document: Lock | None = None
-    """Its document as it was read. A commit without changes to it only checks its version. None: write it always."""
-    is_whole: bool = True
-    """True if it has all of its waiters."""
-
-    @property
-    def new_document(self) -> Lock:
-        """The document to write: with the waiters that were notified, and the greatest limit of the others."""
-        notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
-        limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
-        queued_limit = max([self.lock.queued_limit, *limits])
-        return self.lock.model_copy(update={"waiters": notified, "queued_limit": queued_limit})
-
-    @property
-    def is_document_changed(self) -> bool:
-        """Return whether the document is to be written or deleted."""
-        return self.document is None or self.document != self.new_document
-
-    @property
-    def has_drained(self) -> bool:
-        """Return whether the new document is the first to say that nobody waits."""
-        return self.document is not None and self.document.queued_limit > 0 and not self.new_document.queued_limit
+class LinkedWrite(Protocol):
+    """A document of a feature, such as a lock, and what is written with it. Its store knows how."""
 
     def count_writes(self) -> tuple[int, int]:
-        """Return how many documents its commit writes and deletes. To check the lock's version alone is a write."""
-        is_deleted = self.new_document.is_empty
-        return len(self.entered) + (not is_deleted), len(self.left) + is_deleted
-
-    @property
-    def entered(self) -> Sequence[Waiter]:
-        """The waiters to write as documents of their own."""
-        return [one for one in self.lock.waiters if one.notified_at is None and one not in self.entries]
-
-    @property
-    def left(self) -> Sequence[Waiter]:
-        """The waiters whose own documents are to be deleted: they were notified, or wait no longer."""
-        staying = {one.entry_id for one in self.lock.waiters if one.notified_at is None}
-        return [one for one in self.entries if one.entry_id not in staying]
-
-
-@dataclass(frozen=True, slots=True)
-class Grants:
-    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
-
-    key: str = ""
-    waiters: tuple[Waiter, ...] = ()
-    has_drained: bool = False
-    """True if the changed lock says that nobody else waits. Look then for a run that has begun to wait meanwhile."""
-
-
-NO_GRANTS = Grants()
+        """Return how many documents its commit writes and deletes."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +91,11 @@ class Effects:
     reason: str = ""
     """The reason for it, for the log of dispatches."""
     reads: int = 1
-    """The number of documents that were read for it, its lock apart: the task, if it was not known."""
+    """The number of documents that were read for it, its linked document apart: the task, if it was not known."""
     dispatches: int = 0
     """The number of dispatches that it took."""
-    grants: Grants = NO_GRANTS
-    """The waiters at its lock to notify after it."""
+    sends: object = None
+    """What the feature of its linked document sends after it, or None if nothing."""
     journals: Mapping[str, Sequence[JournalEntry]] = field(default_factory=dict)
     """The journals that have been loaded already, by execution id."""
     has_calls_in_progress: bool = False
@@ -168,8 +114,8 @@ class Commit(TaskWrite):
 
     messages: Sequence[Message] = ()
     """Messages that are created or overwritten."""
-    lock: VersionedLock | None = None
-    """A lock that is written like the task: only if it still has the version that was read."""
+    linked: LinkedWrite | None = None
+    """A document of a feature that is written like the task: only if it still has the version that was read."""
     entries: Sequence[JournalEntry] = ()
     """Journal entries that are created or overwritten."""
     archived: Sequence[ArchivedJournal] = ()
@@ -216,9 +162,9 @@ class Commit(TaskWrite):
                 if before != after:
                     writes, deletes = writes + (after is not None), deletes + (after is None)
         writes += len(self.unchanged) + (self.delivered is not None)
-        if self.lock is not None:
-            lock_writes, lock_deletes = self.lock.count_writes()
-            writes, deletes = writes + lock_writes, deletes + lock_deletes
+        if self.linked is not None:
+            more_writes, more_deletes = self.linked.count_writes()
+            writes, deletes = writes + more_writes, deletes + more_deletes
         return writes, deletes
 
 

@@ -31,7 +31,7 @@ def leaves_nothing(task: Task) -> bool:
     Its use has been summed up by then. One that was cancelled or expired may still wait for its lock: it never had it.
     """
     is_summed_up = task.wake_at is not None and task.wake_at >= task.updated_at + MIN_RETENTION
-    return is_summed_up and (task.lock_key is None or task.status in {TaskStatus.COMPLETED, TaskStatus.FAILED})
+    return is_summed_up and (not task.has_lock or task.status in {TaskStatus.COMPLETED, TaskStatus.FAILED})
 
 
 def settle_expiry(write: W) -> W:

@@ -178,7 +178,7 @@ def snooze(task: Task, now: datetime, until: datetime) -> Commit:
         due_at=until,
         note=f"{latest} again, since it was snoozed.",
     )
-    moved = {"scheduled_for": until, "due_at": until, "note": fresh.note, "waiting_for": None, "lock_grant_until": None}
+    moved = {"scheduled_for": until, "due_at": until, "note": fresh.note, "waiting_for": None, "turn_until": None}
     run = fresh if waiting is None else waiting.model_copy(update=moved)
     message = task.message if task.is_active else "Snoozed."
     changes = {"status": TaskStatus.ACTIVE, "message": message}

@@ -35,6 +35,7 @@ from cloudsched.domain.transitions.validation_errors import (
     unknown_field,
 )
 from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.features.table import FEATURES, DetailRow
 
 _BUILT_IN_HANDLERS = {"children": CHILDREN_HANDLER, "script": SCRIPT_HANDLER}
 """The fields that replace a handler, and the built-in handler that runs each."""
@@ -82,12 +83,10 @@ _OTHER_NAMES: Mapping[str, str] = {
 
 
 _DETAILS: Final = (
-    ("lock_limit", "lock_key", 'Give a lockKey, which names what the runs share: "printer".'),
-    ("lock_scope", "lock_key", 'Give a lockKey, which names what the runs share: "printer".'),
-    ("parallel", "children", "Leave it out, or name children."),
-    ("on_child_failure", "children", "Leave it out, or name children."),
+    *(detail for feature in FEATURES for detail in feature.details),
+    DetailRow("parallel", "children", "Leave it out, or name children."),
+    DetailRow("on_child_failure", "children", "Leave it out, or name children."),
 )
-"""Fields that say something about another one: the field, the other one, and what to write."""
 
 
 class TaskDraft(TaskSpec):
@@ -149,11 +148,11 @@ class TaskDraft(TaskSpec):
     @model_validator(mode="after")
     def _require_what_they_are_about(self) -> Self:
         """Refuse the details of what the task does not have: they would be without effect."""
-        for name, whole, line in _DETAILS:
-            if name in self.model_fields_set and not getattr(self, whole):
-                detail = type(self).model_fields[name]
-                if getattr(self, name) not in (None, detail.default):
-                    raise InvalidInput(to_camel(name), "has no meaning alone", line)
+        for row in _DETAILS:
+            if row.name in self.model_fields_set and not getattr(self, row.about):
+                detail = type(self).model_fields[row.name]
+                if getattr(self, row.name) not in (None, detail.default):
+                    raise InvalidInput(to_camel(row.name), "has no meaning alone", row.instead)
         return self
 
     @model_validator(mode="wrap")
@@ -408,15 +407,17 @@ def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
     fields = to_editable_fields(task)
     if "schedule" not in patch:
         del fields["schedule"]  # it was checked when it was given, by what was known of its zone then
-    for name, whole, _ in _DETAILS:
-        if to_camel(whole) in patch and not patch[to_camel(whole)]:
-            fields.pop(to_camel(name), None)
+    for row in _DETAILS:
+        if to_camel(row.about) in patch and not patch[to_camel(row.about)]:
+            fields.pop(to_camel(row.name), None)
     draft = TaskDraft.from_wire(apply_merge_patch(fields, _keep_zone(task, _replace_local(patch))))
     unset: dict[str, Any] = {
         name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None
     }
     if "schedule" not in patch:
         unset["schedule"] = task.schedule
-    if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
-        unset["lock_scope"] = None  # the new key's scope depends on who sets it
+    for row in _DETAILS:
+        before = getattr(task, row.about)
+        if row.is_reset and patch.get(to_camel(row.about), before) != before and to_camel(row.name) not in patch:
+            unset[row.name] = None
     return draft.model_copy(update=unset)

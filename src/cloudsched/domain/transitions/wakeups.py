@@ -24,6 +24,8 @@ from cloudsched.domain.transitions.planning import jittered_start, occurrence_id
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
+TURN_TIMEOUT = timedelta(minutes=1)
+"""The time for which a turn is kept for a run that was told of it."""
 HORIZON = timedelta(days=30) - timedelta(minutes=1)
 """The furthest ahead that a dispatch is created. Cloud Tasks refuses more than 30 days by its own clock
 (cloud.google.com/tasks/docs/quotas). The minute allows for a slow clock on this side."""
@@ -84,9 +86,9 @@ def list_grant_expiries(task: Task) -> tuple[Dispatch, ...]:
     Only the sweep checks them, since a worker usually claims the run earlier.
     """
     return tuple(
-        dispatch_run(task, run, run.lock_grant_until)
+        dispatch_run(task, run, run.turn_until)
         for run in task.runs
-        if run.lock_grant_until is not None and run.waiting_for is WaitingFor.WORKER and task.is_active
+        if run.turn_until is not None and run.waiting_for is WaitingFor.WORKER and task.is_active
     )
 
 
@@ -140,10 +142,10 @@ class Dispatch(NamedTuple):
     """The number of the sweep's repair that sent it, or 0 for none."""
     suspension_count: int = 0
     """The number of times that the run had been suspended when this was sent."""
-    lock_key: str = ""
-    """The lock that was granted to the run, if that is why this was sent."""
-    lock_grant: int = 0
-    """The number of the lock's grant to the run, if a lock sent this: its dispatches differ by it."""
+    turn_key: str = ""
+    """What the run waited for and has a turn at, if that is why this was sent: a lock's key."""
+    turn: int = 0
+    """The number of that turn: dispatches for several turns of a run differ by it."""
     trace: str = ""
     """The trace to continue, as a ``traceparent``. It is not part of the identity, nor of the name."""
 
@@ -159,10 +161,10 @@ class Dispatch(NamedTuple):
         )
         if self.suspension_count:
             identity += f',"suspensionCount":{self.suspension_count}'
-        if self.lock_key:
-            identity += f',"lockKey":{_quote(self.lock_key)}'
-        if self.lock_grant:
-            identity += f',"lockGrant":{self.lock_grant}'
+        if self.turn_key:
+            identity += f',"lockKey":{_quote(self.turn_key)}'
+        if self.turn:
+            identity += f',"lockGrant":{self.turn}'
         delivery = f',"at":"{_to_text(self.at)}"' + (f',"trace":{_quote(trace)}' if trace else "")
         digest = hashlib.sha256(f"{identity}}}".encode()).hexdigest()
         return f"{digest[:32]}-{self.task_id}", f"{identity}{delivery}}}".encode()
@@ -186,15 +188,15 @@ class Dispatch(NamedTuple):
         """Read a message that was delivered. Raises ValueError if it is none."""
         try:
             task_id, execution_id, after = data["taskId"], data["executionId"], data["after"]
-            trace, lock_key = data.get("trace", ""), data.get("lockKey", "")
+            trace, turn_key = data.get("trace", ""), data.get("lockKey", "")
             instants = data["scheduledFor"], data["dueAt"], data["at"]
             revision, attempt, hop, repair = data["revision"], data["attempt"], data["hop"], data["repair"]
-            suspension_count, lock_grant = data.get("suspensionCount", 0), data.get("lockGrant", 0)
+            suspension_count, turn = data.get("suspensionCount", 0), data.get("lockGrant", 0)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
-        if not {*map(type, (task_id, execution_id, after, trace, lock_key, *instants))} <= {str}:
+        if not {*map(type, (task_id, execution_id, after, trace, turn_key, *instants))} <= {str}:
             raise ValueError("taskId, executionId, scheduledFor, dueAt, at, after and lockKey are strings")
-        numbers = revision, attempt, hop, repair, suspension_count, lock_grant
+        numbers = revision, attempt, hop, repair, suspension_count, turn
         if not {*map(type, numbers)} <= {int} or min(numbers) < 0:
             raise ValueError("revision, attempt, hop, repair, suspensionCount and lockGrant are whole numbers")
         scheduled_for, due_at, delivered_at = map(datetime.fromisoformat, instants)
@@ -212,8 +214,8 @@ class Dispatch(NamedTuple):
             hop=hop,
             repair=repair,
             suspension_count=suspension_count,
-            lock_key=lock_key,
-            lock_grant=lock_grant,
+            turn_key=turn_key,
+            turn=turn,
             trace=trace,
         )
 
@@ -248,8 +250,8 @@ def dispatch_or_hop(
         hop=hop,
         repair=repair,
         suspension_count=run.suspension_count if run else 0,
-        lock_key="",
-        lock_grant=0,
+        turn_key="",
+        turn=0,
     )
 
 

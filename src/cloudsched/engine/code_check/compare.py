@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import complete_table
@@ -17,6 +17,7 @@ from cloudsched.engine.code_check.effects import Effects, refuse_effects
 from cloudsched.engine.code_check.rehearsal import StoredRun, Verdict, rehearse
 from cloudsched.engine.handlers.registry import BUILT_IN_PREFIX
 from cloudsched.errors import InvalidInput, UnreadableDocument
+from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
@@ -68,7 +69,7 @@ CONSEQUENCES: Final = complete_table(
         Cause.QUEUE: Consequence(
             fails=False, cure="Keep a worker for the queue that they are in, or change their `pull`."
         ),
-        Cause.LOCK: Consequence(fails=False, cure="Give every task with this key the same `lockLimit`."),
+        Cause.LOCK: Consequence(fails=False, cure="Give every task with this lock the same limit."),
         Cause.ACCESS: Consequence(
             fails=False, cure='They run on, but their owners cannot change them. Keep access="users" if they may.'
         ),
@@ -99,8 +100,6 @@ NOWHERE: Final = Place("", "")
 SHOWN_PLACES = 5
 MAX_GROUPS = 200
 """The most differences that are told apart: a model's own error may quote each value."""
-MAX_LOCKS = 50_000
-"""The most locks whose limits are compared."""
 
 
 @dataclass(slots=True)
@@ -177,9 +176,11 @@ class Comparison:
         self._clock = clock
         self._stuck = set[str]()
         """Handlers whose code did not end: none of their runs is tried after that."""
-        self._limits: dict[str, int] = {}
         """The first limit that was seen of each lock."""
-        self.report = Report()
+        self.report: Report = Report()
+        self._more: Sequence[Any] = [
+            find_place(place)(self.report) for feature in FEATURES for place in feature.code_checks
+        ]
 
     def look(self, stored: StoredTask) -> None:
         """Compare a task and its open runs with the code."""
@@ -219,14 +220,8 @@ class Comparison:
             yield Difference(Cause.QUEUE, handler.name, f"{problem}, and the code's in queue {handler.pull.queue!r}")
         if task.defined_by is Requesters.USERS and not handler.is_for_users:
             yield Difference(Cause.ACCESS, handler.name, "users made them, who may not name it any more")
-        lock = task.scoped_lock_key
-        if lock is not None and (lock in self._limits or len(self._limits) < MAX_LOCKS):
-            limit = self._limits.setdefault(lock, task.lock_limit)
-            if limit != task.lock_limit:
-                problem = f"the lock {task.lock_key!r} admits {task.lock_limit} of them, and {limit} of others"
-                yield Difference(Cause.LOCK, handler.name, problem)
-        elif lock is not None:
-            self.report.note_unknown(f"there are more than {MAX_LOCKS:,} locks", place)
+        for check in self._more:
+            yield from check.compare(task, handler.name, place)
 
     def _compare_events(self, task: Task, handler: Handler, place: Place) -> Iterator[Difference]:
         for event in task.events:

@@ -374,8 +374,7 @@ class Executor:
         if committed is None:
             # The commit of this very result may have taken effect although its answer was lost.
             self.dispatch_wakeups(attempt.task)
-            for _, option in self._options.on_lost:
-                option.on_lost(attempt.task, attempt.run)
+            self._options.lose(attempt.task, attempt.run.execution_id, attempt.run)
             self._notify_family(attempt.task)
             return
         task = committed.stored.task

@@ -17,7 +17,6 @@ from typing import (
     Generic,
     ParamSpec,
     Protocol,
-    TypedDict,
     TypeVar,
     Unpack,
     cast,
@@ -25,12 +24,13 @@ from typing import (
 )
 
 from cloudsched.engine.durable.durable_run import CallHandle
+from cloudsched.features.fields import CallOptions
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel, OnCompletion, Ping
-    from cloudsched.domain.documents.policy import CatchUp, LockScope, Overlap, Priority, RetryPolicy, TellFailures
+    from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy, TellFailures
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Source, Task
@@ -44,7 +44,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class CommonFields(TypedDict, total=False):
+class CommonFields(CallOptions, total=False):
     """The fields of a task that a call and a creation may set, by their Python names. See `TaskSpec`."""
 
     title: str
@@ -66,9 +66,6 @@ class CommonFields(TypedDict, total=False):
     source: Source | Mapping[str, Any] | None
     pull: Pull | str | None
     priority: Priority | str
-    lock_key: str | None
-    lock_scope: LockScope | str | None
-    lock_limit: int
     retry: RetryPolicy | int | bool | None
     expected_duration: timedelta
     until: datetime | None
@@ -143,7 +140,7 @@ class Calls(AnyContext):
             handler: The handler: the function itself, so that type checkers know its payload and its result, or its
                 registered name.
             payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
-            **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …, and retry,
+            **fields: Other fields of its task (`TaskDraft`): title, priority, expected_duration …, and retry,
                 as a policy, a number of retries, True or False. It starts at once, and belongs to the same owner unless
                 `owner` names another, who is to be asked or told.
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
-from cloudsched.domain.documents.policy import LockScope, Priority
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import require_budget
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.errors import Forbidden, InvalidInput
+from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import Pull
@@ -60,8 +61,8 @@ def require_user_edit(task: Task, registry: Registry) -> None:
     for name in (task.script.tools or ()) if task.script is not None else ():
         if not users.get(name).is_tool:
             raise InvalidInput("tools", f"no tool is named {name!r}")
-    if LockScope.GLOBAL in {task.lock_scope, *(each.lock_scope for each in task.children)}:
-        raise InvalidInput("lockScope", "is global, which users may not ask for")
+    for place in (place for feature in FEATURES for place in feature.edit_checks):
+        find_place(place)(task)
 
 
 def require_user_start(task: Task, registry: Registry) -> None:
@@ -116,9 +117,9 @@ def _require_user_could_create(task: Task, registry: Registry) -> None:
                     users.get(tool.name)
     except InvalidInput as error:
         raise _refuse_start("runs what only servers may ask for") from error
-    locks = [(task.lock_key, task.lock_scope), *((each.lock_key, each.lock_scope) for each in task.children)]
-    if any(key is not None and scope is not LockScope.OWNER for key, scope in locks):
-        raise _refuse_start("holds a lock of an operator")
+    for place in (place for feature in FEATURES for place in feature.start_checks):
+        if why := find_place(place)(task):
+            raise _refuse_start(why)
 
 
 def _refuse_start(why: str) -> Forbidden:

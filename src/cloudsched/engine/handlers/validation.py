@@ -15,16 +15,18 @@ from cloudsched.domain.documents.json_limits import (
     require_storable,
     stored_size,
 )
-from cloudsched.domain.documents.policy import LockScope
 from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
+from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.handlers.registry import Handler, Registry
+
+_CHECKS: Final = [row for feature in FEATURES for row in feature.draft_checks]
 
 
 def validate_draft(
@@ -68,9 +70,10 @@ def validate_draft(
     if task_id != draft.id:
         missing["id"] = task_id
     completed = draft.model_copy(update=missing) if missing else draft
-    if completed.lock_key is not None or completed.lock_scope is not None or completed.children:
-        with faults:
-            completed = _assign_lock_scopes(completed, requesters)
+    for row in _CHECKS:
+        if any(getattr(completed, name) for name in row.concerns):
+            with faults:
+                completed = find_place(row.check)(completed, requesters)
     if requesters is Requesters.USERS:
         with faults:
             require_user_access(completed, registry)
@@ -122,30 +125,6 @@ def _find_handler(work: TaskDraft | Child, registry: Registry) -> Handler | None
     handler = registry.find(work.handler)
     is_for_workers = work.pull is not None and not registry.is_for_users
     return handler if handler is not None or is_for_workers else registry.get(work.handler)  # which says what there is
-
-
-def _assign_lock_scopes(draft: TaskDraft, requesters: Requesters) -> TaskDraft:
-    scope = _lock_scope(draft.lock_key, draft.lock_scope, requesters, "lockScope")
-    scopes = (
-        _lock_scope(child.lock_key, child.lock_scope, requesters, f"children.{number}.lockScope")
-        for number, child in enumerate(draft.children)
-    )
-    children = tuple(
-        child if child.lock_scope is each else child.model_copy(update={"lock_scope": each})
-        for child, each in zip(draft.children, scopes, strict=True)
-    )
-    return draft.model_copy(update={"lock_scope": scope, "children": children})
-
-
-def _lock_scope(key: str | None, scope: LockScope | None, requesters: Requesters, field: str) -> LockScope | None:
-    if key is None:
-        return None
-    if requesters is not Requesters.USERS:
-        return scope or LockScope.GLOBAL
-    if scope is LockScope.GLOBAL:
-        hint = "A key that you name is your own: give a lockKey, and leave out its scope."
-        raise InvalidInput(field, "is global, which users may not ask for", hint)
-    return LockScope.OWNER
 
 
 def _check_children(draft: TaskDraft, registry: Registry, *, is_payload_new: bool) -> None:

@@ -40,8 +40,8 @@ class OtherTasks(Option):
                 engine.committer.defer(each.task.id, now)
             if each.base is None:
                 continue
-            base, had_grant = each.base.task, any(run.lock_grant_until for run in each.base.task.runs)
+            base, had_grant = each.base.task, any(run.turn_until for run in each.base.task.runs)
             with suppress(StoreUnavailable, QueueUnavailable):
                 if had_grant and base.revision != each.task.revision:
-                    engine.locks().cancel_task(base, engine.clock.now())  # as in `Scheduler`
+                    engine.committer.options.leave(base)  # as in `Scheduler`
                 self._child_tasks.notify_family(each.task)

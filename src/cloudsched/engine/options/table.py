@@ -5,26 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.engine.state.options import Options
+from cloudsched.features.table import FEATURES
 
 if TYPE_CHECKING:
     from cloudsched.engine.engine_context import EngineContext
 
-TABLE: Final = {
+FIRST: Final = {
     "cloudsched.engine.options.zone_plans:ZonePlans": {"before_decision": "task.zone_plan"},
-    "cloudsched.engine.options.budget:OwnerBudget": {"before_claim": "task.has_budget"},  # before the lock is acquired
-    "cloudsched.engine.options.follow_ups:FollowUps": {"on_outcome": "drafts"},
-    "cloudsched.engine.options.deliveries:Deliveries": {"on_outcome": "base.task.has_deliveries"},
-    # Read last, as near to the commit as can be.
-    "cloudsched.engine.options.lock:HeldLock": {
-        "before_claim": "base.task.has_lock",
-        "on_lease_change": "base.task.has_lock",
-        "on_outcome": "base.task.has_lock",
-        "on_dispatch": "commit.effects.grants.key",
-        "on_lost": "id",  # always: the task may have been edited, and its run be over
-        "on_drop": "task_id",  # the same
-    },
     # Large ones are stored before any hook is called.
     "cloudsched.engine.options.journals:Journals": {"before_record": "ends_journals"},
+    "cloudsched.engine.options.budget:OwnerBudget": {"before_claim": "task.has_budget"},  # before a turn is taken
+    "cloudsched.engine.options.follow_ups:FollowUps": {"on_outcome": "drafts"},
+    "cloudsched.engine.options.deliveries:Deliveries": {"on_outcome": "base.task.has_deliveries"},
+}
+LAST: Final = {
     "cloudsched.engine.options.failure_notices:FailureNotices": {"before_failure": "task.id"},
     "cloudsched.engine.options.callbacks:Callbacks": {"before_record": "task.on_completion"},
     "cloudsched.engine.options.pings:Pings": {"before_commit": "task.ping"},
@@ -32,6 +26,7 @@ TABLE: Final = {
     "cloudsched.engine.options.other_tasks:OtherTasks": {"after_commit": "commit.others"},
     "cloudsched.engine.options.usage:Usage": {"before_commit": "task.id"},  # counts all that the others have added
 }
+TABLE: Final = {**FIRST, **{place: hooks for each in FEATURES for place, hooks in each.options.items()}, **LAST}
 """By option, what each of its hooks concerns: a path from the hook's first argument to what such a task has."""
 
 

@@ -28,7 +28,7 @@ class Usage(Option):
         )
         claims = was_leased - is_leased
         used: dict[str, float] = {
-            "reads": commit.effects.reads + (commit.lock is not None) + claims,
+            "reads": commit.effects.reads + (commit.linked is not None) + claims,
             "writes": writes + claims,
             "deletes": deletes + sum([each.size for each in commit.archived]),
             "dispatches": commit.effects.dispatches + claims,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
     from cloudsched.engine.ports.inbox import InboxStore
-    from cloudsched.engine.ports.locks import LockStore
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.search import SearchStore, TaskQuery
     from cloudsched.engine.ports.sweep import SweepStore
@@ -58,8 +57,8 @@ class Store(Protocol):
         ...
 
     @property
-    def locks(self) -> LockStore:
-        """The locks and their waiters."""
+    def locks(self) -> Any:  # noqa: ANN401 - of a feature, such as `LockStore`
+        """The documents of a feature that commits link to tasks, such as locks."""
         ...
 
     @property

@@ -187,8 +187,8 @@ class WorkerClaims:
             raise LeaseLost(execution_id)
         with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
             self._executor.dispatch_wakeups(task)
-            if run is None and task.scoped_lock_key is not None:  # it may have died before it notified the next run
-                self._engine.locks().cancel(task.scoped_lock_key, task.id, execution_id, self._engine.clock.now())
+            if run is None:  # it may have died before it notified who waits for it
+                self._engine.committer.options.lose(task, execution_id)
             self._executor.child_tasks.notify_family(task)
         return task
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import OfferEntry, queue_keys
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
+from cloudsched.domain.transitions.claim import on_worker_claim
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
 from cloudsched.domain.transitions.offers import priority_rank
 from cloudsched.engine.execution.attempt import Attempt
@@ -36,6 +36,9 @@ from cloudsched.errors import (
     StoreUnavailable,
     VersionConflict,
 )
+from cloudsched.features.locks.lock import Grants
+from cloudsched.features.locks.locks import Locks
+from cloudsched.features.locks.option import on_lock_taken
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -136,6 +139,7 @@ class WorkQueue:
 
     def __init__(self, engine: EngineContext, monotonic: Callable[[], float]) -> None:
         self._engine = engine
+        self._locks = Locks(engine.store, engine.sender)
         self._monotonic = monotonic
         """Seconds of real time, from any starting point. The engine's clock may be moved or stand still, and so cannot
         measure how long the caller has been waiting."""
@@ -220,7 +224,7 @@ class WorkQueue:
             # The sweep notifies those that the queue did not take. After a conflict each run asks for the lock alone.
             with suppress(QueueUnavailable, VersionConflict):
                 runs = [(task, run) for _, task, run in claimable]
-                waiting = self._engine.locks().enqueue_many(key, runs, now)
+                waiting = self._locks.enqueue_many(key, runs, now)
         for stored, _, run in claimable:
             if self._monotonic() >= claim_attempt.deadline:
                 return
@@ -283,15 +287,15 @@ class WorkQueue:
             return None  # other offers may be free
         if not isinstance(found, Committed):
             return found
-        run, grants = found.commit.effects.run, found.commit.effects.grants
+        run, grants = found.commit.effects.run, found.commit.effects.sends
         if run is not None and run.lease is not None:
             self.competitors = max(0, self.competitors - 1)
             return Attempt(self._engine, found.stored, run, tokens[run.lease.token_hash])
-        if not grants.key:
+        if not isinstance(grants, Grants):
             return None  # its task was paused
         claim_attempt.blocked_locks[grants.key] = []
         with suppress(QueueUnavailable):  # the sweep notifies them
-            self._engine.locks().notify(grants, self._engine.clock.now())
+            self._locks.notify(grants, self._engine.clock.now())
         return None
 
     def _decide_claim(self, stored: VersionedTask, token_hash: str, claim_attempt: _ClaimAttempt) -> Commit | None:
@@ -306,8 +310,9 @@ class WorkQueue:
         by.authorize(begun, worker.queue)
         if not worker.matches(begun) or (by.is_user and not may_user_claim(begun, self._engine.registry)):
             return None
-        if run.lock_key in claim_attempt.blocked_locks:
-            claim_attempt.blocked_locks[run.lock_key].append(stored)
+        key = stored.task.scoped_lock_key
+        if key in claim_attempt.blocked_locks:
+            claim_attempt.blocked_locks[key].append(stored)
             return None
         decided = self._engine.committer.options.adapt_claim(claim, None, now)
         return decided if isinstance(decided, Commit) else None

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
-from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation
+from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Turns
 from cloudsched.engine.concurrency.service_threads import hide_names
 from cloudsched.engine.pull.presence import count_listeners
 from cloudsched.engine.queries.delivery_report import find_undelivered
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
+from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Waiter
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-
-_MAX_ENTRIES = 20
-"""The most of a task's places in a wait list that are read: no more runs of one task can be open."""
 
 
 def explain_task(
@@ -37,12 +34,6 @@ def explain_task(
     Reads its last record, or a page of those of that day, what became of their deliveries, the lock that it takes with
     its places in the wait list, and the notes of workers if it waits for one.
     """
-    key, lock = task.scoped_lock_key, None
-    waiting: tuple[Waiter, ...] = ()
-    if key is not None and task.wake_at is not None:
-        lock = store.locks.load(key).lock
-        entries = store.locks.list_waiters(key, limit=_MAX_ENTRIES, task_ids=[task.id])
-        waiting = (*(one for one in lock.waiters if one.task_id == task.id), *entries)
     records = _list_records(store, task, at) if at is not None else None
     ids = filter(None, (task.last_execution_id, task.outcome_execution_id))
     last_id = max(ids, default=None)  # they begin with their instants; one that was skipped or expired has run nothing
@@ -55,9 +46,7 @@ def explain_task(
     evidence = Evidence(
         task=task,
         now=now,
-        lock=lock,
-        waiting=waiting,
-        shows_holders=shows_holders,
+        turns=_explain_turns(store, task, now, shows_holders=shows_holders),
         last=last,
         undelivered=find_undelivered(store, task, told, now),
         swept_at=None if note is None else note.updated_at,
@@ -68,6 +57,14 @@ def explain_task(
         return explain(evidence)
     found, is_cut = records
     return explain_instant(evidence, at, found, is_cut=is_cut)
+
+
+def _explain_turns(store: Store, task: Task, now: datetime, *, shows_holders: bool) -> Turns | None:
+    for feature in FEATURES:
+        if feature.turns:
+            turns: Turns | None = find_place(feature.turns)(store, task, now, shows_holders=shows_holders)
+            return turns
+    return None
 
 
 def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:

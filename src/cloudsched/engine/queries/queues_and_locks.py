@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.policy import is_quota_lock_key, owner_lock_keys
 from cloudsched.domain.responses.overview_responses import Queue
 from cloudsched.engine.pull.presence import MAX_WORKERS, WorkerPresence, is_listening, may_serve
 from cloudsched.engine.storage.pages import Page, make_token, read_token
@@ -15,7 +12,6 @@ from cloudsched.engine.storage.pages import Page, make_token, read_token
 if TYPE_CHECKING:
     from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.locks import Lock, Waiter
     from cloudsched.engine.ports.store import Store
 
 MAX_QUEUE_KEYS = 200
@@ -24,19 +20,6 @@ MAX_KEYS_OF_QUEUE = 30
 """The number of skills of one queue that are looked at: as many values as Firestore's ``IN`` takes."""
 MAX_COUNT = 1000
 """The most waiting runs that are counted."""
-MAX_WAITERS = 10
-"""The number of shown tasks that wait for one lock."""
-
-
-@dataclass(frozen=True, slots=True)
-class LockState:
-    """A lock, its first waiters in order, and the tasks that hold it or wait."""
-
-    lock: Lock
-    waiters: Sequence[Waiter]
-    has_more: bool
-    """True if more wait than are shown."""
-    tasks: dict[str, Task]
 
 
 def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, ...]:
@@ -83,26 +66,6 @@ def list_queued_tasks(
         last = page[-1]
         token = make_token(query, get_offered_since(last), f"{last.order.partition(' ')[0]}.{last.task_id}")
     return Page([(offer, tasks.get(offer.task_id)) for offer in page], token)
-
-
-def list_locks(store: Store, owner: str | None, limit: int, after: str = "") -> tuple[list[LockState], str | None]:
-    """Return some of the locks that are held or waited for, by key, and the key to continue after.
-
-    Of an owner, those that are their own. One read for each lock, each waiter shown, and each task that holds or waits.
-    """
-    begin, end = ("", None) if owner is None else owner_lock_keys(owner)
-    found = list(store.locks.list_all(limit=limit + 1, begin=begin, end=end, after=after))
-    states = []
-    for lock in found[:limit]:
-        if is_quota_lock_key(lock.key):
-            continue
-        entries = store.locks.list_waiters(lock.key, limit=MAX_WAITERS + 1) if lock.queued_limit else ()
-        waiters = sorted([*lock.waiters, *entries], key=lambda one: one.order)
-        shown = waiters[:MAX_WAITERS]
-        ids = {one.task_id for one in lock.holders} | {one.task_id for one in shown}
-        tasks = {each.task.id: each.task for each in store.load_many(sorted(ids))}
-        states.append(LockState(lock, shown, len(waiters) > MAX_WAITERS, tasks))
-    return states, found[limit - 1].key if len(found) > limit else None
 
 
 def get_offered_since(offer: OfferEntry) -> datetime:

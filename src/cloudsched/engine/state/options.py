@@ -90,12 +90,16 @@ class Option:
         """Send what is due after a delivery's commit. After QueueUnavailable the delivery is repeated."""
         raise NotImplementedError
 
-    def on_lost(self, task: Task, run: Run, /) -> None:
-        """Complete what the commit of an attempt's end would have done, if its answer was lost."""
+    def on_lost(self, task: Task, execution_id: str, run: Run | None, /) -> None:
+        """Complete what the commit of an attempt's end would have done, if its answer was lost. None: it has ended."""
         raise NotImplementedError
 
     def on_drop(self, dispatch: Dispatch, task: Task | None, /) -> None:
         """Complete what a crash may have left undone, for a dispatch that runs nothing. None: the task is gone."""
+        raise NotImplementedError
+
+    def on_leave(self, task: Task, /) -> None:
+        """Drop what the open runs of a task wait for, since it is deleted or plans anew. Without raising."""
         raise NotImplementedError
 
 
@@ -141,12 +145,25 @@ class Options:
         self.on_dispatch = find("on_dispatch")
         self.on_lost = find("on_lost")
         self.on_drop = find("on_drop")
+        self.on_leave = find("on_leave")
 
     def send_after(self, committed: Committed) -> None:
         """Call `on_dispatch` of each option that is concerned."""
         for concerns, option in self.on_dispatch:
             if concerns(committed):
                 option.on_dispatch(committed)
+
+    def lose(self, task: Task, execution_id: str, run: Run | None = None) -> None:
+        """Call `on_lost` of each option that is concerned."""
+        for concerns, option in self.on_lost:
+            if concerns(task):
+                option.on_lost(task, execution_id, run)
+
+    def leave(self, task: Task) -> None:
+        """Call `on_leave` of each option that is concerned."""
+        for concerns, option in self.on_leave:
+            if concerns(task):
+                option.on_leave(task)
 
     def adapt_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
         """Call `before_claim` of each option, until the run does not start: then nothing else is asked."""

@@ -18,18 +18,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.policy import quota_lock_key
+from cloudsched.domain.documents.policy import QUOTA_PREFIX
 from cloudsched.domain.documents.task import FINAL_STATUSES
 from cloudsched.domain.in_words import to_words
-from cloudsched.domain.transitions.commit import VersionedLock
-from cloudsched.domain.transitions.locks import Holder
 from cloudsched.errors import InvalidInput, QuotaExceeded
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.schedules.schedule import Schedule
+    from cloudsched.domain.transitions.commit import LinkedWrite
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
@@ -73,12 +72,17 @@ class QuotaCheck:
 
     refusal: QuotaExceeded | None
     """The error if no more tasks may be created, or None if one more may."""
-    _lock: VersionedLock
+    _read: Any
+    """The document that this creation passes through, as it was before the tasks were counted."""
 
-    def lock_for(self, task: Task) -> VersionedLock:
-        """Return the lock to commit with the task. The commit fails if another creation passed through it since."""
-        holder = Holder(task_id=task.id, execution_id=_CREATION, until=task.updated_at)
-        return VersionedLock(self._lock.lock.model_copy(update={"holders": (holder,)}), self._lock.version)
+    def guard(self, task: Task) -> LinkedWrite:
+        """Return what to commit with the task. The commit fails if another creation passed through it since."""
+        guard: LinkedWrite = self._read.held_by(task.id, _CREATION, task.updated_at)
+        return guard
+
+    def has_passed(self, store: Store) -> bool:
+        """Return whether another creation has passed through the document since."""
+        return bool(store.locks.load(self._read.lock.key).version != self._read.version)
 
 
 class _RunCreations:
@@ -125,8 +129,8 @@ class Quotas:
         if not self._limits.counts:
             return None
         number = self._random.randrange(self._limits.max_excess + 1)
-        lock = self._store.locks.load(quota_lock_key(owner, number))  # before counting: see the module
-        return QuotaCheck(self._find_refusal(owner), lock)
+        read = self._store.locks.load(f"{QUOTA_PREFIX}{number}:{owner}")  # before counting: see the module
+        return QuotaCheck(self._find_refusal(owner), read)
 
     def require_run_room(self, owner: str) -> None:
         """Check that runs may create another task for an owner: a runaway handler is stopped. Raises QuotaExceeded.
@@ -152,8 +156,8 @@ class Quotas:
             hint = f"Leave at least {to_words(least)} between two runs."
             raise InvalidInput("schedule", f"would run every {to_words(shortest)}", hint)
 
-    def check_revival(self, before: Task, after: Task, by: Authority) -> VersionedLock | None:
-        """Return the lock to commit with a change that a user asks for, if it revives a task that has ended.
+    def check_revival(self, before: Task, after: Task, by: Authority) -> LinkedWrite | None:
+        """Return what to commit with a change that a user asks for, if it revives a task that has ended.
 
         None where there is no limit, for servers, and for every other change: nothing is read then. Raises
         QuotaExceeded.
@@ -164,7 +168,7 @@ class Quotas:
             return None
         if quota.refusal is not None:
             raise quota.refusal
-        return quota.lock_for(after)
+        return quota.guard(after)
 
     def count_room(self, owner: str, wanted: int) -> int:
         """Return how many of the wanted tasks the owner has room for. Costs one count for each limit."""
@@ -176,11 +180,6 @@ class Quotas:
             since = self._clock.now() - _MINUTE
             room = min(room, created - self._store.search.count_created_since(owner, since, created))
         return max(0, room)
-
-    def has_conflict(self, check: QuotaCheck, task: Task) -> bool:
-        """Return whether another creation has passed through the check's lock since it was read."""
-        lock = check.lock_for(task)
-        return self._store.locks.load(lock.lock.key).version != lock.version
 
     def _find_refusal(self, owner: str) -> QuotaExceeded | None:
         unfinished, created = self._limits.unfinished, self._limits.creations_a_minute

@@ -104,7 +104,7 @@ class DueWork:
 
 def _list_owed(task: Task, now: datetime) -> Iterator[_Owed]:
     """Yield the starts that are due, and for which only the executor is waited for."""
-    if task.lock_key is not None:
+    if task.has_lock:
         return
     for wake in executor_wakeups(task):
         run = task.find_run(wake.execution_id)

@@ -52,7 +52,7 @@ def _measure_overdue(task: Task, now: datetime) -> float:
 
     Tasks with a lock key may wait for a start as long as others hold the lock, which is no fault of the executor's.
     """
-    starts = executor_wakeups(task) if task.lock_key is None else ()
+    starts = () if task.has_lock else executor_wakeups(task)
     owed = ((now - wake.due_at).total_seconds() for wake in (*starts, *lease_expiries(task)))
     return max((0.0, *owed))
 
@@ -204,11 +204,11 @@ class Sweeper:
             page = self._engine.store.sweep.list_due(
                 now - GRACE, shard=self._shard, is_removal=True, limit=PAGE_SIZE, page_token=token
             )
-            failures = self._remove_all(page.items, now, failures, result)
+            failures = self._remove_all(page.items, failures, result)
             token = page.next_page_token
             self._removes = token is not None
 
-    def _remove_all(self, tasks: Sequence[Task], now: datetime, failures: int, result: Sweep) -> int:
+    def _remove_all(self, tasks: Sequence[Task], failures: int, result: Sweep) -> int:
         """Remove tasks whose retention has passed. What several of an owner have used is noted together before.
 
         Those that leave something behind (`leaves_nothing`) are marked before, so that another sweep finishes this if
@@ -222,7 +222,7 @@ class Sweeper:
         ready = [each.task for each in marked.values() if each.task.owner not in unnoted]
 
         def finish(task: Task, found: Sweep) -> None:
-            self._engine.locks().cancel_task(task, now)
+            self._engine.committer.options.leave(task)
             found.examined = 0
             found.purged += self._engine.store.sweep.remove(marked[task.id]) or self._child_tasks.remove(task)
 
@@ -325,7 +325,7 @@ class Sweeper:
                 self._child_tasks.notify_parent(task)
                 result.undeferred += self._clear_deferred(task.id)
                 return
-            self._remove_all([task], now, 0, result)
+            self._remove_all([task], 0, result)
             return
         if task.zone_plan is not None and can_replan(task) and replan_task(self._engine, task.id):
             result.replanned += 1

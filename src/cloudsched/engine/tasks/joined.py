@@ -65,7 +65,6 @@ class JoinedScheduler(Scheduler):
             store=store,
             sender=DispatchSender(_LaterDispatcher(dispatcher, store.later), keys),
             committer=Committer(store, engine.committer.options, self._log_later),
-            locks=partial(_refuse, "a run of the task waits for a lock"),
         )
         super().__init__(joined, child_tasks)
         self.manual_runs.retry = partial(_refuse, "a retry changes the execution's calls")  # type: ignore[method-assign]
@@ -79,6 +78,9 @@ class JoinedScheduler(Scheduler):
         """Change a task with the caller's commit. See `Scheduler`."""
         with self._as_a_whole():
             return super().change(*about)
+
+    def _leave(self, _task: Task) -> None:
+        _refuse("a run of the task waits for a lock")
 
     def _log_later(self, *about: Any) -> None:
         self._later(partial(log_changes, *about))

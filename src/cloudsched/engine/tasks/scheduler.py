@@ -142,8 +142,8 @@ class Scheduler:
         if not unused_from <= now < unused_until:
             task = self._engine.budgets().tell(task)
         try:
-            lock = None if quota is None else quota.lock_for(task)
-            created = yield from self._engine.committer.commit(Commit(task, lock=lock))
+            guard = None if quota is None else quota.guard(task)
+            created = yield from self._engine.committer.commit(Commit(task, linked=guard))
         except VersionConflict:
             if (repeated := self._repeat_creation(task.id, draft, mark, by)) is not None:
                 return repeated, False
@@ -291,6 +291,10 @@ class Scheduler:
         self._child_tasks.notify_parent(task)
         return self._follow_changes(task, task.updated_at)
 
+    def _leave(self, task: Task) -> None:
+        """Drop what the open runs of a task as it was wait for: it plans anew."""
+        self._engine.committer.options.leave(task)
+
     def _follow_changes(self, task: Task, since: datetime) -> Task:
         """Return the task, planned again if it was stored so late that what it depends on may have changed."""
         schedule = task.schedule
@@ -420,10 +424,10 @@ class Scheduler:
             transition = decide(stored.task, self._engine.clock.now())
             if transition.task is stored.task:
                 return stored
-            lock = self._engine.quotas().check_revival(stored.task, transition.task, by)
+            guard = self._engine.quotas().check_revival(stored.task, transition.task, by)
             if is_revival(stored.task, transition.task):
                 transition = replace(transition, task=self._engine.budgets().tell(transition.task))
-            return transition.having(base=stored, lock=lock)
+            return transition.having(base=stored, linked=guard)
 
         load = partial(self._load, task_id, by)
         changed = run_procedure(self._engine.committer.apply(f"task {task_id}", load, decide_on))
@@ -431,9 +435,9 @@ class Scheduler:
             return self._dispatch_or_defer(changed)  # sending its dispatches again is harmless
         base = changed.commit.base
         is_new_revision = base is not None and base.task.revision != changed.stored.task.revision
-        if base is not None and is_new_revision and any(run.lock_grant_until for run in base.task.runs):
+        if base is not None and is_new_revision and any(run.turn_until for run in base.task.runs):
             # Runs of the old revision give up their place. If the task still needs the lock, it asks again.
-            self._engine.locks().cancel_task(base.task, self._engine.clock.now())
+            self._leave(base.task)
         return self._dispatch_or_defer(changed.stored)
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:

@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.owner_usage import MAX_QUERIES, Budget
-from cloudsched.domain.documents.policy import Priority, describe_lock_key
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.pull import OfferEntry, Pull
 from cloudsched.domain.documents.task import Task  # noqa: TC001 - pydantic reads them
 from cloudsched.domain.documents.usage import Month, UsageCounts
@@ -29,11 +29,8 @@ from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.adapters.google.queue_admin import QueueAdmin
     from cloudsched.config.settings import Prices
-    from cloudsched.domain.transitions.locks import Holder, Waiter
     from cloudsched.engine.handlers.registry import Handler
     from cloudsched.engine.sweep.shard_sweeps import SweepNote
 
@@ -144,22 +141,6 @@ def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     return json_response(responses.WorkerList(workers=shown).to_wire())
 
 
-@operation("GET", "/v1/locks", "Workers", query=bodies.OwnerPageQuery, response_schema="LockPage")
-def list_locks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
-    """List the locks that are held or waited for, with their holders and those who wait, in order.
-
-    With an owner, the list has the locks that only this owner's tasks share (`lockScope: owner`). Users see these of
-    their own. As long as the response has a `nextPageToken`, repeat the request with it.
-    """
-    owner = call.caller.resolve_listed_owner(query.owner)
-    after = _decode_key(query.page_token)
-    states, last = queues_and_locks.list_locks(call.app.container.store, owner, query.page_size, after)
-    page = responses.LockPage(
-        locks=tuple(map(_make_lock, states)), next_page_token=None if last is None else last.encode().hex()
-    )
-    return json_response(page.to_wire())
-
-
 @operation("GET", "/v1/overview", "Tasks", query=bodies.AnyOwnerQuery, response_schema="OverviewCounts")
 def get_overview(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
     """Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due.
@@ -239,23 +220,6 @@ def _make_queued_task(offer: OfferEntry, task: Task | None) -> responses.QueuedT
         skill=offer.queue_key.partition("/")[2] or None,
         priority=tuple(Priority)[rank],
         offered_at=queues_and_locks.get_offered_since(offer),
-    )
-
-
-def _make_lock(state: queues_and_locks.LockState) -> responses.LockDetails:
-    key, scope, owner = describe_lock_key(state.lock.key)
-
-    def show(one: Holder | Waiter, **more: datetime | None) -> responses.LockParty:
-        title = state.tasks[one.task_id].title if one.task_id in state.tasks else None
-        return responses.LockParty(task_id=one.task_id, execution_id=one.execution_id, title=title, **more)
-
-    return responses.LockDetails(
-        key=key,
-        scope=scope,
-        owner=owner,
-        holders=tuple(show(one, until=one.until) for one in state.lock.holders),
-        waiters=tuple(show(one, due_at=one.due_at, notified_at=one.notified_at) for one in state.waiters),
-        has_more_waiters=state.has_more,
     )
 
 

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.sqlite.search import BODY
-from cloudsched.domain.transitions.commit import Version, VersionedLock
-from cloudsched.domain.transitions.locks import Lock, Waiter
+from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.storage.pages import collect_readable
 from cloudsched.errors import VersionConflict
+from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
     from cloudsched.adapters.sqlite.database import Database, Row
 
+TABLES = (
+    "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
+    """CREATE TABLE waiters (
+        lock_key TEXT NOT NULL, id TEXT NOT NULL, task_id TEXT NOT NULL, worker_group TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (lock_key, id)) WITHOUT ROWID""",
+    "CREATE INDEX waiters_of_task ON waiters (lock_key, task_id, id)",
+    "CREATE INDEX waiters_of_group ON waiters (lock_key, worker_group, id)",
+)
 _LOAD_LOCK = f"SELECT version, {BODY} FROM locks WHERE key = ?"  # noqa: S608 - the same
 _INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
@@ -25,25 +34,6 @@ _DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
 _HAS_LOCK = "SELECT 1 FROM locks WHERE key = ? AND version = ?"
 _PUT_WAITER = "INSERT OR REPLACE INTO waiters (lock_key, id, task_id, worker_group, body) VALUES (?, ?, ?, ?, ?)"
 _DELETE_WAITER = "DELETE FROM waiters WHERE lock_key = ? AND id = ?"
-
-
-def write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
-    """Write or delete a lock and its waiters, if it has the version that was read. A new one gets a random version."""
-    key, version, document = lock.lock.key, lock.version, lock.new_document
-    if not lock.is_document_changed and version is not None:
-        done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
-    elif document.is_empty:
-        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
-    elif version is None:
-        done = connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
-    else:
-        done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
-    if not done:
-        raise VersionConflict(f"lock {key}")
-    for each in lock.left:
-        connection.execute(_DELETE_WAITER, (key, each.entry_id))
-    for each in lock.entered:
-        connection.execute(_PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json()))
 
 
 class SqliteLocks:
@@ -62,7 +52,29 @@ class SqliteLocks:
 
     def commit(self, lock: VersionedLock) -> None:
         """Write a lock alone, if its version is still the one that was read."""
-        self._database.write(lambda connection: write_lock(connection, lock))
+        self._database.write(lambda connection: self.write(connection, lock))
+
+    def write(self, connection: sqlite3.Connection, lock: VersionedLock) -> None:
+        """Write or delete a lock and its waiters, if it has the version that was read. A new one has a random one."""
+        key, version, document = lock.lock.key, lock.version, lock.new_document
+        if not lock.is_document_changed and version is not None:
+            done = connection.execute(_HAS_LOCK, (key, version.value)).fetchone() is not None
+        elif document.is_empty:
+            done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
+        elif version is None:
+            done = (
+                connection.execute(_INSERT_LOCK, (document.to_stored_json(), key, secrets.randbits(48))).rowcount == 1
+            )
+        else:
+            done = connection.execute(_UPDATE_LOCK, (document.to_stored_json(), key, version.value)).rowcount == 1
+        if not done:
+            raise VersionConflict(f"lock {key}")
+        for each in lock.left:
+            connection.execute(_DELETE_WAITER, (key, each.entry_id))
+        for each in lock.entered:
+            connection.execute(
+                _PUT_WAITER, (key, each.entry_id, each.task_id, each.worker_group, each.to_stored_json())
+            )
 
     def list_waiters(
         self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None

@@ -17,9 +17,10 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, Waiter, acquire, is_held_by, release
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import Unavailable
+from cloudsched.features.locks.lock import Lock, Waiter, acquire, is_held_by, release
 from cloudsched.testing import START, Simulation
 
 SECOND = timedelta(seconds=1)
@@ -64,7 +65,7 @@ def test_grants_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], lim
             free = limit - len(lock.holders)
             assert sum(one.notified_at is not None for one in lock.waiters) >= min(free, len(lock.waiters))
         else:
-            now += GRANT_TIMEOUT / 2
+            now += TURN_TIMEOUT / 2
         assert len(lock.holders) <= limit
         assert not {one.task_id for one in lock.holders} & {one.task_id for one in lock.waiters}
 
@@ -76,7 +77,7 @@ def test_each_grant_to_a_run_has_a_number_of_its_own(steps: list[int]) -> None:
     for step in steps:
         now += step * SECOND / 2
         one = one.with_next_grant(now)
-        grants.append(one.lock_grant)
+        grants.append(one.turn)
     assert grants == sorted(set(grants))
 
 
@@ -86,9 +87,9 @@ def test_a_run_that_the_lock_has_forgotten_gets_a_new_grant() -> None:
     for _ in range(3):
         lock, _, _ = acquire(Lock(key="k"), waiter(1), now + SECOND, now)  # another run holds it
         lock, _, _ = acquire(lock, waiter(2), until, now)
-        now += GRANT_TIMEOUT
+        now += TURN_TIMEOUT
         _, granted = release(lock, "t1", "e", now)
-        grants += [one.lock_grant for one in granted]
+        grants += [one.turn for one in granted]
     assert len(set(grants)) == 3
 
 
@@ -111,7 +112,7 @@ def test_no_waiter_starves_after_a_holder_died() -> None:
     lock, has_it, woken = acquire(lock, waiter(2), later + timedelta(minutes=5), later)
     assert not has_it
     assert [one.task_id for one in woken] == ["t1"]
-    lock, has_it, _ = acquire(lock, waiter(2), later + timedelta(minutes=9), later + GRANT_TIMEOUT)
+    lock, has_it, _ = acquire(lock, waiter(2), later + timedelta(minutes=9), later + TURN_TIMEOUT)
     assert has_it, "a waiter that misses its grant is skipped"
 
 

@@ -24,14 +24,17 @@ from tests.engine.pull.harness import (
     statuses,
     wait_long,
 )
-from tests.engine.state.test_lock_missing_waiters import app
-from tests.engine.state.test_locks import waiter
+from tests.features.locks.test_lock_missing_waiters import app
+from tests.features.locks.test_locks import waiter
 
 from cloudsched import Schedule
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
-from cloudsched.domain.transitions.locks import (
-    GRANT_TIMEOUT,
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
+from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS
+from cloudsched.engine.usage import budgets
+from cloudsched.errors import InvalidInput, StoreUnavailable
+from cloudsched.features.locks.lock import (
     Lock,
     Waiter,
     WaitFilter,
@@ -41,9 +44,6 @@ from cloudsched.domain.transitions.locks import (
     is_held_by,
     release,
 )
-from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS
-from cloudsched.engine.usage import budgets
-from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 __all__ = ["app"]  # a fixture
@@ -78,7 +78,7 @@ def test_the_head_of_the_wait_list_decides_as_the_whole_list_would(moves: list[t
             "requeue": lambda lock: cancel_waits(lock, WaitFilter(worker_group=group), now),  # noqa: B023 - the same
         }
         if move == "wait" or (move == "ask" and is_holder):
-            now += GRANT_TIMEOUT / 2
+            now += TURN_TIMEOUT / 2
             continue
         document, queued = split(full)
         leaving = (name, "e") if move == "leave" else None

@@ -6,18 +6,21 @@ are commits of the lock alone. A task without a lock key costs no read and no wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Task
-from cloudsched.domain.transitions.commit import NO_GRANTS, Grants, VersionedLock
 from cloudsched.domain.transitions.lifecycle import was_recreated
-from cloudsched.domain.transitions.locks import (
+from cloudsched.domain.transitions.wakeups import Dispatch
+from cloudsched.engine.state.commits import compare_and_set
+from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.features.locks.lock import (
     MAX_REQUEUED,
+    NO_GRANTS,
+    Grants,
     Lock,
+    VersionedLock,
     Waiter,
     WaitFilter,
     acquire,
@@ -31,11 +34,11 @@ from cloudsched.domain.transitions.locks import (
     with_queued_limit,
     worker_group,
 )
-from cloudsched.domain.transitions.wakeups import Dispatch
-from cloudsched.engine.state.commits import compare_and_set
-from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.signed_dispatches import DispatchSender
@@ -206,8 +209,8 @@ class Locks:
                 due_at=waiter.due_at,
                 at=now,
                 suspension_count=waiter.suspension_count,
-                lock_key=lock_key,
-                lock_grant=waiter.lock_grant,
+                turn_key=lock_key,
+                turn=waiter.turn,
             )
             self._sender.send_dispatch(dispatch, waiter.priority)
 
@@ -285,7 +288,7 @@ class Locks:
 
         `late_limit` is the greatest limit of those that wait although the document says that nobody does.
         """
-        stored = self._store.locks.load(key)
+        stored: VersionedLock = self._store.locks.load(key)
         document = stored.lock
         if not (document.queued_limit or late_limit):
             return replace(stored, document=document)
@@ -340,6 +343,6 @@ def _make_waiter(task: Task, run: Run, asking: Run | Dispatch) -> Waiter:
         scheduled_for=asking.scheduled_for,
         due_at=run.due_at,
         attempt=asking.attempt,
-        lock_grant=asking.lock_grant,
+        turn=asking.turn,
         suspension_count=asking.suspension_count,
     )

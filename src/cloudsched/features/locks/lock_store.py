@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from cloudsched.domain.transitions.commit import VersionedLock
-    from cloudsched.domain.transitions.locks import Lock, Waiter
+    from collections.abc import Sequence
+
+    from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
 
 
 class LockStore(Protocol):

@@ -11,7 +11,7 @@ acquires or releases it, so the two cannot disagree.
   document stays small, and waiting costs the same however many others wait. The functions here get a lock with the
   waiters that matter to them: those that were notified, the head of the list as far as there are places
   (`free_places`), and those that are to be changed.
-* A notified run has `GRANT_TIMEOUT` to acquire the lock. After that the next one may have it. A late run waits again,
+* A notified run has `TURN_TIMEOUT` to acquire the lock. After that the next one may have it. A late run waits again,
   at the position that its due instant gives it.
 * If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for the lock
   again when a worker claims them.
@@ -20,19 +20,21 @@ acquires or releases it, so the two cannot disagree.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
 
 from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.commit import Version
 
-GRANT_TIMEOUT = timedelta(minutes=1)
-"""The time for which a place is kept for a run that was notified."""
 MAX_REQUEUED = 100
 """The most waiters of a worker group that leave the wait list in one commit. Each gets a dispatch."""
 
@@ -58,8 +60,8 @@ class Waiter(Document):
     attempt: int
     due_at: Instant
     """The time at which it came due. The earliest waiter is granted the lock first."""
-    lock_grant: int = 0
-    """The number of the last grant to it, or 0 if it had none."""
+    turn: int = Field(default=0, alias="lockGrant")
+    """The number of its last turn, or 0 if it had none."""
     suspension_count: int = 0
     limit: int
     """The most runs that may hold the lock at once, according to this run's task."""
@@ -80,11 +82,11 @@ class Waiter(Document):
 
     def has_missed_grant(self, now: datetime) -> bool:
         """Return whether it was notified and did not acquire the lock in time."""
-        return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now  # guard: missed grant
+        return self.notified_at is not None and self.notified_at + TURN_TIMEOUT <= now  # guard: missed grant
 
     def with_next_grant(self, now: datetime) -> Waiter:
         """Return it with the number of its next turn: one that its run has never had, nor any dispatch for it."""
-        return self.model_copy(update={"lock_grant": max(self.lock_grant + 1, int(now.timestamp()))})
+        return self.model_copy(update={"turn": max(self.turn + 1, int(now.timestamp()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +257,75 @@ def is_waiting(lock: Lock, task_id: str, execution_id: str) -> bool:
     return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in lock.waiters)
 
 
-def holds_lock(task: Task, now: datetime) -> bool:
-    """Return whether a running handler of a task holds a lock."""
-    return any(run.lease is not None and run.lease.until > now and run.lock_key is not None for run in task.runs)
-
-
 def _live_holders(lock: Lock, now: datetime) -> tuple[Holder, ...]:
     return tuple(one for one in lock.holders if one.until > now)  # guard: dead holder
 
 
 def _is_same(one: Waiter, other: Waiter) -> bool:
     return (one.task_id, one.execution_id) == (other.task_id, other.execution_id)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedLock:
+    """A lock, and the version at which it was read, or None if there was no document. An empty lock is deleted."""
+
+    lock: Lock
+    version: Version | None
+    entries: tuple[Waiter, ...] = ()
+    """Those of its waiters that were read from documents of their own."""
+    document: Lock | None = None
+    """Its document as it was read. A commit without changes to it only checks its version. None: write it always."""
+    is_whole: bool = True
+    """True if it has all of its waiters."""
+
+    @property
+    def new_document(self) -> Lock:
+        """The document to write: with the waiters that were notified, and the greatest limit of the others."""
+        notified = tuple(one for one in self.lock.waiters if one.notified_at is not None)
+        limits = [one.limit for one in self.lock.waiters if one.notified_at is None]
+        queued_limit = max([self.lock.queued_limit, *limits])
+        return self.lock.model_copy(update={"waiters": notified, "queued_limit": queued_limit})
+
+    @property
+    def is_document_changed(self) -> bool:
+        """Return whether the document is to be written or deleted."""
+        return self.document is None or self.document != self.new_document
+
+    @property
+    def has_drained(self) -> bool:
+        """Return whether the new document is the first to say that nobody waits."""
+        return self.document is not None and self.document.queued_limit > 0 and not self.new_document.queued_limit
+
+    def held_by(self, task_id: str, execution_id: str, until: datetime) -> VersionedLock:
+        """Return it with one holder, in place of all others, to be written as it was read."""
+        holder = Holder(task_id=task_id, execution_id=execution_id, until=until)
+        return VersionedLock(self.lock.model_copy(update={"holders": (holder,)}), self.version)
+
+    def count_writes(self) -> tuple[int, int]:
+        """Return how many documents its commit writes and deletes. To check the lock's version alone is a write."""
+        is_deleted = self.new_document.is_empty
+        return len(self.entered) + (not is_deleted), len(self.left) + is_deleted
+
+    @property
+    def entered(self) -> Sequence[Waiter]:
+        """The waiters to write as documents of their own."""
+        return [one for one in self.lock.waiters if one.notified_at is None and one not in self.entries]
+
+    @property
+    def left(self) -> Sequence[Waiter]:
+        """The waiters whose own documents are to be deleted: they were notified, or wait no longer."""
+        staying = {one.entry_id for one in self.lock.waiters if one.notified_at is None}
+        return [one for one in self.entries if one.entry_id not in staying]
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """The waiters that may acquire a lock now, and are to be notified once the changed lock has been committed."""
+
+    key: str = ""
+    waiters: tuple[Waiter, ...] = ()
+    has_drained: bool = False
+    """True if the changed lock says that nobody else waits. Look then for a run that has begun to wait meanwhile."""
+
+
+NO_GRANTS = Grants()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import protos as messages
 from cloudsched.adapters.firestore.list_fields import build_write, to_document
 from cloudsched.adapters.firestore.protos import build_precondition_write, with_precondition
-from cloudsched.domain.transitions.commit import Version, VersionedLock
-from cloudsched.domain.transitions.locks import Lock, Waiter, lock_id
+from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.storage.pages import collect_readable
 from cloudsched.errors import VersionConflict
+from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter, lock_id
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cloudsched.adapters.firestore.rpc import FirestoreRpc
     from cloudsched.adapters.google.channel import Message as Proto
 

@@ -8,17 +8,17 @@ from datetime import timedelta
 
 import pytest
 from tests.engine.pull.harness import lock_wait_list
-from tests.engine.state.test_locks import waiter
+from tests.features.locks.test_locks import waiter
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.locks import Holder, Lock, WaitFilter, cancel_waits
 from cloudsched.domain.transitions.wakeups import Dispatch
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.state.locks import Locks
 from cloudsched.errors import VersionConflict
+from cloudsched.features.locks.lock import Holder, Lock, WaitFilter, cancel_waits
+from cloudsched.features.locks.locks import Locks
 from cloudsched.testing import START, Simulation
 
 MINUTE = timedelta(minutes=1)
@@ -48,7 +48,9 @@ def test_an_executor_that_lost_a_run_does_not_release_its_lock(app: App, sim: Si
 
     @app.handler("hold")
     def hold(ctx: Context) -> None:
-        app.container.locks.cancel("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
+        Locks(app.container.store, app.container.engine.sender).cancel(
+            "door", "t", ctx.execution_id, ctx.now()
+        )  # as a late finisher does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
     app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
@@ -92,7 +94,9 @@ def test_a_duplicate_delivery_does_not_enqueue_a_run_in_progress(app: App, sim: 
         assert isinstance(decision, Commit)
         assert decision.effects.run
         with pytest.raises(VersionConflict):
-            app.container.locks.acquire(before, decision.effects.run, dispatch, ctx.now())  # as a duplicate does
+            Locks(app.container.store, app.container.engine.sender).acquire(
+                before, decision.effects.run.model_copy(update={"lock_key": "door"}), dispatch, ctx.now()
+            )  # as a duplicate does
         held.append(len(app.container.store.locks.load("door").lock.holders))
 
     before = app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")

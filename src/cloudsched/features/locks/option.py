@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop, has_missed_grant, on_lock_taken
-from cloudsched.domain.transitions.commit import Effects
-from cloudsched.domain.transitions.locks import is_held_by
+from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop
+from cloudsched.domain.transitions.commit import Commit, Effects
+from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.wakeups import executor_wakeups
 from cloudsched.engine.state.options import Option
+from cloudsched.features.locks.lock import Grants, is_held_by
+from cloudsched.features.locks.locks import Locks
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.commit import Commit, Committed
+    from cloudsched.domain.transitions.commit import Committed
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.wakeups import Dispatch
     from cloudsched.engine.engine_context import EngineContext
@@ -27,7 +30,7 @@ class HeldLock(Option):
     """Acquires the lock with a claim, and releases it with the end of the attempt."""
 
     def __init__(self, engine: EngineContext) -> None:
-        self._locks = engine.locks()
+        self._locks = Locks(engine.store, engine.sender)
         self._clock = engine.clock
 
     def before_claim(self, claim: Commit, dispatch: Dispatch | None, now: datetime) -> Commit | DeliveryResult | Hop:
@@ -35,24 +38,28 @@ class HeldLock(Option):
         run = claim.effects.run
         if run is None:
             return claim if dispatch is None else self._record(claim, dispatch)
+        if run.lock_key != claim.task.scoped_lock_key:  # it has none yet, or the task was edited since its last attempt
+            run = run.model_copy(update={"lock_key": claim.task.scoped_lock_key})
+            task = claim.task.model_copy(update={"runs": claim.task.runs_with(run)})
+            claim = claim.having(task=task, effects=replace(claim.effects, run=run))
         if run.lock_key is None:
             return claim
         if dispatch is None:
             return self._claim_for_worker(claim, run, now)
         acquired = self._locks.acquire(claim.task, run, dispatch, now)
         if acquired.is_acquired:
-            return claim.having(lock=acquired.lock)  # guard: stored lock
+            return claim.having(linked=acquired.lock)  # guard: stored lock
         return _wait(run.lock_key)
 
     def _claim_for_worker(self, claim: Commit, run: Run, now: datetime) -> Commit:
         """Return a worker's claim with the lock, or that the run waits for it instead."""
         acquired = self._locks.acquire_for_worker(claim.task, run, now)
         if acquired.is_acquired:
-            return claim.having(lock=acquired.lock)
+            return claim.having(linked=acquired.lock)
         assert claim.base is not None  # noqa: S101 - a claim is of a task that was read
         offered = next(each for each in claim.base.task.runs if each.execution_id == run.execution_id)
         waiting = on_lock_taken(claim.base.task, offered, now)
-        return waiting.having(base=claim.base, lock=acquired.lock, effects=Effects(grants=acquired.grants))
+        return waiting.having(base=claim.base, linked=acquired.lock, effects=Effects(sends=acquired.grants))
 
     def _record(self, record: Commit, dispatch: Dispatch) -> Commit | DeliveryResult:
         assert record.base is not None  # noqa: S101 - it is of a task that was read
@@ -73,7 +80,7 @@ class HeldLock(Option):
         A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free or the run
         has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
         """
-        if run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.lock_key:
+        if run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.turn_key:
             return False
         expiry, now = offer_expiry(task, run), self._clock.now()
         return (expiry is None or now < expiry) and self._locks.wait_if_taken(task, run, now)
@@ -93,31 +100,37 @@ class HeldLock(Option):
         # guard: held lock
         if lock is not None and not is_held_by(lock.lock, commit.task.id, run.execution_id, self._clock.now()):
             return None
-        return commit.having(lock=lock)
+        return commit.having(linked=lock)
 
     def _release(self, commit: Commit, run: Run) -> Commit:
         lock, grants = self._locks.release(commit.task.id, run, self._clock.now())
-        return commit.having(lock=lock, effects=replace(commit.effects, grants=grants))
+        return commit.having(linked=lock, effects=replace(commit.effects, sends=grants if grants.key else None))
 
     def on_dispatch(self, committed: Committed) -> None:
         """Notify the waiters that the commit grants the lock."""
-        if committed.commit.effects.grants.key:
-            self._locks.notify(committed.commit.effects.grants, self._clock.now())
+        grants = committed.commit.effects.sends
+        assert isinstance(grants, Grants)  # noqa: S101 - as `_release` says
+        self._locks.notify(grants, self._clock.now())
 
-    def on_lost(self, task: Task, run: Run) -> None:
-        """Release what the run may still hold."""
-        if run.lock_key is not None:
-            self._locks.cancel(run.lock_key, task.id, run.execution_id, self._clock.now())
+    def on_lost(self, task: Task, execution_id: str, run: Run | None) -> None:
+        """Release what the run may still hold. If it has ended, notify whoever waited for it."""
+        key = task.scoped_lock_key if run is None else run.lock_key
+        if key is not None:
+            self._locks.cancel(key, task.id, execution_id, self._clock.now())
+
+    def on_leave(self, task: Task) -> None:
+        """Remove the waits of its runs."""
+        self._locks.cancel_task(task, self._clock.now())
 
     def on_drop(self, dispatch: Dispatch, task: Task | None) -> None:
         """Stop waiting for a lock that the execution no longer needs. Requeue its worker group if no worker came."""
-        waiting, now = (dispatch.lock_key, dispatch.task_id, dispatch.execution_id), self._clock.now()
+        waiting, now = (dispatch.turn_key, dispatch.task_id, dispatch.execution_id), self._clock.now()
         if task is None:
-            if dispatch.lock_key:
+            if dispatch.turn_key:
                 self._locks.cancel(*waiting, now)
             return
         run, lock_key = task.find_run(dispatch.execution_id), task.scoped_lock_key
-        if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (lock_key, task.revision):
+        if dispatch.turn_key and (dispatch.turn_key, dispatch.revision) != (lock_key, task.revision):
             self._locks.cancel(*waiting, now, revision=dispatch.revision)
         if task.is_active and run is not None and run.waiting_for is not None:
             if has_missed_grant(run, dispatch):  # else it stays in the wait list until a worker claims it
@@ -130,3 +143,14 @@ class HeldLock(Option):
 
 def _wait(lock_key: str | None) -> DeliveryResult:
     return DeliveryResult(DeliveryAction.WAITING, f"others hold {lock_key!r}")  # releasing it dispatches the run again
+
+
+def has_missed_grant(run: Run, dispatch: Dispatch) -> bool:
+    """Return whether a dispatch was sent because a lock grant ended and no worker had claimed the run."""
+    return run.waiting_for is WaitingFor.WORKER and run.turn_until is None and dispatch.due_at > run.due_at
+
+
+def on_lock_taken(task: Task, offered: Run, now: datetime) -> Commit:
+    """Take an offered run off its queue until the lock is granted. The dispatch for the grant offers it again."""
+    blocked = offered.model_copy(update={"waiting_for": WaitingFor.LOCK, "turn_until": None})
+    return Commit(with_changes(task, now, runs=task.runs_with(blocked)))

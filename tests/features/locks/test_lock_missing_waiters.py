@@ -25,14 +25,15 @@ from tests.engine.pull.harness import (
     wait_long,
     work_app,
 )
-from tests.engine.state.test_locks import waiter
+from tests.features.locks.test_locks import waiter
 
 from cloudsched import App
-from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, WaitFilter, acquire, cancel_waits, release
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 from cloudsched.errors import NotFound
+from cloudsched.features.locks.lock import Lock, WaitFilter, acquire, cancel_waits, release
 from cloudsched.testing import START, Simulation
 
-SWEPT = GRANT_TIMEOUT + timedelta(seconds=80)
+SWEPT = TURN_TIMEOUT + timedelta(seconds=80)
 """By when the sweep has found an expired grant: the timeout, its grace period and its interval."""
 
 
@@ -111,7 +112,7 @@ def test_only_the_group_without_workers_leaves_the_wait_list(groups: list[str], 
         for number, group in enumerate(groups)
     )
     before, which = Lock(key="k", waiters=waiters), WaitFilter(worker_group="a")
-    lock, woken, sent_back = cancel_waits(before, which, START + GRANT_TIMEOUT)
+    lock, woken, sent_back = cancel_waits(before, which, START + TURN_TIMEOUT)
     rest = [number for number, group in enumerate(groups) if group != "a" and number > 0]
     assert [one.task_id for one in lock.waiters] == [f"t{number}" for number in rest]
     assert [one.task_id for one in woken] == [f"t{number}" for number in rest[:limit]]

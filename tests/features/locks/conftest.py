@@ -1,0 +1,17 @@
+"""The clock of these tests stands still unless they move it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def clock_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the clock of a simulation move only where the test says so.
+
+    These tests count exact instants of the core: when a dispatch is due, a lease ends, a retry comes. That they hold on
+    a clock that moves is for the rooms of doors, API and client.
+    """
+    monkeypatch.setattr("cloudsched.testing.simulation.EACH_LOOK", timedelta(0))

@@ -71,7 +71,7 @@ class Feature:
     folders: tuple[str, ...]
     """Its folders, below ``cloudsched``."""
     wiring: str = ""
-    """The class that makes its parts from a container. See `Container.wiring`."""
+    """The class that makes its parts from a container. See `Container.feature`."""
     settings: str = ""
     """The function of the container that makes what its settings name, so that mistakes in them are found at once."""
     handlers: tuple[HandlerRow, ...] = ()

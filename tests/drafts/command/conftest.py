@@ -1,21 +1,3 @@
-"""The command line's fixtures, for the commands of this folder."""
+"""The command line's fixtures."""
 
-from tests.cli.conftest import (
-    _preview_from_the_start,
-    _put_process_back,
-    _shorten_pauses,
-    reset_app,
-    run_command,
-    tasks,
-    url,
-)
-
-__all__ = [
-    "_preview_from_the_start",
-    "_put_process_back",
-    "_shorten_pauses",
-    "reset_app",
-    "run_command",
-    "tasks",
-    "url",
-]
+from tests.cli.command_fixtures import *  # noqa: F403 - they are listed there

@@ -177,26 +177,6 @@ def build_queue_key_query(owner: str | None, after: str, shards: Sequence[int] |
     return build_query("offers", 1, *filters, order=order, fields=("queueKey",), after=start)
 
 
-def build_lock_query(limit: int, begin: str, end: str | None, after: str) -> Message:
-    """Return the query for the first locks by their keys, from `begin` to before `end`, those after `after`."""
-    filters: list[Filter] = [("key", _Operator.GREATER_THAN_OR_EQUAL, begin)]
-    if end is not None:
-        filters.append(("key", _Operator.LESS_THAN, end))
-    return build_query("locks", limit, *filters, order=("key", NAME), after=encode(after) if after else None)
-
-
-def build_waiter_query(
-    limit: int, after: str | None, task_ids: Sequence[str] | None, worker_group: str | None
-) -> Message:
-    """Return the query for the waiters of a lock, in the order of their ids, those after a full name."""
-    filters: list[Filter] = []
-    if task_ids is not None:
-        filters.append(("taskId", _Operator.IN, list(task_ids)))
-    elif worker_group is not None:
-        filters.append(("workerGroup", EQUAL, worker_group))
-    return build_query("waiters", limit, *filters, after=None if after is None else Value(reference_value=after))
-
-
 def build_task_listing(query: TaskQuery, shards: Sequence[int] | None = None) -> Listing:
     """Return the listing of the tasks that match a query. The indexes of a parent's tasks have no shards.
 

@@ -1,4 +1,4 @@
-"""Lists in Firestore: page by page, records of all tasks as a collection group, tasks with open runs, and waiters."""
+"""Lists in Firestore: page by page, records of all tasks as a collection group, and tasks with open runs."""
 
 from __future__ import annotations
 

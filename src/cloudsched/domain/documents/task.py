@@ -227,8 +227,8 @@ class NeedCause(StrEnum):
     counts for this beside another cause."""
 
 
-class TaskSpec(SpecFields):
-    """The fields that the owner sets. Each can be edited later."""
+class KernelSpec(WireModel):
+    """The fields that the owner of any task sets. Features add others."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=500)]
     description: LongText = ""
@@ -285,6 +285,10 @@ class TaskSpec(SpecFields):
     """The retention of an execution's record and messages. None: the record as long as the task, messages for ever."""
     retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """The time for which the task is kept after its end, with its executions. None: for ever."""
+
+
+class TaskSpec(SpecFields, KernelSpec):
+    """The fields that the owner sets. Each can be edited later."""
 
 
 class Backfill(WireModel):

@@ -1,1 +1,1 @@
-"""Turns decisions into stored state: commits with their consequences, locks, and the log of what changed."""
+"""Turns decisions into stored state: commits with their consequences, quotas, and the log of what changed."""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.firestore import protos as messages
+from cloudsched.adapters.firestore.values import Value, encode
+
+if TYPE_CHECKING:
+    from cloudsched.adapters.google.channel import Message
+
+
+from functools import partial
+from typing import TYPE_CHECKING
+
 from cloudsched.adapters.firestore.list_fields import build_write, to_document
 from cloudsched.adapters.firestore.protos import build_precondition_write, with_precondition
+from cloudsched.adapters.firestore.queries import EQUAL, MAX_DISJUNCTIONS, NAME, Filter, _Operator, build_query
 from cloudsched.domain.transitions.commit import Version
 from cloudsched.engine.storage.pages import collect_readable
 from cloudsched.errors import VersionConflict
@@ -59,8 +69,6 @@ class FirestoreLocks:
         self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
     ) -> list[Waiter]:
         """Return the first waiters of a lock, in their order. With `task_ids` those of some tasks, in parts."""
-        from cloudsched.adapters.firestore.queries import MAX_DISJUNCTIONS  # noqa: PLC0415 - a dispatch makes no query
-
         if task_ids is None:
             return self._list_part(key, limit, None, worker_group)
         found = list[Waiter]()
@@ -72,7 +80,6 @@ class FirestoreLocks:
     def _list_part(
         self, key: str, limit: int, task_ids: Sequence[str] | None, worker_group: str | None
     ) -> list[Waiter]:
-        from cloudsched.adapters.firestore.queries import build_waiter_query  # noqa: PLC0415 - the same
 
         lock = self._name(key)
 
@@ -84,7 +91,6 @@ class FirestoreLocks:
 
     def list_all(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> list[Lock]:
         """Return the first locks by their keys."""
-        from cloudsched.adapters.firestore.queries import build_lock_query  # noqa: PLC0415 - the same
 
         def read(last: Proto | None, count: int) -> list[Proto]:
             start = after if last is None else last.fields["key"].string_value
@@ -94,3 +100,23 @@ class FirestoreLocks:
 
     def _name(self, key: str) -> str:
         return f"{self._documents}/locks/{lock_id(key)}"
+
+
+def build_lock_query(limit: int, begin: str, end: str | None, after: str) -> Message:
+    """Return the query for the first locks by their keys, from `begin` to before `end`, those after `after`."""
+    filters: list[Filter] = [("key", _Operator.GREATER_THAN_OR_EQUAL, begin)]
+    if end is not None:
+        filters.append(("key", _Operator.LESS_THAN, end))
+    return build_query("locks", limit, *filters, order=("key", NAME), after=encode(after) if after else None)
+
+
+def build_waiter_query(
+    limit: int, after: str | None, task_ids: Sequence[str] | None, worker_group: str | None
+) -> Message:
+    """Return the query for the waiters of a lock, in the order of their ids, those after a full name."""
+    filters: list[Filter] = []
+    if task_ids is not None:
+        filters.append(("taskId", _Operator.IN, list(task_ids)))
+    elif worker_group is not None:
+        filters.append(("workerGroup", EQUAL, worker_group))
+    return build_query("waiters", limit, *filters, after=None if after is None else Value(reference_value=after))

@@ -19,7 +19,7 @@ from cloudsched.domain.documents.task import Task  # noqa: TC001 - pydantic read
 from cloudsched.domain.documents.usage import Month, UsageCounts
 from cloudsched.domain.responses import overview_responses as responses
 from cloudsched.engine.pull import presence
-from cloudsched.engine.queries import queues_and_locks
+from cloudsched.engine.queries import queues as queues_and_locks
 from cloudsched.engine.storage.pages import bad_token
 from cloudsched.errors import Forbidden, NotFound
 from cloudsched.web.api import request_bodies as bodies

@@ -1,4 +1,4 @@
-"""The work in queues and the waits for locks, for people to look at. Nothing is claimed."""
+"""The work that waits in queues, for people to look at. Nothing is claimed."""
 
 from __future__ import annotations
 

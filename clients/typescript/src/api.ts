@@ -250,6 +250,9 @@ export interface ChangeCursor {
 
 /** One child of a task. */
 export interface Child {
+  lockKey?: string;
+  /** The tasks that share the lock key, as in a task. */
+  lockScope?: LockScope;
   handler: string;
   payload: Record<string, unknown>;
   title?: string;
@@ -261,15 +264,15 @@ export interface Child {
   retry?: RetryPolicy;
   /** Its priority, or the task's own if None. */
   priority?: Priority;
-  lockKey?: string;
-  /** The tasks that share the lock key, as in a task. */
-  lockScope?: LockScope;
   /** In seconds. */
   expectedDuration?: number;
 }
 
 /** One child of a task. */
 export interface ChildInput {
+  lockKey?: string | null;
+  /** The tasks that share the lock key, as in a task. */
+  lockScope?: LockScope | null;
   handler: string;
   payload?: Record<string, unknown>;
   title?: string | null;
@@ -281,9 +284,6 @@ export interface ChildInput {
   retry?: RetryPolicyInput | null;
   /** Its priority, or the task's own if None. */
   priority?: Priority | null;
-  lockKey?: string | null;
-  /** The tasks that share the lock key, as in a task. */
-  lockScope?: LockScope | null;
   expectedDuration?: number | null;
 }
 
@@ -826,12 +826,6 @@ export interface FailedTask {
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: Pull;
   priority: Priority;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
-  lockKey?: string;
-  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
-  lockScope?: LockScope;
-  /** The most runs with that key that may run at once. */
-  lockLimit: number;
   retry: RetryPolicy;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
@@ -851,6 +845,12 @@ export interface FailedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  lockKey?: string;
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
+  lockScope?: LockScope;
+  /** The most runs with that key that may run at once. */
+  lockLimit: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
   id: string;
@@ -1294,12 +1294,6 @@ export interface NewTask {
   pull?: PullInput | null;
   /** Default: `"NORMAL"`. */
   priority?: Priority;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
-  lockKey?: string | null;
-  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
-  lockScope?: LockScope | null;
-  /** The most runs with that key that may run at once. Default: `1`. */
-  lockLimit?: number;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
@@ -1322,6 +1316,12 @@ export interface NewTask {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  lockKey?: string | null;
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
+  lockScope?: LockScope | null;
+  /** The most runs with that key that may run at once. Default: `1`. */
+  lockLimit?: number;
   /** The caller's own stable id, or a random UUID if None. */
   id?: string | null;
   /** The task's owner; the caller if it is omitted, or `system`. */
@@ -1746,12 +1746,6 @@ export interface ReportedTask {
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: Pull;
   priority: Priority;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
-  lockKey?: string;
-  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
-  lockScope?: LockScope;
-  /** The most runs with that key that may run at once. */
-  lockLimit: number;
   retry: RetryPolicy;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
@@ -1771,6 +1765,12 @@ export interface ReportedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  lockKey?: string;
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
+  lockScope?: LockScope;
+  /** The most runs with that key that may run at once. */
+  lockLimit: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
   id: string;
@@ -2203,12 +2203,6 @@ export interface Task {
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: Pull;
   priority: Priority;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
-  lockKey?: string;
-  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
-  lockScope?: LockScope;
-  /** The most runs with that key that may run at once. */
-  lockLimit: number;
   retry: RetryPolicy;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
   expectedDuration: number;
@@ -2228,6 +2222,12 @@ export interface Task {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  lockKey?: string;
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
+  lockScope?: LockScope;
+  /** The most runs with that key that may run at once. */
+  lockLimit: number;
   /** The version of the form that this document is stored in. */
   schemaVersion: number;
   id: string;
@@ -2361,12 +2361,6 @@ export interface TaskPatch {
   pull?: PullInput | null;
   /** Default: `"NORMAL"`. */
   priority?: Priority | null;
-  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
-  lockKey?: string | null;
-  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
-  lockScope?: LockScope | null;
-  /** The most runs with that key that may run at once. Default: `1`. */
-  lockLimit?: number | null;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput | null;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
@@ -2389,6 +2383,12 @@ export interface TaskPatch {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
+  lockKey?: string | null;
+  /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
+  lockScope?: LockScope | null;
+  /** The most runs with that key that may run at once. Default: `1`. */
+  lockLimit?: number | null;
   schedule?: string | ScheduleInput | null | null;
   /** The token of the draft that has the other fields, unchanged. */
   draftToken?: string | null;
@@ -2783,16 +2783,6 @@ export interface ListWorkersQuery {
   owner?: string;
 }
 
-/** List the locks that are held or waited for, with their holders and those who wait, in order. */
-export interface ListLocksQuery {
-  /** The largest number of items to return. More than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page. Keep the same filters. */
-  pageToken?: string;
-  /** Only items of this owner. */
-  owner?: string;
-}
-
 /** Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due. */
 export interface GetOverviewQuery {
   /** Only items of this owner. */
@@ -2829,27 +2819,13 @@ export interface ListBudgetsQuery {
   owner?: string;
 }
 
-/** Store a person, or replace all of their contacts and preferences. */
-export interface PutPersonQuery {
-  /** `true` also removes what the body leaves out. Without it, or an `If-Match`, such a request is refused. */
-  replace?: "true" | "false";
-}
-
-/** Delete a person's contacts and preferences, or everything. */
-export interface DeletePersonQuery {
-  /** `true` deletes all that is stored of the person, not only contacts and preferences. */
-  everything?: "true" | "false";
-}
-
-/** Export all data that is stored of a person. */
-export interface ExportPersonQuery {
-  /** The `nextPageToken` of the previous page. */
+/** List the locks that are held or waited for, with their holders and those who wait, in order. */
+export interface ListLocksQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
-}
-
-/** List an owner's feeds. */
-export interface ListFeedsQuery {
-  /** The owner. The caller if omitted. */
+  /** Only items of this owner. */
   owner?: string;
 }
 
@@ -2885,6 +2861,30 @@ export interface DeleteScriptQuery {
 
 /** List an owner's scripts. */
 export interface ListScriptsQuery {
+  /** The owner. The caller if omitted. */
+  owner?: string;
+}
+
+/** Store a person, or replace all of their contacts and preferences. */
+export interface PutPersonQuery {
+  /** `true` also removes what the body leaves out. Without it, or an `If-Match`, such a request is refused. */
+  replace?: "true" | "false";
+}
+
+/** Delete a person's contacts and preferences, or everything. */
+export interface DeletePersonQuery {
+  /** `true` deletes all that is stored of the person, not only contacts and preferences. */
+  everything?: "true" | "false";
+}
+
+/** Export all data that is stored of a person. */
+export interface ExportPersonQuery {
+  /** The `nextPageToken` of the previous page. */
+  pageToken?: string;
+}
+
+/** List an owner's feeds. */
+export interface ListFeedsQuery {
   /** The owner. The caller if omitted. */
   owner?: string;
 }

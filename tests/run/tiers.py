@@ -6,7 +6,7 @@ Each row names a folder, a file or the tests of a file whose names begin so, and
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -127,51 +127,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def list_rows(config: pytest.Config) -> list[str]:
-    """Return what does not run unless it is named. A change of `infra` is tried by what else is left to `--all`."""
+    """Return what does not run, unless the command line names it. A change of `infra` is tried by the rest of it."""
     if config.getoption("--all"):
-        return [*CHECK]
-    spared = "deployables/" if config.getoption("--changed") else "-"
-    return [*CHECK, *(row for row in ALL if not row.startswith(spared))]
+        rows = [*CHECK]
+    else:
+        spared = "deployables/" if config.getoption("--changed") else "-"
+        rows = [*CHECK, *(row for row in ALL if not row.startswith(spared))]
+    named = [Path(each.partition("[")[0].partition("::")[0]).resolve() for each in config.args]
+    return [row for row in rows if not any(each.is_relative_to(TESTS / row.partition("::")[0]) for each in named)]
 
 
-def is_left_out(file: Path, config: pytest.Config) -> bool:
+def is_left_out(file: Path, rows: list[str]) -> bool:
     """Return whether nothing of a file runs this time."""
-    name = file.relative_to(TESTS).as_posix() if file.is_relative_to(TESTS) else ""
-    if any(each.startswith(f"{name}::") for each in KEPT):
-        return False
-    rows = [row for row in list_rows(config) if file.is_relative_to(TESTS / row)]
-    return bool(rows) and not any(_is_named(row, config) for row in rows)
+    is_kept = any(file == TESTS / row.partition("::")[0] for row in KEPT)
+    return not is_kept and any(file.is_relative_to(TESTS / row) for row in rows)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out single tests of files that otherwise run."""
-    rows = [row for row in list_rows(config) if not _is_named(row, config)]
-    left_out = {
-        item
-        for item in items
-        if any(_covers(row, item.nodeid) for row in rows) and not any(_covers(row, item.nodeid) for row in KEPT)
-    }
+    rows = list_rows(config)
+    left_out = [item for item in items if _is_in(item, rows) and not _is_in(item, KEPT)]
     if left_out:
-        config.hook.pytest_deselected(items=[*left_out])
+        config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 
 
-def _covers(row: str, test: str) -> bool:
-    path, _, start = row.partition("::")
-    file, _, name = test.partition("::")
-    return (TESTS.parent / file).is_relative_to(TESTS / path) and name.startswith(start)
-
-
-def _is_named(row: str, config: pytest.Config) -> bool:
-    """Return whether the command line names the row's place, or one in it."""
-    path, _, start = row.partition("::")
-    return any(
-        place.is_relative_to(TESTS / path) and (not start or not test or test.startswith(start))
-        for place, test in _list_places(tuple(config.args))
-    )
-
-
-@cache
-def _list_places(arguments: tuple[str, ...]) -> list[tuple[Path, str]]:
-    parts = [each.partition("::") for each in arguments]
-    return [(Path(file).resolve(), test) for file, _, test in parts]
+def _is_in(item: pytest.Item, rows: Iterable[str]) -> bool:
+    """Return whether a row names a test: its folder, its file, or how its name begins."""
+    parts = (row.partition("::") for row in rows)
+    return any(item.path.is_relative_to(TESTS / path) and item.name.startswith(name) for path, _, name in parts)

@@ -42,12 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail the run if it leaves something behind; xdist's processes have ended by then."""
-    if _BEFORE not in session.config.stash:
+    before = session.config.stash.get(_BEFORE, None)
+    if before is None:
         return
     give_up_at = time.monotonic() + PATIENCE
     while (processes := _list_processes()) and time.monotonic() < give_up_at:
         time.sleep(0.05)
-    found = [*processes, *sorted(_list_files() - session.config.stash[_BEFORE])]
+    found = [*processes, *sorted(_list_files() - before)]
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     for each in found:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED

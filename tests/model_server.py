@@ -13,7 +13,7 @@ from typing import Any, Self
 import pytest
 
 from cloudsched.drafts import language_models
-from cloudsched.drafts.language_models import JsonTransport, Prices, make_session
+from cloudsched.drafts.language_models import JsonTransport, ModelPrices, make_session
 from cloudsched.engine.ports.model import Model
 
 KEY = "test-key"
@@ -61,7 +61,7 @@ class ModelServer:
 
     def model(self, timeout: float = 30.0) -> Model:
         transport = JsonTransport("The model", make_session, timeout, self.waits.append)
-        prices = Prices(0.3, 2.5)
+        prices = ModelPrices(0.3, 2.5)
         if self.kind == "gemini":
             return language_models.GeminiModel(transport, self.url, "gemini-test", KEY, prices)
         return language_models.ChatCompletionsModel(transport, self.url, "test", KEY, prices)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +16,9 @@ from cloudsched import App, Settings
 from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Medicine(BaseModel):

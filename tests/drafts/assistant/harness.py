@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -12,6 +11,9 @@ from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.engine.ports.model import Model, Usage, record_usage
 from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ON = AssistantSettings(is_on=True)
 SAID = [{"role": "user", "content": "Tell me each Monday how the bikes sell"}]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply, server
@@ -12,9 +13,6 @@ from tests.model_server import KEY, ModelServer, chat_reply, gemini_reply, serve
 from cloudsched.drafts.language_models import require_safe_url
 from cloudsched.engine.ports.model import meter_models
 from cloudsched.errors import Misconfigured, ModelUnavailable, UnusableAnswer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.cases import try_each
@@ -14,9 +15,6 @@ from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DUTCH = "Herinner me eraan om mama te bellen, elke maandag om 9:30"
 GOOD = {"decision": "creation", "schedule": "every Monday at 9:30", "title": "Mama bellen", "handler": "remind"}

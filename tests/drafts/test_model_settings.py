@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from tests.drafts.test_model import DUTCH, GOOD, SAID_MONDAY
@@ -17,9 +18,6 @@ from cloudsched.config.settings import ModelSettings
 from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 WORDS = "remind me to stretch every weekday at 9:00"
 

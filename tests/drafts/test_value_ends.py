@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,9 +17,6 @@ from cloudsched import App, Settings
 from cloudsched.domain.responses.api_responses import DraftResult
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Medicine(BaseModel):

@@ -7,7 +7,8 @@ the end. The user's words must support each fact of the answer, and no time that
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from cloudsched.drafts.said_numbers import LENGTHS, SIGN_WORDS, read_numbers
 from cloudsched.language.english import ENGLISH
@@ -27,9 +28,6 @@ from cloudsched.language.lexicon import (
     tokenise,
 )
 from cloudsched.language.nodes import Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Fact = tuple[str, str | int]
 _COUNTED: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.engine.signed_dispatches import SigningKeys
@@ -9,8 +10,6 @@ from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloudsched.app import App
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DraftResult

@@ -18,9 +18,10 @@ from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
 from cloudsched.errors import NotFound
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.etags import parse_if_match
 from cloudsched.web.api.operation import ApiCall, operation, read_owner
 from cloudsched.web.api.parse import read_body, validate_model
-from cloudsched.web.api.responses import json_response, parse_if_match, person_response, task_response
+from cloudsched.web.api.responses import json_response, person_response, task_response
 
 if TYPE_CHECKING:
     from cloudsched.people.people import SavedPerson

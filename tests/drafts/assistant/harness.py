@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -11,9 +12,6 @@ from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.config.settings import AssistantSettings
 from cloudsched.engine.ports.model import Model, Usage, record_usage
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ON = AssistantSettings(is_on=True)
 SAID = [{"role": "user", "content": "Tell me each Monday how the bikes sell"}]

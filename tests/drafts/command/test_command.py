@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from tests.cli.conftest import CommandResult
@@ -12,9 +12,6 @@ from tests.drafts_app import make_app
 
 from cloudsched import App
 from cloudsched.testing import Simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WORDS = ("remind me to stretch every weekday at 9:00", "--tz", "Europe/Paris", "--owner", "ada")
 

@@ -15,8 +15,6 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from email.headerregistry import Address
-from email.message import EmailMessage
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +23,9 @@ from cloudsched.errors import DeliveryDelayed, DeliveryRefused, Misconfigured
 from cloudsched.people.senders.mail import make_address, write_mail
 
 if TYPE_CHECKING:
+    from email.headerregistry import Address
+    from email.message import EmailMessage
+
     from cloudsched.engine.ports.sender import Message, Recipient, Template
 
 

@@ -60,8 +60,8 @@ class ScriptProcess:
         if line == READY_UNFILTERED:
             if requires_filter:
                 raise Misconfigured(
-                    "Scripts need a filter of system calls (seccomp), and this machine has none. "
-                    "On a machine without secrets, CLOUDSCHED_SANDBOX_FILTER=best-effort runs them without it."
+                    "Scripts need a filter of system calls (seccomp), and this machine has none. On a "
+                    "machine without secrets, CLOUDSCHED_SANDBOX_FILTER=best-effort runs them without it."
                 )
             _warn_unfiltered()
         elif line != READY:

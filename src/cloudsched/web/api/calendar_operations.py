@@ -28,17 +28,20 @@ if TYPE_CHECKING:
 def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     """Create or replace a calendar.
 
-    An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again within a minute or
-    two. A calendar is replaced as a whole: give its days again, or `days: []` to remove them. The response has the
-    calendar's full id.
+    An admin's is for everybody, a user's for that user's tasks. Tasks that name it are planned again
+    within a minute or two. A calendar is replaced as a whole: give its days again, or `days: []` to
+    remove them. The response has the calendar's full id.
     """
+    days = None
+    if body.days is not None:
+        days = [(each.date, each.until or each.date, each.name) for each in body.days]
     calendar = call.app.container.calendars.put(
         call.path["calendarId"],
         call.caller.resolve_record_owner(body.owner),
         by=call.authority,
         title=body.title,
         weekdays=body.weekdays,
-        days=None if body.days is None else [(each.date, each.until or each.date, each.name) for each in body.days],
+        days=days,
         ics=body.ics,
         url=body.url,
         holidays=body.holidays,
@@ -46,14 +49,21 @@ def put_calendar(call: ApiCall, body: PutCalendar) -> Response:
     return json_response(_to_json(call, calendar))
 
 
-@operation("GET", "/v1/calendars/{calendarId}", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarDetails")
+@operation(
+    "GET",
+    "/v1/calendars/{calendarId}",
+    "Calendars",
+    query=bodies.OwnerQuery,
+    response_schema="CalendarDetails",
+)
 def get_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Get a calendar.
 
     A name means the calendar for everybody, or else the owner's own.
     """
     owner = call.caller.resolve_record_owner(query.owner)
-    return json_response(_to_json(call, call.app.container.calendars.get(call.path["calendarId"], owner)))
+    calendar = call.app.container.calendars.get(call.path["calendarId"], owner)
+    return json_response(_to_json(call, calendar))
 
 
 @operation("GET", "/v1/calendars", "Calendars", query=bodies.OwnerQuery, response_schema="CalendarList")
@@ -63,7 +73,9 @@ def list_calendars(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     The answer does not have their days.
     """
     found = call.app.container.calendars.list(call.caller.resolve_record_owner(query.owner))
-    shown = [{name: value for name, value in _to_json(call, each).items() if name != "days"} for each in found]
+    shown = [_to_json(call, each) for each in found]
+    for calendar in shown:
+        del calendar["days"]
     return json_response({"calendars": shown})
 
 
@@ -90,16 +102,17 @@ def delete_calendar(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
 def _to_json(call: ApiCall, calendar: Calendar) -> dict[str, Any]:
     """Return a calendar as JSON. Only callers who may change it see the address from which it is fetched."""
-    wire = calendar.to_wire()
-    may_change = call.caller.visible_owner is None or call.caller.visible_owner == calendar.owner
-    hidden = {"content", "schemaVersion", "etag", *(() if may_change else ("url",))}
+    hidden = {"content", "schemaVersion", "etag"}
+    if not call.caller.can_see(calendar.owner):
+        hidden.add("url")
+    shown = {name: value for name, value in calendar.to_wire().items() if name not in hidden}
+
     days = parse_days(calendar.content)
-    shown = []
+    shown["weekdays"] = [WEEKDAYS[number] for number in sorted(days.weekdays)]
+    shown["days"] = []
     for first, last, name in days.intervals:
-        until = {"until": to_date(last).isoformat()} if last > first else {}
-        shown.append({"date": to_date(first).isoformat(), **until, "name": name})
-    return {
-        **{name: value for name, value in wire.items() if name not in hidden},
-        "weekdays": [WEEKDAYS[number] for number in sorted(days.weekdays)],
-        "days": shown,
-    }
+        day = {"date": to_date(first).isoformat()}
+        if last > first:
+            day["until"] = to_date(last).isoformat()
+        shown["days"].append({**day, "name": name})
+    return shown

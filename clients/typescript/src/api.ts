@@ -338,7 +338,7 @@ export interface ClaimRequest {
   owner?: string | null;
   /** The largest number of runs to claim. Default: `1`. */
   limit?: number;
-  /** The longest to wait for work if there is none. In seconds. Default: `0.0`. */
+  /** The longest to wait for work if there is none. Default: `0.0`. */
   wait?: number;
 }
 
@@ -814,10 +814,6 @@ export interface FailedTask {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -827,13 +823,13 @@ export interface FailedTask {
   pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -845,6 +841,10 @@ export interface FailedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1281,10 +1281,6 @@ export interface NewTask {
   deliveryTitle?: string | null;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
   tellFailures?: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion | null;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
@@ -1296,13 +1292,13 @@ export interface NewTask {
   priority?: Priority;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. Default: `300.0`. */
   expectedDuration?: number;
   /** No occurrence after this instant is run. */
   until?: string | null;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. Default: `0.0`. */
   jitter?: number;
   /** Default: `"skip"`. */
   overlap?: Overlap;
@@ -1316,6 +1312,10 @@ export interface NewTask {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion | null;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: PingInput | null;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1734,10 +1734,6 @@ export interface ReportedTask {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -1747,13 +1743,13 @@ export interface ReportedTask {
   pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -1765,6 +1761,10 @@ export interface ReportedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1845,13 +1845,13 @@ export interface RetryCount {
 export interface RetryPolicy {
   /** Calls after the first one. 0 means that a failure is final. */
   maxRetries: number;
-  /** The wait before the first retry. In seconds. */
+  /** The wait before the first retry. */
   firstDelay: number;
-  /** The wait before the second retry. In seconds. */
+  /** The wait before the second retry. */
   base: number;
   /** The factor by which each further wait is longer. */
   factor: number;
-  /** No wait is longer than this. In seconds. */
+  /** No wait is longer than this. */
   cap: number;
   /** Each wait is lengthened by a random part of itself, at most this one. */
   jitter: number;
@@ -1861,13 +1861,13 @@ export interface RetryPolicy {
 export interface RetryPolicyInput {
   /** Calls after the first one. 0 means that a failure is final. Default: `3`. */
   maxRetries?: number;
-  /** The wait before the first retry. In seconds. Default: `0.0`. */
+  /** The wait before the first retry. Default: `0.0`. */
   firstDelay?: number;
-  /** The wait before the second retry. In seconds. Default: `5.0`. */
+  /** The wait before the second retry. Default: `5.0`. */
   base?: number;
   /** The factor by which each further wait is longer. Default: `5.0`. */
   factor?: number;
-  /** No wait is longer than this. In seconds. Default: `3600.0`. */
+  /** No wait is longer than this. Default: `3600.0`. */
   cap?: number;
   /** Each wait is lengthened by a random part of itself, at most this one. Default: `0.1`. */
   jitter?: number;
@@ -1899,12 +1899,16 @@ export interface SavedPerson {
   owner: string;
   createdAt: string;
   updatedAt: string;
-  /** With what the new webhook's messages are signed; keep it, it is shown only here. */
+  /** The secret that signs messages to the new webhook. Keep it: it is shown only here. */
   webhookSecret?: string;
 }
 
 /** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface Schedule {
+  /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
+  calendars: Array<CalendarRule>;
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  businessDay?: number;
   at?: string;
   /** In seconds. */
   delay?: number;
@@ -1917,14 +1921,16 @@ export interface Schedule {
   fold: "first" | "last" | "both";
   subDaily: "elapsed" | "wall";
   local?: string;
-  calendars: Array<CalendarRule>;
-  businessDay?: number;
   followsOwner: boolean;
   startZone?: string;
 }
 
 /** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface ScheduleInput {
+  /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
+  calendars?: Array<CalendarRuleInput>;
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  businessDay?: number | null;
   at?: string | null;
   delay?: number | null;
   rrule?: string | Array<string> | null;
@@ -1940,8 +1946,6 @@ export interface ScheduleInput {
   /** Default: `"elapsed"`. */
   subDaily?: "elapsed" | "wall";
   local?: string | null;
-  calendars?: Array<CalendarRuleInput>;
-  businessDay?: number | null;
   /** Default: `false`. */
   followsOwner?: boolean;
   startZone?: string | null;
@@ -2191,10 +2195,6 @@ export interface Task {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -2204,13 +2204,13 @@ export interface Task {
   pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -2222,6 +2222,10 @@ export interface Task {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -2348,10 +2352,6 @@ export interface TaskPatch {
   deliveryTitle?: string | null;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
   tellFailures?: TellFailures | null;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion | null;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number | null;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
@@ -2363,13 +2363,13 @@ export interface TaskPatch {
   priority?: Priority | null;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput | null;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. Default: `300.0`. */
   expectedDuration?: number | null;
   /** No occurrence after this instant is run. */
   until?: string | null;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. Default: `0.0`. */
   jitter?: number | null;
   /** Default: `"skip"`. */
   overlap?: Overlap | null;
@@ -2383,6 +2383,10 @@ export interface TaskPatch {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion | null;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: PingInput | null;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -2751,16 +2755,6 @@ export interface ListMessagesQuery {
   pageToken?: string;
 }
 
-/** List the deliveries to an owner, with their channels and results, the newest first. */
-export interface ListOwnerDeliveriesQuery {
-  /** The largest number of items to return. More than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page. Keep the same filters. */
-  pageToken?: string;
-  /** Only items of this owner. */
-  owner?: string;
-}
-
 /** List the queues in which tasks wait or workers listen. */
 export interface ListQueuesQuery {
   /** Only items of this owner. */
@@ -2795,6 +2789,16 @@ export interface GetChangeCursorQuery {
   owner?: string;
 }
 
+/** List all budgets, and how much of each is used, by owner. */
+export interface ListBudgetsQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
+  pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
+}
+
 /** Show the usage of a month, by owner and handler. */
 export interface GetUsageQuery {
   /** The largest number of items to return. More than 500 count as 500. */
@@ -2809,8 +2813,8 @@ export interface GetUsageQuery {
   month?: string;
 }
 
-/** List all budgets, and how much of each is used, by owner. */
-export interface ListBudgetsQuery {
+/** List the deliveries to an owner, with their channels and results, the newest first. */
+export interface ListOwnerDeliveriesQuery {
   /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */

@@ -5,6 +5,9 @@ To take a feature out is to delete its classes here, beside its row in `features
 
 from __future__ import annotations
 
+from cloudsched.domain.schedules.adjustments import Adjustable
+from cloudsched.features.calendars.fields import CalendarFields
+from cloudsched.features.deliveries.fields import DeliveryOptions, SpecDeliveryFields, TaskDeliveryFields
 from cloudsched.features.locks.fields import (
     ChildLockFields,
     LockOptions,
@@ -14,10 +17,14 @@ from cloudsched.features.locks.fields import (
     TaskLockFields,
 )
 
-__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "SpecFields", "TaskFields"]
+__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "ScheduleFields", "SpecFields", "TaskFields"]
 
 
-class SpecFields(SpecLockFields):
+class ScheduleFields(CalendarFields, Adjustable):
+    """What a schedule has (`Schedule`)."""
+
+
+class SpecFields(SpecLockFields, SpecDeliveryFields):
     """What owners set in a task (`TaskSpec`)."""
 
 
@@ -29,9 +36,9 @@ class RunFields(RunLockFields):
     """What an open run has (`Run`)."""
 
 
-class TaskFields(TaskLockFields):
+class TaskFields(TaskLockFields, TaskDeliveryFields):
     """What a stored task has (`Task`)."""
 
 
-class CallOptions(LockOptions):
+class CallOptions(LockOptions, DeliveryOptions):
     """What a call or a creation may set, by Python names (`CommonFields`)."""

@@ -307,6 +307,6 @@ def _complete(draft: TaskDraft, checked: TaskDraft, now: datetime, lead: timedel
         update["schedule"] = schedule
 
     # Only the target knows calendars and the owner's zone.
-    if schedule is None or not (schedule.calendars or schedule.follows_owner):
+    if schedule is None or not schedule.depends_on_records:
         new_task(checked.model_copy(update={"schedule": schedule}), now, lead)
     return draft.model_copy(update=update)

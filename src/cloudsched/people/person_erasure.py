@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.domain.documents.calendar import CalendarLink, zone_key
+from cloudsched.domain.documents.task_link import TaskLink, zone_key
 from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
@@ -62,7 +62,7 @@ class PersonErasure:
                 return _UNFINISHED
         self._note_use(owner)
 
-        kinds: list[tuple[type[Record], str]] = [(CalendarLink, zone_key(owner))]
+        kinds: list[tuple[type[Record], str]] = [(TaskLink, zone_key(owner))]
         kinds += [(kind, owner) for kind in list_owned_records()]
         for kind, key in kinds:
             if not self._delete_all(ctx, f"of {kind.collection}", partial(self._delete_records, kind, key)):

@@ -1,11 +1,10 @@
-"""The operations on delivered messages: inboxes, and the deliveries of executions."""
+"""The operations on the messages in owners' inboxes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.responses import api_responses as responses
-from cloudsched.domain.responses.api_responses import DeliveryList
 from cloudsched.errors import NotFound
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation
@@ -16,9 +15,6 @@ from cloudsched.web.api.responses import (
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
-
-    from cloudsched.domain.documents.task import Task
-    from cloudsched.web.api.responses import Json
 
 
 MAX_UNREAD = 1000
@@ -69,50 +65,3 @@ def count_unread_messages(call: ApiCall) -> Response:
     call.caller.require_inbox(owner)
     unread = call.app.container.store.inbox.count_unread(owner, MAX_UNREAD)
     return json_response(responses.UnreadCount(unread=unread).to_wire())
-
-
-@operation(
-    "GET",
-    "/v1/tasks/{taskId}/executions/{executionId}/deliveries",
-    "Executions",
-    response_schema="DeliveryList",
-)
-def list_deliveries(call: ApiCall) -> Response:
-    """List the deliveries of an execution's result, by channel.
-
-    The inbox is not among them: it has the notices as soon as the execution has succeeded.
-    """
-    found = call.app.deliveries(call.task_id, call.path["executionId"])
-    return json_response(DeliveryList(deliveries=tuple(found)).to_wire())
-
-
-@operation("GET", "/v1/deliveries", "Executions", query=bodies.OwnerPageQuery, response_schema="DeliveryPage")
-def list_owner_deliveries(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
-    """List the deliveries to an owner, with their channels and results, the newest first.
-
-    Without an owner, the answer has the deliveries of all owners that have failed, once or for good, the
-    latest first. It costs two reads for each. The inbox is not among them: it has its own list.
-    """
-    from cloudsched.engine.queries import delivery_report as report  # noqa: PLC0415 - imported only when used
-
-    owner = call.caller.resolve_listed_owner(query.owner)
-    page = report.list_deliveries(call.app.container.store, owner, query.page_size, query.page_token or None)
-    shown = (_show_delivery(task, found) for task, found in page.items)
-    return page_response(responses.DeliveryPage, page, filter(None, shown))
-
-
-def _show_delivery(task: Task, found: responses.DeliveryReport) -> Json | None:
-    if task.delivery is None:
-        return None
-    entry = responses.DeliveryEntry(
-        **found.model_dump(),
-        id=task.id,
-        owner=task.owner,
-        title=task.title,
-        task_id=task.delivery.task_id,
-        execution_id=task.delivery.execution_id,
-        created_at=task.delivery.created_at,
-    )
-    if task.runs and task.runs[0].lease is None:
-        entry = entry.model_copy(update={"next_attempt_at": task.runs[0].due_at})
-    return entry.to_wire()

@@ -12,7 +12,7 @@ import pytest
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.drafts import language_models
-from cloudsched.drafts.language_models import JsonTransport, Prices, make_session
+from cloudsched.drafts.language_models import JsonTransport, ModelPrices, make_session
 from cloudsched.engine.ports.model import Model
 from cloudsched.local.wsgi_server import WebServer
 
@@ -59,7 +59,7 @@ class ModelServer:
 
     def model(self, timeout: float = 30.0) -> Model:
         transport = JsonTransport("The model", make_session, timeout, self.waits.append)
-        prices = Prices(0.3, 2.5)
+        prices = ModelPrices(0.3, 2.5)
         if self.kind == "gemini":
             return language_models.GeminiModel(transport, self.url, "gemini-test", KEY, prices)
         return language_models.ChatCompletionsModel(transport, self.url, "test", KEY, prices)

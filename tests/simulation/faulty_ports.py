@@ -15,7 +15,6 @@ from cloudsched import Execution, Task, TaskQuery
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedTask
 from cloudsched.emulator.model.errors import RpcError
@@ -30,6 +29,7 @@ from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
 from cloudsched.features.locks.lock_store import LockStore
+from cloudsched.features.pull.fields import OfferEntry
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -13,15 +13,42 @@ from cloudsched.features.locks.fields import (
     SpecLockFields,
     TaskLockFields,
 )
+from cloudsched.features.pull.fields import (
+    ChildPullFields,
+    HandlerPullFields,
+    HandlerPullOptions,
+    Offer,
+    OfferEntry,
+    Pull,
+    PullOptions,
+    QueueName,
+    Skill,
+    SpecPullFields,
+    TaskPullFields,
+)
 
-__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "SpecFields", "TaskFields"]
+__all__ = [
+    "CallOptions",
+    "ChildFields",
+    "HandlerFields",
+    "LockScope",
+    "Offer",
+    "OfferEntry",
+    "Pull",
+    "QueueName",
+    "RegistrationOptions",
+    "RunFields",
+    "Skill",
+    "SpecFields",
+    "TaskFields",
+]
 
 
-class SpecFields(SpecLockFields):
+class SpecFields(SpecLockFields, SpecPullFields):
     """What owners set in a task (`TaskSpec`)."""
 
 
-class ChildFields(ChildLockFields):
+class ChildFields(ChildLockFields, ChildPullFields):
     """What a child task has (`Child`)."""
 
 
@@ -29,9 +56,17 @@ class RunFields(RunLockFields):
     """What an open run has (`Run`)."""
 
 
-class TaskFields(TaskLockFields):
+class TaskFields(TaskLockFields, TaskPullFields):
     """What a stored task has (`Task`)."""
 
 
-class CallOptions(LockOptions):
+class CallOptions(LockOptions, PullOptions):
     """What a call or a creation may set, by Python names (`CommonFields`)."""
+
+
+class HandlerFields(HandlerPullFields):
+    """What a registered handler has (`Handler`)."""
+
+
+class RegistrationOptions(HandlerPullOptions):
+    """What the registration of a handler may set, by Python names (`HandlerOptions`)."""

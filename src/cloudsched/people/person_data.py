@@ -30,7 +30,6 @@ from cloudsched.domain.transitions.outcome import Done, Outcome, Snooze
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE, Authority
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.state.record_changes import change_record, delete_record
 from cloudsched.engine.storage.pages import iterate_items
 from cloudsched.engine.usage.ledger import UsageLedger, sum_sheets
@@ -128,7 +127,7 @@ class PersonJobs:
         return stored is not None and (stored.task.has_ended or stored.task.deleted_at is not None)
 
 
-_KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, UsageFront, WorkerPresence)
+_KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, UsageFront)
 
 
 @cache

@@ -23,7 +23,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from cloudsched.config.settings import LogLevel
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.execution import Message
-from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
@@ -146,9 +145,10 @@ class _Schemas(GenerateJsonSchema):
                 shown["description"] = texts[name] + unit
         if issubclass(model, responses.ApiResponse):
             made["additionalProperties"] = False  # the client keeps what only a newer API sends
-        if model is Pull and self.mode == "validation":
-            queue = {"type": "string", "pattern": get_pattern(QueueName)}
-            return {"anyOf": [queue, {**made, "description": "The queue, and more."}], "description": Pull.__doc__}
+        short_form = getattr(model, "short_form", None)
+        if short_form is not None and self.mode == "validation":
+            short = {"type": "string", "pattern": get_pattern(short_form)}
+            return {"anyOf": [short, {**made, "description": "The queue, and more."}], "description": model.__doc__}
         return made
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
@@ -259,7 +259,7 @@ def build_components(requests: Collection[type[BaseModel]]) -> Json:
 
 
 def _component_name(name: str) -> str:
-    """Return the name of a component: pydantic's ``Pull-Output`` is ``Pull``, and ``Pull-Input`` is ``PullInput``.
+    """Return the name of a component: pydantic's ``Name-Output`` is ``Name``, and ``Name-Input`` is ``NameInput``.
 
     A response about a task, ``Tree_Task_``, is a ``Tree``.
     """

@@ -25,7 +25,6 @@ from cloudsched.web.api import (
     execution_operations,
     overview_operations,
     task_operations,
-    worker_operations,
 )
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, Operation, find_operations, operation
@@ -174,7 +173,6 @@ OPERATIONS: Final = (
     *find_operations(task_operations),
     *VERB_OPERATIONS,
     *find_operations(execution_operations),
-    *find_operations(worker_operations),
     *find_operations(overview_operations),
     *(each for feature in FEATURES for module in feature.operations for each in find_operations(import_module(module))),
     *(health, ready, show_caller, openapi),

@@ -733,9 +733,9 @@ class App:
     @reads
     def deliveries(self, task_id: str, execution_id: str) -> list[DeliveryReport]:
         """Return the progress of an execution's deliveries, by channel. Raises NotFound."""
-        from cloudsched.engine.queries.delivery_report import report_deliveries  # noqa: PLC0415 - imported only when used
-
-        return report_deliveries(self.container.store, self.get(task_id), self.execution(task_id, execution_id).id)
+        found = self.get(task_id), self.execution(task_id, execution_id).id
+        reports: list[DeliveryReport] = self.container.feature("deliveries").report(*found)
+        return reports
 
     @changes
     def send_event(
@@ -997,6 +997,6 @@ def _answer(change: Callable[[], Task], content: dict[str, Any]) -> Task:
 
 
 def _is_of(task: Task, draft: TaskDraft) -> bool:
-    """Return whether a task's schedule is the reading of a draft's words. Its calendars' days may differ."""
+    """Return whether a task's schedule is the reading of a draft's words. What records supply may differ."""
     read = draft.schedule
-    return read is None or read.copy_unchecked(calendars=()) == task.schedule.copy_unchecked(calendars=())
+    return read is None or read.equals_unresolved(task.schedule)

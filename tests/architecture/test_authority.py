@@ -36,6 +36,7 @@ WITH_DEFAULT: Final = {
     "engine/handlers/typed_calls.py:__call__.owner": "called by the app's own code, which is trusted",
     "engine/ports/search.py:ExecutionQuery.owner": "part of the public interface; the package always names it (below)",
     "engine/ports/search.py:TaskQuery.owner": "the same",
+    "features/calendars/operations.py:PutCalendar.owner": "what a request says, which the door resolves",
     "features/pull/operations.py:ClaimRequest.owner": "what a request says, which the door resolves",
     "features/pull/work_queue.py:WorkerFilter.owner": "what a worker wants; what it may claim is said beside it",
     "domain/transitions/finish.py:AttemptReport.defined_by": "it takes authority away from its task's, and gives none",

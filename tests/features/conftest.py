@@ -1,17 +1,5 @@
-"""The clock of these tests stands still unless they move it."""
+"""The clock of these tests stands still unless they move it, as that of the engine's."""
 
-from __future__ import annotations
+from tests.engine.conftest import clock_stands
 
-from datetime import timedelta
-
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def clock_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the clock of a simulation move only where the test says so.
-
-    These tests count exact instants of the core: when a dispatch is due, a lease ends, a retry comes. That they hold on
-    a clock that moves is for the rooms of doors, API and client.
-    """
-    monkeypatch.setattr("cloudsched.testing.simulation.EACH_LOOK", timedelta(0))
+__all__ = ["clock_stands"]

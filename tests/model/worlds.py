@@ -17,6 +17,7 @@ from cloudsched.domain.documents.person import Person
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure
 from cloudsched.errors import EventTimedOut, VersionConflict
+from cloudsched.features.calendars.wiring import CalendarsWiring
 from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.people.wiring import PeopleWiring
@@ -164,7 +165,7 @@ DAILY = {
 
 def put_days(app: App, day: int) -> None:
     days = [(date(2027, 3, day), date(2027, 3, day), "Feast")]
-    app.container.calendars.put("closed", "system", days=days, by=OWN_CODE)
+    CalendarsWiring.of(app.container).calendars.put("closed", "system", days=days, by=OWN_CODE)
 
 
 def at(number: float) -> datetime:

@@ -814,10 +814,6 @@ export interface FailedTask {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -845,6 +841,10 @@ export interface FailedTask {
   retention?: number;
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: Pull;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1281,10 +1281,6 @@ export interface NewTask {
   deliveryTitle?: string | null;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
   tellFailures?: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion | null;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
@@ -1316,6 +1312,10 @@ export interface NewTask {
   retention?: number | null;
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: PullInput | null;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion | null;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: PingInput | null;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1734,10 +1734,6 @@ export interface ReportedTask {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -1765,6 +1761,10 @@ export interface ReportedTask {
   retention?: number;
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: Pull;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -1905,6 +1905,10 @@ export interface SavedPerson {
 
 /** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface Schedule {
+  /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
+  calendars: Array<CalendarRule>;
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  businessDay?: number;
   at?: string;
   /** In seconds. */
   delay?: number;
@@ -1917,14 +1921,16 @@ export interface Schedule {
   fold: "first" | "last" | "both";
   subDaily: "elapsed" | "wall";
   local?: string;
-  calendars: Array<CalendarRule>;
-  businessDay?: number;
   followsOwner: boolean;
   startZone?: string;
 }
 
 /** One instant, a delay, or a recurrence set. It is immutable, and camelCase in JSON and Firestore. */
 export interface ScheduleInput {
+  /** The calendars that the schedule respects, each with the policy for occurrences on its days. */
+  calendars?: Array<CalendarRuleInput>;
+  /** Moves every occurrence to that free day of its month: 3 is the third, -1 the last. */
+  businessDay?: number | null;
   at?: string | null;
   delay?: number | null;
   rrule?: string | Array<string> | null;
@@ -1940,8 +1946,6 @@ export interface ScheduleInput {
   /** Default: `"elapsed"`. */
   subDaily?: "elapsed" | "wall";
   local?: string | null;
-  calendars?: Array<CalendarRuleInput>;
-  businessDay?: number | null;
   /** Default: `false`. */
   followsOwner?: boolean;
   startZone?: string | null;
@@ -2191,10 +2195,6 @@ export interface Task {
   deliveryTitle?: string;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. */
   tellFailures: TellFailures;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: Ping;
   /** The estimated cost of one execution, in queries. */
   queryPerExecution: number;
   /** The estimated cost of one execution, in tokens of a language model. */
@@ -2222,6 +2222,10 @@ export interface Task {
   retention?: number;
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: Pull;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: Ping;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -2348,10 +2352,6 @@ export interface TaskPatch {
   deliveryTitle?: string | null;
   /** The failures that its owner is told of, by these channels and in the inbox: the first of a row, each, or none. Default: `"first"`. */
   tellFailures?: TellFailures | null;
-  /** The receiver of a message when an execution has ended, with any status. */
-  onCompletion?: OnCompletion | null;
-  /** The dead-man's switch that is told when an execution begins and ends. */
-  ping?: PingInput | null;
   /** The estimated cost of one execution, in queries. Default: `0`. */
   queryPerExecution?: number | null;
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
@@ -2383,6 +2383,10 @@ export interface TaskPatch {
   retention?: number | null;
   /** The queue that workers claim it from. None: the executor runs it. */
   pull?: PullInput | null;
+  /** The receiver of a message when an execution has ended, with any status. */
+  onCompletion?: OnCompletion | null;
+  /** The dead-man's switch that is told when an execution begins and ends. */
+  ping?: PingInput | null;
   /** The resource that the task works on: runs with the same key take turns, in the order of their due times. */
   lockKey?: string | null;
   /** The tasks that share the lock key. If None: all, if a server or code names it, or its owner's, if a user does. */
@@ -2751,16 +2755,6 @@ export interface ListMessagesQuery {
   pageToken?: string;
 }
 
-/** List the deliveries to an owner, with their channels and results, the newest first. */
-export interface ListOwnerDeliveriesQuery {
-  /** The largest number of items to return. More than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page. Keep the same filters. */
-  pageToken?: string;
-  /** Only items of this owner. */
-  owner?: string;
-}
-
 /** Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due. */
 export interface GetOverviewQuery {
   /** Only items of this owner. */
@@ -2789,6 +2783,16 @@ export interface GetUsageQuery {
 
 /** List all budgets, and how much of each is used, by owner. */
 export interface ListBudgetsQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
+  pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
+}
+
+/** List the deliveries to an owner, with their channels and results, the newest first. */
+export interface ListOwnerDeliveriesQuery {
   /** The largest number of items to return. More than 500 count as 500. */
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */

@@ -5,6 +5,9 @@ To take a feature out is to delete its classes here, beside its row in `features
 
 from __future__ import annotations
 
+from cloudsched.domain.schedules.adjustments import Adjustable
+from cloudsched.features.calendars.fields import CalendarFields
+from cloudsched.features.deliveries.fields import DeliveryOptions, SpecDeliveryFields, TaskDeliveryFields
 from cloudsched.features.locks.fields import (
     ChildLockFields,
     LockOptions,
@@ -38,13 +41,18 @@ __all__ = [
     "QueueName",
     "RegistrationOptions",
     "RunFields",
+    "ScheduleFields",
     "Skill",
     "SpecFields",
     "TaskFields",
 ]
 
 
-class SpecFields(SpecLockFields, SpecPullFields):
+class ScheduleFields(CalendarFields, Adjustable):
+    """What a schedule has (`Schedule`)."""
+
+
+class SpecFields(SpecLockFields, SpecDeliveryFields, SpecPullFields):
     """What owners set in a task (`TaskSpec`)."""
 
 
@@ -56,11 +64,11 @@ class RunFields(RunLockFields):
     """What an open run has (`Run`)."""
 
 
-class TaskFields(TaskLockFields, TaskPullFields):
+class TaskFields(TaskLockFields, TaskDeliveryFields, TaskPullFields):
     """What a stored task has (`Task`)."""
 
 
-class CallOptions(LockOptions, PullOptions):
+class CallOptions(LockOptions, DeliveryOptions, PullOptions):
     """What a call or a creation may set, by Python names (`CommonFields`)."""
 
 

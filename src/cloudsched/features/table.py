@@ -79,6 +79,8 @@ class Feature:
     """Functions of the container and the registry that return a registry with a handler which settings turn on."""
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Options of tasks, in their order. See `engine.state.options`."""
+    schedule_part: str = ""
+    """The class of what records add to a schedule. See `engine.tasks.schedule_parts.SchedulePart`."""
     details: tuple[DetailRow, ...] = ()
     other_names: Mapping[str, str] = field(default_factory=dict)
     """What other schedulers call its fields: by the field's name in JSON, names in small letters without separators."""
@@ -95,6 +97,8 @@ class Feature:
     """The function that explains what the runs of a task take turns at. See `domain.explanation.findings.Turns`."""
     workers: str = ""
     """The function that says which worker the runs of a task wait for. See `domain.explanation.findings.Workers`."""
+    undelivered: str = ""
+    """The function that finds what did not reach anybody. See `domain.explanation.findings.Undelivered`."""
     stores: Mapping[str, str] = field(default_factory=dict)
     """By kind of store, the class that stores the documents which commits link to a task."""
     tables: str = ""
@@ -109,6 +113,26 @@ class Feature:
 _LOCK_HINT: Final = 'Give a lockKey, which names what the runs share: "printer".'
 _PERSON_OPERATIONS: Final = "Use DELETE or GET …/export of /v1/people/{owner}."
 FEATURES: Final = (
+    Feature(
+        name="follow-ups",
+        about="tasks that a success creates",
+        folders=("features/follow_ups",),
+        options={"cloudsched.features.follow_ups.option:FollowUps": {"on_outcome": "drafts"}},
+    ),
+    Feature(
+        name="deliveries",
+        about="what the end of a run sends: messages, callbacks and pings",
+        folders=("features/deliveries",),
+        wiring="cloudsched.features.deliveries.wiring:DeliveriesWiring",
+        options={
+            "cloudsched.features.deliveries.option:Deliveries": {"on_outcome": "base.task.has_deliveries"},
+            "cloudsched.features.deliveries.failure_notices:FailureNotices": {"before_failure": "task.id"},
+            "cloudsched.features.deliveries.callbacks:Callbacks": {"before_record": "task.on_completion"},
+            "cloudsched.features.deliveries.pings:Pings": {"before_commit": "task.ping"},
+        },
+        undelivered="cloudsched.features.deliveries.report:find_undelivered",
+        operations=("cloudsched.features.deliveries.operations",),
+    ),
     Feature(
         name="locks",
         about="runs that take turns at what their tasks name",
@@ -169,6 +193,8 @@ FEATURES: Final = (
         name="calendars",
         about="days without runs, from files, holidays and lists",
         folders=("features/calendars",),
+        wiring="cloudsched.features.calendars.wiring:CalendarsWiring",
+        schedule_part="cloudsched.features.calendars.schedule_days:ScheduleDays",
         handlers=(
             HandlerRow(
                 "cloudsched.calendar.refresh",
@@ -177,15 +203,17 @@ FEATURES: Final = (
                 instead="Use PUT /v1/calendars/{calendarId}; the system then makes its tasks itself.",
                 takes_context=False,
             ),
-            HandlerRow(
-                "cloudsched.follow",
-                "cloudsched.features.calendars.handlers:follow",
-                "cloudsched.features.calendars.handlers:check_follow",
-                instead="Use PUT of a calendar or a person; the system then makes its tasks itself.",
+        ),
+        records=("cloudsched.features.calendars.documents:Calendar",),
+        operations=("cloudsched.features.calendars.operations",),
+        commands=(
+            CommandRow(
+                "calendars",
+                "cloudsched.features.calendars.command:calendars",
+                "Show and change holidays and other days without runs.",
+                "admin",
             ),
         ),
-        records=("cloudsched.domain.documents.calendar:Calendar",),
-        operations=("cloudsched.web.api.calendar_operations",),
     ),
     Feature(
         name="words",

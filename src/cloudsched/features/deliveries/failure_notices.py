@@ -1,0 +1,43 @@
+"""Tell the owner of a task that a run has failed, in the commit that says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.transitions.notices import describe_failure, find_untold, has_inbox, make_messages
+from cloudsched.engine.state.options import Option
+from cloudsched.features.deliveries.option import make_deliveries, write_new
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.commit import Commit
+    from cloudsched.engine.engine_context import EngineContext
+
+
+class FailureNotices(Option):
+    """Adds the messages about the failures of a commit: to the inbox, and by each channel of the task."""
+
+    _engine: EngineContext
+
+    def before_failure(self, commit: Commit, before: Task) -> Commit:
+        """Return the commit with the messages. Only a failure that is told costs reads, one for each channel.
+
+        An execution that is run again, and fails again, is not sent twice.
+        """
+        task, now = commit.task, self._engine.clock.now()
+        untold = find_untold(before, task, commit.executions)
+        if not untold:
+            return commit
+        make = make_deliveries(self._engine).make_failures
+        deliveries = [delivery for each in untold for delivery in make(task, each, now)]
+        messages = [
+            message
+            for each in untold
+            if has_inbox(task)
+            for message in make_messages(task, each.id, [describe_failure(task, each)], now, first=0)
+        ]
+        return commit.having(
+            task=task.model_copy(update={"failure_told_at": task.failure_told_at or now}),
+            messages=(*commit.messages, *messages),
+            others=(*commit.others, *write_new(self._engine.store, deliveries)),
+        )

@@ -27,7 +27,7 @@ from cloudsched import App, AsyncContext, Cancel, Context, Schedule, Settings, T
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.ports.search import ExecutionQuery
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.worker.store_source import StoreSource
 from cloudsched.worker.worker import Worker

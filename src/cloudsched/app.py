@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.person import Person
     from cloudsched.domain.documents.policy import Priority, RetryPolicy
-    from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.responses.api_responses import DeliveryReport, DraftResult
     from cloudsched.domain.schedules.schedule import Schedule
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.declared_tasks import DeclaredTasks
     from cloudsched.engine.tasks.joined import WriteGroup
     from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.features.fields import Pull
     from cloudsched.runtime.factories import Parts
 
 SNOOZE: Final = timedelta(minutes=10)

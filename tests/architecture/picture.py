@@ -31,7 +31,6 @@ KERNEL: Final = {
 }
 """The packages and modules of the kernel, each with what it is for. A package may import those above it here."""
 DOORS: Final = {
-    "worker": "fetches work and runs it",
     "testing": "Simulation, pytest plugin",
     "local": "everything in one process",
     "cli": "one file for each command",

@@ -15,6 +15,7 @@ ROOMS: Final = (
     "domain/transitions",
     "drafts",
     "engine",
+    "features",
     "local",
     "outbox",
     "runtime",
@@ -35,7 +36,9 @@ WITH_DEFAULT: Final = {
     "engine/handlers/typed_calls.py:__call__.owner": "called by the app's own code, which is trusted",
     "engine/ports/search.py:ExecutionQuery.owner": "part of the public interface; the package always names it (below)",
     "engine/ports/search.py:TaskQuery.owner": "the same",
-    "engine/pull/offers.py:WorkerFilter.owner": "what a worker wants; what it may claim is said beside it",
+    "features/calendars/operations.py:PutCalendar.owner": "what a request says, which the door resolves",
+    "features/pull/operations.py:ClaimRequest.owner": "what a request says, which the door resolves",
+    "features/pull/work_queue.py:WorkerFilter.owner": "what a worker wants; what it may claim is said beside it",
     "domain/transitions/finish.py:AttemptReport.defined_by": "it takes authority away from its task's, and gives none",
     "domain/transitions/task_draft.py:TaskDraft.owner": "what is wanted; who creates it is said beside it",
 }

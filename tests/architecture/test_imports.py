@@ -34,9 +34,6 @@ ALONE = {
 }
 """Satellites that are usable alone, or that see no more than any user of the API. Others may import the kernel."""
 EXCEPTIONS = {
-    ("engine/pull/offers", "cloudsched.features.locks.lock.Grants"),
-    ("engine/pull/offers", "cloudsched.features.locks.locks.Locks"),
-    ("engine/pull/offers", "cloudsched.features.locks.option.on_lock_taken"),
     ("client/__init__", "cloudsched.config.imports.require_extra"),
     ("adapters/google/id_tokens", "cloudsched.config.settings.is_firebase_emulated"),
     ("adapters/firestore/own_client", "cloudsched.config.settings.Settings"),
@@ -46,8 +43,7 @@ EXCEPTIONS = {
         for name in ("find_detour", "find_foreign_name", "find_foreign_page", "is_loopback", "read_host_name")
     ),
 }
-"""Workers that claim runs let those wait together whose lock is taken. Google's library reads the environment by
-itself; whether that fits is asked where the environment is read. A
+"""Google's library reads the environment by itself; whether that fits is asked where the environment is read. A
 `TaskReference` is made without an app, and finds its task as one would. The client says which extra it needs. Which
 requests come from this machine is one rule for all servers, the emulator included, and messages are built from tables
 in one way."""

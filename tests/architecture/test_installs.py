@@ -209,7 +209,7 @@ def test_the_extra_for_servers_is_enough_for_serve_and_the_page() -> None:
 def test_the_extra_for_workers_is_enough_for_workers_and_clients() -> None:
     """With ``[worker]``: the client, the worker and its command, over the API and over the store."""
     modules = [module for module in MODULES if extra_of(module) == "worker" and module not in NOT_IMPORTED]
-    assert {"worker/api_source", "client/client", "cli/worker"} <= {*modules}
+    assert {"worker/api_source", "client/client", "worker/command"} <= {*modules}
     run_with("packages(declared('worker'))", import_all(modules))
 
 

@@ -20,10 +20,10 @@ from cloudsched.client import RETRIES, Client, task_operations
 from cloudsched.client import client as client_module
 from cloudsched.domain.documents.execution import ExecutionStatus, ProgressNote
 from cloudsched.domain.documents.log_lines import LogLine, RunLog
-from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import Task, TaskStatus
 from cloudsched.domain.transitions.notices import InboxMessage
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
+from cloudsched.features.pull.fields import Pull
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 

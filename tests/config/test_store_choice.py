@@ -8,6 +8,7 @@ import pytest
 
 from cloudsched import App, Settings
 from cloudsched.errors import Misconfigured
+from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.runtime import container
 
 PROJECT = {"GOOGLE_CLOUD_PROJECT": "real"}
@@ -56,7 +57,7 @@ def test_firestore_is_opened_only_where_that_is_meant(environment: dict[str, str
         lambda app: app.create(owner="ada", title="T", handler="x"),
         lambda app: app.sweep(),
         lambda app: app.container.listener,
-        lambda app: app.container.worker_claims,
+        lambda app: PullWiring.of(app.container).worker_claims,
     ],
 )
 def test_whatever_is_called_first_says_what_to_do(use: Callable[[App], object]) -> None:

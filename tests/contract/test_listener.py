@@ -20,9 +20,9 @@ from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreListener, ListenRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google import channel
-from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.engine.pull.shared_listener import SharedListener
+from cloudsched.features.pull.fields import Offer
+from cloudsched.features.pull.shared_listener import SharedListener
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.conftest import NOW, MakeTask
 from tests.contract.conftest import OpenStore, load
 
-from cloudsched.domain.documents.pull import Offer, OfferEntry
 from cloudsched.domain.transitions.commit import Commit
-from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.store import Store
 from cloudsched.errors import VersionConflict
+from cloudsched.features.pull.fields import Offer, OfferEntry
+from cloudsched.features.pull.offers import build_offer_entry
 
 _LANES = ("gpu", "gpu/cuda", "press")
 _TASKS = st.lists(
@@ -55,7 +55,7 @@ def test_offers_are_listed_in_order_and_continued_after_a_position(
             assert len(page) <= limit
             found += page
             after = page[-1].order, page[-1].task_id
-        assert found == [offer_entry(one) for one in expected]
+        assert found == [build_offer_entry(one) for one in expected]
         loaded = {one.task.id: one.task for one in store.load_many([one.task_id for one in found])}
         assert [loaded[one.task_id] for one in found] == expected
 
@@ -99,7 +99,7 @@ def test_an_offer_is_stored_exactly_as_long_as_its_task_has_it(
             written = store.commit(Commit(task, written))
             if is_read:
                 written = load(store, "a")
-            expected = [] if offer is None else [offer_entry(task)]
+            expected = [] if offer is None else [build_offer_entry(task)]
             assert store.list_offers(_LANES, None, limit=5) == expected
         store.commit(Commit(task.model_copy(update={"deleted_at": NOW}), written))
         store.sweep.purge("a")

@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.conftest import NOW, MakeTask
 
-from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.store import Store
 from cloudsched.features.locks.lock import Holder, Lock, VersionedLock
+from cloudsched.features.pull.fields import Offer
 
 
 def test_queue_keys_are_found_once_each(store: Store, make_task: MakeTask) -> None:

@@ -32,7 +32,6 @@ from cloudsched.adapters.google.channel import open_channel
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus, Lease, Run
-from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Parent, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
@@ -40,6 +39,7 @@ from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import choose_shard
 from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable
+from cloudsched.features.pull.fields import Offer
 
 LATER = NOW + timedelta(days=900)
 DEADLINE = timedelta(minutes=1)

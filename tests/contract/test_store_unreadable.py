@@ -19,13 +19,13 @@ from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.document import SCHEMA_VERSION
-from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import UnreadableDocument, UnsupportedDocument
+from cloudsched.features.pull.fields import Offer
 
 DAMAGE = ("truncated", "wrong type", "not decodable", "not an object")
 BODIES = {

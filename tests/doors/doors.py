@@ -26,8 +26,8 @@ from cloudsched.cli.main import cloudsched as command_line
 from cloudsched.dashboard.application import Dashboard
 from cloudsched.domain.documents.verbs import Command, Verb
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import CloudschedError
+from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.auth.roles import Role
 from cloudsched.worker.api_source import ApiSource

@@ -10,7 +10,7 @@ from tests.model.replay import CONFLICT
 from tests.model.values import Call, Key, Values, Writes
 
 from cloudsched import TaskQuery
-from cloudsched.domain.transitions.offers import offer_entry
+from cloudsched.features.pull.offers import build_offer_entry
 
 
 class Effects:
@@ -45,7 +45,7 @@ class Effects:
         return tuple(sorted(due, key=lambda n: (documents[n].wake_at, documents[n].id)))
 
     def _list_offers(self, stored: Mapping[Key, int], queues: tuple[str, ...], owner: str | None) -> tuple[int, ...]:
-        offers = [(n, offer_entry(self._values.documents[n])) for n in self._tasks(stored)]
+        offers = [(n, build_offer_entry(self._values.documents[n])) for n in self._tasks(stored)]
         return tuple(n for n, one in offers if one and one.queue_key in queues and owner in {None, one.owner})
 
     def _list_tasks(self, stored: Mapping[Key, int], query: TaskQuery, after: int, limit: int) -> tuple[int, ...]:

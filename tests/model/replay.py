@@ -24,10 +24,8 @@ from tests.model.values import Call, Values, Writes, to_instant, to_seconds
 from cloudsched import App, Context, Execution, Settings, Task
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.journal import JournalEntry
-from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
-from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.ports.records import VersionedRecord
 from cloudsched.engine.ports.search import TaskQuery
@@ -35,6 +33,8 @@ from cloudsched.engine.ports.sender import Message, Recipient
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
+from cloudsched.features.pull.fields import OfferEntry
+from cloudsched.features.pull.offers import build_offer_entry
 
 Answer = Any
 """What a port answers, as a small value: the number of a document, or the name of an error."""
@@ -504,7 +504,7 @@ class ValueStore(_Values):
         if after is not None:
             return ()
         found = self._read("list_offers", tuple(queue_keys), owner)
-        entries = [offer_entry(self._document(number)) for number in found]
+        entries = [build_offer_entry(self._document(number)) for number in found]
         return sorted((one for one in entries if one is not None), key=lambda one: (one.order, one.task_id))
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:

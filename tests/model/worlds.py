@@ -16,9 +16,10 @@ from cloudsched import App, Context, Fail, RetryPolicy, Schedule, Snooze, TaskDr
 from cloudsched.domain.documents.person import Person
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.errors import EventTimedOut, VersionConflict
 from cloudsched.features.calendars.wiring import CalendarsWiring
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter, WorkQueue
 from cloudsched.people.wiring import PeopleWiring
 
 Work = "Callable[[App], object]"
@@ -72,14 +73,14 @@ def visit_queue(processes: Processes) -> object:
     container = processes.app.container
     queue = WorkQueue(container.engine, lambda: 0.0)  # a new worker's
     for claim in queue.claim(WorkerFilter("gpu", worker="ann"), THIS_PROCESS, 1):
-        attempt = container.worker_claims.start(claim)
+        attempt = PullWiring.of(container).worker_claims.start(claim)
         if attempt is None:
             continue
         report = run_procedure(container.executor.call(attempt))
         if report.error is not None and report.error.message == "gives back":
-            container.worker_claims.release(attempt, "Its worker stops.")
+            PullWiring.of(container).worker_claims.release(attempt, "Its worker stops.")
         else:
-            container.worker_claims.finish(attempt, report)
+            PullWiring.of(container).worker_claims.finish(attempt, report)
     return None
 
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched import App, Cancel, Done, Fail, Retry, Snooze, Task
 from cloudsched.domain.documents.execution import ProgressNote
-from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.pull.claims import WorkerClaims
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
+from cloudsched.features.pull.claims import WorkerClaims
+from cloudsched.features.pull.fields import queue_keys
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -93,7 +94,7 @@ def visit_queue(world: World, app: App, wanted: WorkerFilter) -> None:
     limit = world.random.choice([1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])
     world.log(f"comes for {limit} of {wanted}")
     world.pulls.on_worker_visit()
-    claims = app.container.work_queue.claim(wanted, THIS_PROCESS, limit)
+    claims = PullWiring.of(app.container).work_queue.claim(wanted, THIS_PROCESS, limit)
     world.log(f"has {[(each.task.id, each.run.execution_id) for each in claims]}")
     world.pulls.on_claimed(wanted, limit, claims)
     for claim in claims:
@@ -117,7 +118,7 @@ class ClaimedTask:
 
     @property
     def _api(self) -> WorkerClaims:
-        return self._world.random.choice(self._world.apps).container.worker_claims
+        return PullWiring.of(self._world.random.choice(self._world.apps).container).worker_claims
 
     def _pause(self) -> None:
         self._world.wait(self._world.workers.next_pause())
@@ -127,12 +128,12 @@ class ClaimedTask:
     def run_at_store(self) -> None:
         """Run the handler and report its result; a second process may send heartbeats."""
         world = self._world
-        begun = self._app.container.worker_claims.start(self._claim)
+        begun = PullWiring.of(self._app.container).worker_claims.start(self._claim)
         if begun is None:
             return
         draw = world.random.random()
         if draw < 0.1:
-            self._give_back(partial(self._app.container.worker_claims.release, begun))
+            self._give_back(partial(PullWiring.of(self._app.container).worker_claims.release, begun))
             return
         if draw < 0.4:
             world.spawn_sibling("beat", partial(self._send_heartbeats, begun))
@@ -141,7 +142,7 @@ class ClaimedTask:
             self._pause()
         for _ in range(world.random.choice([1, 2, 4])):
             try:
-                finished = self._app.container.worker_claims.finish(begun, report)
+                finished = PullWiring.of(self._app.container).worker_claims.finish(begun, report)
             except StoreUnavailable:
                 continue
             world.log("has ended it" if finished else "has lost it")
@@ -192,7 +193,7 @@ class ClaimedTask:
         world, app = self._world, self._world.random.choice(self._world.apps)
         said = world.random.choice([None, self._progress()])
         try:
-            state = app.container.worker_claims.heartbeat(*self._key, said)
+            state = PullWiring.of(app.container).worker_claims.heartbeat(*self._key, said)
         except StoreUnavailable:
             return True
         if state.until is None:

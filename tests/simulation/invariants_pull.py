@@ -21,11 +21,12 @@ from tests.simulation.invariants_runs import LATE, fail
 
 from cloudsched import Execution, Task
 from cloudsched.domain.documents.execution import ExecutionStatus, Run, WaitingFor, lease_fingerprint
-from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.execution.attempt import Attempt
-from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.features.locks.lock import VersionedLock
+from cloudsched.features.pull.fields import Offer
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import WorkerFilter
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -254,7 +255,7 @@ class PullInvariants:
         """Note that a worker reads the queue, and whether it will follow the queue's order."""
         process = self._world.current
         assert process
-        if process.app.container.work_queue.competitors:
+        if PullWiring.of(process.app.container).work_queue.competitors:
             self._in_a_crowd.add(process.name)
 
     def on_claimed(self, wanted: WorkerFilter, limit: int, claims: Sequence[Attempt]) -> None:

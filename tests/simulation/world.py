@@ -55,9 +55,9 @@ from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.execution.executor import TaskReader
 from cloudsched.engine.ports.store import Store
-from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
+from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from tests.harness import wait_until
 
 from cloudsched import App, Execution, Schedule, Task
 from cloudsched.client import Client
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.worker.api_source import ApiSource
 from cloudsched.worker.slot import AttemptSummary

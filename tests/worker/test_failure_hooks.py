@@ -10,7 +10,7 @@ from tests.worker.test_leases import FailingCommits
 
 from cloudsched import App, Execution, RetryPolicy, Settings, Task
 from cloudsched.client import Client
-from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.worker.api_source import ApiSource
 
 if TYPE_CHECKING:

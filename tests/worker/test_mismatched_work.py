@@ -12,8 +12,8 @@ from tests.worker.harness import WorkerHarness
 
 from cloudsched import App, Schedule
 from cloudsched.client.views import ClaimView
-from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import Forbidden, StoreUnavailable
+from cloudsched.features.pull.work_queue import WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.worker.api_source import ApiSource
 from cloudsched.worker.source import ClaimedWork

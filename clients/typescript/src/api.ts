@@ -250,6 +250,8 @@ export interface ChangeCursor {
 
 /** One child of a task. */
 export interface Child {
+  /** The queue whose workers run it, or the handler's own if None. */
+  pull?: Pull;
   lockKey?: string;
   /** The tasks that share the lock key, as in a task. */
   lockScope?: LockScope;
@@ -258,8 +260,6 @@ export interface Child {
   title?: string;
   /** The payload field that gets the list of the earlier children's results. Only if they run in order. */
   resultsAs?: string;
-  /** The queue whose workers run it, or the handler's own if None. */
-  pull?: Pull;
   /** Its retry policy, or the handler's own if None. */
   retry?: RetryPolicy;
   /** Its priority, or the task's own if None. */
@@ -270,6 +270,8 @@ export interface Child {
 
 /** One child of a task. */
 export interface ChildInput {
+  /** The queue whose workers run it, or the handler's own if None. */
+  pull?: PullInput | null;
   lockKey?: string | null;
   /** The tasks that share the lock key, as in a task. */
   lockScope?: LockScope | null;
@@ -278,8 +280,6 @@ export interface ChildInput {
   title?: string | null;
   /** The payload field that gets the list of the earlier children's results. Only if they run in order. */
   resultsAs?: string | null;
-  /** The queue whose workers run it, or the handler's own if None. */
-  pull?: PullInput | null;
   /** Its retry policy, or the handler's own if None. */
   retry?: RetryPolicyInput | null;
   /** Its priority, or the task's own if None. */
@@ -819,8 +819,6 @@ export interface FailedTask {
   /** The estimated cost of one execution, in tokens of a language model. */
   tokensPerExecution: number;
   source?: Source;
-  /** The queue that workers claim it from. None: the executor runs it. */
-  pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
@@ -841,6 +839,8 @@ export interface FailedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The queue that workers claim it from. None: the executor runs it. */
+  pull?: Pull;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -1286,8 +1286,6 @@ export interface NewTask {
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
   tokensPerExecution?: number;
   source?: SourceInput | null;
-  /** The queue that workers claim it from. None: the executor runs it. */
-  pull?: PullInput | null;
   /** Default: `"NORMAL"`. */
   priority?: Priority;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
@@ -1312,6 +1310,8 @@ export interface NewTask {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The queue that workers claim it from. None: the executor runs it. */
+  pull?: PullInput | null;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -1739,8 +1739,6 @@ export interface ReportedTask {
   /** The estimated cost of one execution, in tokens of a language model. */
   tokensPerExecution: number;
   source?: Source;
-  /** The queue that workers claim it from. None: the executor runs it. */
-  pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
@@ -1761,6 +1759,8 @@ export interface ReportedTask {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The queue that workers claim it from. None: the executor runs it. */
+  pull?: Pull;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2200,8 +2200,6 @@ export interface Task {
   /** The estimated cost of one execution, in tokens of a language model. */
   tokensPerExecution: number;
   source?: Source;
-  /** The queue that workers claim it from. None: the executor runs it. */
-  pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
   /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
@@ -2222,6 +2220,8 @@ export interface Task {
   executionRetention?: number;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number;
+  /** The queue that workers claim it from. None: the executor runs it. */
+  pull?: Pull;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2357,8 +2357,6 @@ export interface TaskPatch {
   /** The estimated cost of one execution, in tokens of a language model. Default: `0`. */
   tokensPerExecution?: number | null;
   source?: SourceInput | null;
-  /** The queue that workers claim it from. None: the executor runs it. */
-  pull?: PullInput | null;
   /** Default: `"NORMAL"`. */
   priority?: Priority | null;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
@@ -2383,6 +2381,8 @@ export interface TaskPatch {
   executionRetention?: number | null;
   /** The time for which the task is kept after its end, with its executions. None: for ever. In seconds. */
   retention?: number | null;
+  /** The queue that workers claim it from. None: the executor runs it. */
+  pull?: PullInput | null;
   /** The receiver of a message when an execution has ended, with any status. */
   onCompletion?: OnCompletion | null;
   /** The dead-man's switch that is told when an execution begins and ends. */
@@ -2755,28 +2755,6 @@ export interface ListMessagesQuery {
   pageToken?: string;
 }
 
-/** List the queues in which tasks wait or workers listen. */
-export interface ListQueuesQuery {
-  /** Only items of this owner. */
-  owner?: string;
-}
-
-/** List the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed. */
-export interface ListQueuedTasksQuery {
-  /** The largest number of items to return. More than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page. Keep the same filters. */
-  pageToken?: string;
-  /** Only items of this owner. */
-  owner?: string;
-}
-
-/** List the workers that have asked for work in the last day. */
-export interface ListWorkersQuery {
-  /** Only items of this owner. */
-  owner?: string;
-}
-
 /** Count tasks by status, open work, problems, the executions that ended in each recent hour, and what is due. */
 export interface GetOverviewQuery {
   /** Only items of this owner. */
@@ -2829,6 +2807,28 @@ export interface ListLocksQuery {
   pageSize?: number;
   /** The `nextPageToken` of the previous page. Keep the same filters. */
   pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
+}
+
+/** List the queues in which tasks wait or workers listen. */
+export interface ListQueuesQuery {
+  /** Only items of this owner. */
+  owner?: string;
+}
+
+/** List the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed. */
+export interface ListQueuedTasksQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
+  pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
+}
+
+/** List the workers that have asked for work in the last day. */
+export interface ListWorkersQuery {
   /** Only items of this owner. */
   owner?: string;
 }

@@ -177,7 +177,7 @@ def _example_lines(stack: Stack, loaded: LoadedApp) -> list[str]:
             f"             curl {stack.url}/v1/inboxes/ada/messages",
         ]
 
-    plain = [handler.name for handler in registry if handler.payload is None and handler.pull is None]
+    plain = [handler.name for handler in registry if handler.payload is None and handler.workers is None]
     if not plain:
         return []
     create = f"{name_own_command()} tasks --url {stack.url} create Try --owner ada --handler {plain[0]}"

@@ -43,7 +43,6 @@ _COMMANDS: Final[_Sections] = {
     "Tasks": {
         "tasks": ("cloudsched.cli.tasks:tasks", "Show, change, draft and import tasks."),
         "apply": ("cloudsched.cli.apply:apply", "Create, edit and pause the tasks that the code declares."),
-        "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
     },
     "Deployment": {
         "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
@@ -79,7 +78,7 @@ for _row in _ROWS:
 _EXTRAS: Final = {
     "demo": "dev",
     "dev": "dev",
-    **dict.fromkeys(("apply", "keys", "worker"), "worker"),
+    **dict.fromkeys(("apply", "keys"), "worker"),
     **{row.name: row.extra for row in _ROWS},
 }
 """The extra that brings what a command imports. ``server``, which includes ``worker``, for all others."""

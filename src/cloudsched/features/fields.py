@@ -16,19 +16,47 @@ from cloudsched.features.locks.fields import (
     SpecLockFields,
     TaskLockFields,
 )
+from cloudsched.features.pull.fields import (
+    ChildPullFields,
+    HandlerPullFields,
+    HandlerPullOptions,
+    Offer,
+    OfferEntry,
+    Pull,
+    PullOptions,
+    QueueName,
+    Skill,
+    SpecPullFields,
+    TaskPullFields,
+)
 
-__all__ = ["CallOptions", "ChildFields", "LockScope", "RunFields", "ScheduleFields", "SpecFields", "TaskFields"]
+__all__ = [
+    "CallOptions",
+    "ChildFields",
+    "HandlerFields",
+    "LockScope",
+    "Offer",
+    "OfferEntry",
+    "Pull",
+    "QueueName",
+    "RegistrationOptions",
+    "RunFields",
+    "ScheduleFields",
+    "Skill",
+    "SpecFields",
+    "TaskFields",
+]
 
 
 class ScheduleFields(CalendarFields, Adjustable):
     """What a schedule has (`Schedule`)."""
 
 
-class SpecFields(SpecLockFields, SpecDeliveryFields):
+class SpecFields(SpecLockFields, SpecDeliveryFields, SpecPullFields):
     """What owners set in a task (`TaskSpec`)."""
 
 
-class ChildFields(ChildLockFields):
+class ChildFields(ChildLockFields, ChildPullFields):
     """What a child task has (`Child`)."""
 
 
@@ -36,9 +64,17 @@ class RunFields(RunLockFields):
     """What an open run has (`Run`)."""
 
 
-class TaskFields(TaskLockFields, TaskDeliveryFields):
+class TaskFields(TaskLockFields, TaskDeliveryFields, TaskPullFields):
     """What a stored task has (`Task`)."""
 
 
-class CallOptions(LockOptions, DeliveryOptions):
+class CallOptions(LockOptions, DeliveryOptions, PullOptions):
     """What a call or a creation may set, by Python names (`CommonFields`)."""
+
+
+class HandlerFields(HandlerPullFields):
+    """What a registered handler has (`Handler`)."""
+
+
+class RegistrationOptions(HandlerPullOptions):
+    """What the registration of a handler may set, by Python names (`HandlerOptions`)."""

@@ -82,7 +82,11 @@ class Feature:
     schedule_part: str = ""
     """The class of what records add to a schedule. See `engine.tasks.schedule_parts.SchedulePart`."""
     details: tuple[DetailRow, ...] = ()
+    other_names: Mapping[str, str] = field(default_factory=dict)
+    """What other schedulers call its fields: by the field's name in JSON, names in small letters without separators."""
     draft_checks: tuple[DraftCheckRow, ...] = ()
+    user_checks: tuple[str, ...] = ()
+    """Functions of a handler, a task or child of a user's, and its place. They refuse what users may not ask for."""
     edit_checks: tuple[str, ...] = ()
     """Functions of a task that raise InvalidInput if a user may not edit it."""
     start_checks: tuple[str, ...] = ()
@@ -91,6 +95,8 @@ class Feature:
     """Classes that compare stored tasks with the code. See `engine.code_check.compare`."""
     turns: str = ""
     """The function that explains what the runs of a task take turns at. See `domain.explanation.findings.Turns`."""
+    workers: str = ""
+    """The function that says which worker the runs of a task wait for. See `domain.explanation.findings.Workers`."""
     undelivered: str = ""
     """The function that finds what did not reach anybody. See `domain.explanation.findings.Undelivered`."""
     stores: Mapping[str, str] = field(default_factory=dict)
@@ -146,6 +152,7 @@ FEATURES: Final = (
             DetailRow("lock_limit", "lock_key", _LOCK_HINT),
             DetailRow("lock_scope", "lock_key", _LOCK_HINT, is_reset=True),
         ),
+        other_names={"lockkey": "concurrencykey documentid lock mutex singleton"},
         draft_checks=(
             DraftCheckRow(("lock_key", "lock_scope", "children"), "cloudsched.features.locks.checks:assign_scopes"),
         ),
@@ -159,6 +166,28 @@ FEATURES: Final = (
         },
         tables="cloudsched.features.locks.sqlite:TABLES",
         operations=("cloudsched.features.locks.operations",),
+    ),
+    Feature(
+        name="pull",
+        about="work that waits in queues until workers claim it",
+        folders=("features/pull", "worker"),
+        wiring="cloudsched.features.pull.wiring:PullWiring",
+        other_names={"pull": "deployment queue queuename taskqueue worker"},
+        draft_checks=(DraftCheckRow(("pull",), "cloudsched.features.pull.checks:refuse_groups"),),
+        user_checks=("cloudsched.features.pull.checks:require_open_queue",),
+        code_checks=("cloudsched.features.pull.code_check:QueueCheck",),
+        workers="cloudsched.features.pull.queries:explain_workers",
+        records=("cloudsched.features.pull.presence:WorkerPresence",),
+        operations=("cloudsched.features.pull.operations", "cloudsched.features.pull.queue_operations"),
+        commands=(
+            CommandRow(
+                "worker",
+                "cloudsched.worker.command:worker",
+                "Run the tasks of a queue on this machine.",
+                "Tasks",
+                "worker",
+            ),
+        ),
     ),
     Feature(
         name="calendars",

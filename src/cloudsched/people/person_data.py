@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.recent_count import RecentCount
-from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.record import Record
     from cloudsched.engine.handlers.context import Context
 
-_KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, UsageFront, WorkerPresence)
+_KERNEL_RECORDS: Final[tuple[type[Record], ...]] = (RecentCount, UsageSheet, UsageFront)
 
 
 @cache

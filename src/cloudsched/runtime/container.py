@@ -33,6 +33,8 @@ from cloudsched.runtime.factories import (
 from cloudsched.runtime.lazy_property import lazy_property
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.adapters.firestore.own_client import Joins
     from cloudsched.adapters.firestore.store import FirestoreStore
     from cloudsched.adapters.google.queue_admin import QueueAdmin
@@ -45,10 +47,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.pull.claims import WorkerClaims
-    from cloudsched.engine.pull.offers import WorkQueue
-    from cloudsched.engine.pull.presence import PresenceNotes
-    from cloudsched.engine.pull.shared_listener import SharedListener
     from cloudsched.engine.state.quotas import Quotas
     from cloudsched.engine.sweep.shard_sweeps import ShardSweeps
     from cloudsched.engine.sweep.sweeper import Sweeper
@@ -75,7 +73,7 @@ class Container:
         self.given_model = parts.get("language_model")
         self.chance = parts.get("chance") or random.Random()  # noqa: S311 - spreads retries; not used for security
         self.circuits = Circuits()
-        self._wired: dict[type, object] = {}
+        self._wired: dict[type, Wiring] = {}
         self.build_lock = make_reentrant_lock()
         self.how_to_start = ""
         """What to write to start what brings the store, if the app is part of a service that has not been started."""
@@ -104,7 +102,9 @@ class Container:
         """Close the store, the queue, its listener and a remote clock, if they were opened."""
         if isinstance(clock := self.__dict__.get("clock"), EmulatorClock):
             clock.close()
-        for name in ("shared_listener", "dispatcher", "store"):
+        for wired in self._wired.values():
+            wired.close()
+        for name in ("dispatcher", "store"):
             if (opened := self.__dict__.pop(name, None)) is not None:
                 opened.close()
 
@@ -318,17 +318,21 @@ class Container:
 
         return JournalArchive(self.store, self.blobs)
 
+    @property
+    def seconds(self) -> Callable[[], float] | None:
+        """Measures real time. None in a simulation, whose result must not depend on a slow machine."""
+        return self._monotonic or (None if isinstance(self.clock, ManualClock) else time.monotonic)
+
     @lazy_property
     def executor(self) -> Executor:
         """Runs due tasks when their dispatches are delivered."""
         checks_clock = isinstance(self.clock, SystemClock)  # other clocks are a simulation's or a local stack's own
-        seconds = self._monotonic or (None if isinstance(self.clock, ManualClock) else time.monotonic)
-        in_progress = None if self._holder is None else WorkInProgress(self._holder, seconds)
+        in_progress = None if self._holder is None else WorkInProgress(self._holder, self.seconds)
         sleep = time.sleep if checks_clock else None
         return Executor(
             *(self.engine, self._keys, self.tracer),
             checks_clock=checks_clock,
-            seconds=seconds,
+            seconds=self.seconds,
             sleep=sleep,
             in_progress=in_progress,
         )
@@ -363,44 +367,11 @@ class Container:
         return Sweeper(replace(self.engine, sender=sender), self.child_tasks, shard=shard, threads=threads)
 
     @lazy_property
-    def worker_claims(self) -> WorkerClaims:
-        """Renews, releases and ends the claims of workers."""
-        from cloudsched.engine.pull.claims import WorkerClaims  # noqa: PLC0415 - likewise
-        from cloudsched.engine.pull.offers import THIS_PROCESS  # noqa: PLC0415 - imported only when used
-
-        return WorkerClaims(self.engine, self.executor, THIS_PROCESS)
-
-    @lazy_property
-    def work_queue(self) -> WorkQueue:
-        """Claims offered work for workers."""
-        from cloudsched.engine.pull.offers import WorkQueue  # noqa: PLC0415 - imported only when used
-
-        stands_still = isinstance(self.clock, ManualClock)  # a simulation's result must not depend on a slow machine
-        monotonic = self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic)
-        return WorkQueue(self.engine, monotonic)
-
-    @lazy_property
-    def presence(self) -> PresenceNotes:
-        """Notes which workers listen."""
-        from cloudsched.engine.pull.presence import PresenceNotes  # noqa: PLC0415 - imported only when used
-
-        return PresenceNotes(self.store, self.clock)
-
-    @lazy_property
     def listener(self) -> Listener | None:
         """Notifies workers of new work. None with stores that workers must poll."""
         if self._store is None and self.settings.require_store() == "firestore":
             return open_firestore_listener(self.settings)
         return None
-
-    @lazy_property
-    def shared_listener(self) -> SharedListener | None:
-        """Notifies the claims that wait at the API of new work. None with stores that they must ask."""
-        if self.listener is None:
-            return None
-        from cloudsched.engine.pull.shared_listener import SharedListener  # noqa: PLC0415 - imported only when used
-
-        return SharedListener(self.listener, time.monotonic)
 
 
 class Wiring:
@@ -418,3 +389,6 @@ class Wiring:
     def replace(self, **parts: Any) -> None:
         """Use these parts from now on, as a test or the local stack does. Objects made of earlier ones keep them."""
         self.__dict__.update(parts)
+
+    def close(self) -> None:
+        """Close what was opened. A feature that opens nothing leaves it as it is."""

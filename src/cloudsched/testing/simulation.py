@@ -34,13 +34,14 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
-from cloudsched.domain.documents.pull import Pull
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.signed_dispatches import SigningKeys
 from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable
+from cloudsched.features.pull.fields import Pull
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.features.table import has_feature
 from cloudsched.testing.budget_looks import BudgetLooks
 from cloudsched.testing.simulated_channel import SentMessage, SimulatedChannel
@@ -236,13 +237,13 @@ class Simulation:
 
         `advance` does this by itself.
         """
-        attempts = 0
+        attempts, parts = 0, PullWiring.of(self.app.container)
         for worker in self._workers:
-            while claims := self.app.container.work_queue.claim(worker, THIS_PROCESS):
-                started = self.app.container.worker_claims.start(claims[0])
+            while claims := parts.work_queue.claim(worker, THIS_PROCESS):
+                started = parts.worker_claims.start(claims[0])
                 if started is not None:
                     report = run_procedure(self.app.container.executor.call(started))
-                    self.app.container.worker_claims.finish(started, report)
+                    parts.worker_claims.finish(started, report)
                 attempts += 1
         return attempts
 

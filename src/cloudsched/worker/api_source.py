@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.procedure import Procedure
-    from cloudsched.engine.pull.offers import WorkerFilter
+    from cloudsched.features.pull.work_queue import WorkerFilter
 
 log = own_logger(__name__)
 

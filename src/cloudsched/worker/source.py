@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.procedure import Procedure
-    from cloudsched.engine.pull.offers import WorkerFilter
+    from cloudsched.features.pull.work_queue import WorkerFilter
 
 
 class ClaimedWork(ABC):
@@ -135,20 +135,3 @@ class LeaseKeeper:
     def stop_renewing(self) -> None:
         """Let the lease expire: every later `renew` reports it as lost."""
         self.has_stopped_renewing = True
-
-
-def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:
-    """Return why a worker must not run a task that it was assigned, None if it may.
-
-    The source has already filtered. The worker checks again because it runs code on its own machine.
-    """
-    if task.pull is None or task.pull.queue != worker_filter.queue:
-        where = f"is in queue {task.pull.queue!r}" if task.pull else "does not wait for a worker"
-        return f"it {where}, and this worker serves queue {worker_filter.queue!r}"
-    if task.pull.skill is not None and task.pull.skill not in worker_filter.skills:
-        return f"it needs the skill {task.pull.skill!r}, which this worker does not have"
-    if worker_filter.handlers is not None and task.handler not in worker_filter.handlers:
-        return f"this worker has no handler {task.handler!r}"
-    if worker_filter.owner not in {None, task.owner}:
-        return f"its owner is {task.owner!r}, and this worker serves only {worker_filter.owner!r}"
-    return None

@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.engine.handlers.context import Context, LeaseRenewal
 from cloudsched.engine.ports.clock import MAX_SKEW, measure_skew
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import ClockSkewed, Forbidden, LeaseLost, NotFound, StoreUnavailable
+from cloudsched.features.pull.fields import queue_keys
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.worker.source import ClaimedWork
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class StoreSource:
         """Claim runs: a read for each offer examined, a commit for each claim. Raises StoreUnavailable or Forbidden."""
         try:
             self._require_synchronized_clock()
-            self._app.container.presence.note(self.worker_filter, THIS_PROCESS)
-            claims = self._app.container.work_queue.claim(self.worker_filter, THIS_PROCESS, limit)
+            PullWiring.of(self._app.container).presence.note(self.worker_filter, THIS_PROCESS)
+            claims = PullWiring.of(self._app.container).work_queue.claim(self.worker_filter, THIS_PROCESS, limit)
         except StoreUnavailable as error:
             if error.reason.startswith(_PERMISSION_CODES):
                 raise Forbidden(
@@ -99,7 +100,7 @@ class StoreWork(ClaimedWork):
 
     def start(self) -> Context | None:
         """Dispatch what may run alongside it, and return a context that renews the lease through the lease keeper."""
-        started = self._app.container.worker_claims.start(self._claim)
+        started = PullWiring.of(self._app.container).worker_claims.start(self._claim)
         if started is None:
             return None
         context = Context(
@@ -115,14 +116,14 @@ class StoreWork(ClaimedWork):
 
     def finish(self, report: AttemptReport) -> bool:
         """Commit the outcome and dispatch what follows."""
-        return self._app.container.worker_claims.finish(self._attempt, report) is not None
+        return PullWiring.of(self._app.container).worker_claims.finish(self._attempt, report) is not None
 
     def release(self, reason: str) -> bool:
         """Return the run to its queue."""
         if self._started_attempt is not None:
-            return self._app.container.worker_claims.release(self._started_attempt, reason) is not None
+            return PullWiring.of(self._app.container).worker_claims.release(self._started_attempt, reason) is not None
         try:
-            self._app.container.worker_claims.release_by_token(*self._key, reason)
+            PullWiring.of(self._app.container).worker_claims.release_by_token(*self._key, reason)
         except (LeaseLost, NotFound):
             return False
         return True

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.engine.concurrency.service_threads import ServiceThread
@@ -29,7 +29,9 @@ from cloudsched.errors import (
     Unavailable,
 )
 from cloudsched.worker.slot import AttemptSummary, Slot, WorkerThreads, take
-from cloudsched.worker.source import ClaimedWork, WorkSource, mismatch_reason
+
+if TYPE_CHECKING:
+    from cloudsched.worker.source import ClaimedWork, WorkSource
 
 T = TypeVar("T")
 
@@ -297,7 +299,7 @@ class Worker:
 
     def _accept_or_release(self, work: ClaimedWork, *, is_within_limit: bool) -> bool:
         reason = (
-            mismatch_reason(self._source.worker_filter, work.task)
+            self._source.worker_filter.explain_mismatch(work.task)
             if is_within_limit
             else "it is more than the worker asked for"
         )

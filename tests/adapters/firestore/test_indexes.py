@@ -36,7 +36,6 @@ from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.owner_usage import Budget, UsageFront, UsageSheet
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
 from cloudsched.domain.documents.recent_count import RecentCount
 from cloudsched.domain.documents.task import TaskStatus, Trouble
 from cloudsched.domain.documents.task_link import TaskLink
@@ -46,7 +45,6 @@ from cloudsched.engine.ports.listener import Listener
 from cloudsched.engine.ports.search import ExecutionQuery, SearchStore, TaskQuery, identify_open_list
 from cloudsched.engine.ports.store import Store
 from cloudsched.engine.ports.sweep import SweepStore
-from cloudsched.engine.pull.presence import WorkerPresence
 from cloudsched.engine.storage.pages import make_token
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
@@ -54,6 +52,8 @@ from cloudsched.errors import InvalidInput
 from cloudsched.features.calendars.documents import Calendar
 from cloudsched.features.locks.lock import Lock, VersionedLock
 from cloudsched.features.locks.lock_store import LockStore
+from cloudsched.features.pull.fields import MAX_SKILLS, queue_keys
+from cloudsched.features.pull.presence import WorkerPresence
 from cloudsched.people.documents import ContactSecrets, ExportPart, Feed, LinkKey, PersonJob
 from cloudsched.scripts.documents import ScriptTree, StoredScript
 

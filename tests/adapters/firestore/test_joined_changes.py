@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from google.api_core.exceptions import FailedPrecondition
 from google.cloud import firestore
-from tests.engine.pull.harness import claim, finish, offer, require_claim
+from tests.features.pull.harness import claim, finish, offer, require_claim
 from tests.harness import new_project
 
 from cloudsched import App, AsyncApp, Context, Fail, Schedule, Settings, Task, TaskDraft

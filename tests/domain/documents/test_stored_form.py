@@ -28,12 +28,12 @@ from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Le
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.person import Person
 from cloudsched.domain.documents.policy import CatchUp, Priority, RetryPolicy
-from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Parent, PublicTask, Task
 from cloudsched.domain.documents.usage import TaskUsage, UsageCounts
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.errors import DamagedDocument
 from cloudsched.features.locks.lock import Lock, Waiter
+from cloudsched.features.pull.fields import OfferEntry
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]

@@ -16,7 +16,7 @@ from cloudsched import Execution, ExecutionStatus, TaskDraft, TaskStatus
 from cloudsched.domain.documents.execution import Trigger
 from cloudsched.domain.recurrence.allowance import DISPATCH_STEPS, limit_search
 from cloudsched.domain.transitions import budget_pause, lifecycle, manual_verbs
-from cloudsched.domain.transitions.claim import on_dispatch, on_worker_claim
+from cloudsched.domain.transitions.claim import on_dispatch
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.edits import NO_LEAD, edit_or_restart, new_task
 from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
@@ -26,6 +26,7 @@ from cloudsched.domain.transitions.planning import find_budget_pause, occurrence
 from cloudsched.domain.transitions.task_draft import to_editable_fields
 from cloudsched.domain.transitions.wakeups import dispatch_or_hop, executor_wakeups
 from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.features.pull.work_queue import on_worker_claim
 from cloudsched.testing import START
 
 MINUTE = timedelta(minutes=1)

@@ -18,9 +18,9 @@ from tests.domain.transitions.test_backlog import HOUR, MINUTE, Deployment
 
 from cloudsched import ExecutionStatus, Schedule, TaskStatus
 from cloudsched.domain.transitions import budget_pause, lifecycle, manual_verbs
-from cloudsched.domain.transitions.claim import on_worker_claim
 from cloudsched.domain.transitions.replan import replan
 from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.features.pull.work_queue import on_worker_claim
 from cloudsched.testing import START
 
 World = Deployment

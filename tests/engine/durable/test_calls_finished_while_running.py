@@ -15,8 +15,9 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.engine.child_tasks import ChildTasks
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import StoreUnavailable
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START, Simulation
 
 MANY = 200
@@ -47,10 +48,10 @@ def app() -> App:
 
 def finish_one_call(app: App, queue: str = "w") -> bool:
     """Let a worker of a queue run one call; return False if no call is waiting."""
-    for claim in app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS):
-        started = app.container.worker_claims.start(claim)
+    for claim in PullWiring.of(app.container).work_queue.claim(WorkerFilter(queue), THIS_PROCESS):
+        started = PullWiring.of(app.container).worker_claims.start(claim)
         assert started
-        app.container.worker_claims.finish(started, run_procedure(app.container.executor.call(started)))
+        PullWiring.of(app.container).worker_claims.finish(started, run_procedure(app.container.executor.call(started)))
         return True
     return False
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.engine.pull.harness import load_waiters
+from tests.features.pull.harness import load_waiters
 
 from cloudsched import App, Context, Schedule
 from cloudsched.adapters.sqlite.store import SqliteStore

@@ -14,7 +14,8 @@ from cloudsched.adapters.clocks import ManualClock
 from cloudsched.domain.control_flow import ControlFlow
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.engine.ports.sender import Message, Recipient
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
@@ -282,7 +283,7 @@ def test_other_leases_are_left_alone(server: Server, holder: str | None) -> None
     server.run()
     server.create("workers", pull="queue")
     server.sim.advance(timedelta(0))
-    assert server.app.container.work_queue.claim(WorkerFilter("queue"), THIS_PROCESS)
+    assert PullWiring.of(server.app.container).work_queue.claim(WorkerFilter("queue"), THIS_PROCESS)
     server.start(holder)
     server.sim.advance(timedelta(minutes=30))
     assert server.runs == ["executors 1"]

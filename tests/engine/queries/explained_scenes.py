@@ -17,9 +17,10 @@ from cloudsched.domain.documents.person import PersonSpec
 from cloudsched.domain.explanation.findings import Explanation, Finding, Reason
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.engine.authority import OWN_CODE
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.features.calendars.wiring import CalendarsWiring
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import START, Simulation
 
@@ -91,7 +92,7 @@ def pause(scene: Scene) -> None:
 def claim(scene: Scene) -> None:
     scene.create(pull="gpu")
     scene.sim.advance(6 * MINUTE)
-    scene.app.container.work_queue.claim(WorkerFilter("gpu", worker="box"), THIS_PROCESS)
+    PullWiring.of(scene.app.container).work_queue.claim(WorkerFilter("gpu", worker="box"), THIS_PROCESS)
 
 
 def lose_lease(scene: Scene) -> None:
@@ -120,7 +121,7 @@ def wait_for_lock(scene: Scene) -> None:
     scene.create("holder", pull="gpu", lock_key="printer", schedule=Schedule.once(START + MINUTE))
     scene.create(lock_key="printer")
     scene.sim.advance(2 * MINUTE)
-    scene.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+    PullWiring.of(scene.app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
     scene.sim.advance(3 * MINUTE + timedelta(seconds=30))
 
 

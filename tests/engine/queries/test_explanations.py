@@ -19,12 +19,13 @@ from tests.engine.queries.explained_scenes import (
 
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.explanation.findings import Reason
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.queries.explanations import explain_task
 from cloudsched.engine.sweep.due_work import State
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
 from cloudsched.features.deliveries.maker import delivery_ids
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START
 
 
@@ -63,7 +64,9 @@ def test_who_listens_is_who_would_claim_it(scene: Scene, worker: dict[str, Any],
     with scene.sim:
         offer(scene)
         assert is_alone()
-        scene.app.container.presence.note(WorkerFilter(**{"queue": "gpu", "worker": "box", **worker}), THIS_PROCESS)
+        PullWiring.of(scene.app.container).presence.note(
+            WorkerFilter(**{"queue": "gpu", "worker": "box", **worker}), THIS_PROCESS
+        )
         assert is_alone() == (not is_enough)
         scene.sim.clock.advance(10 * MINUTE)
         assert is_alone()

@@ -9,10 +9,11 @@ from typing import Any, Self
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings, Snooze
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.engine.sweep.due_work import LOOK_SECONDS, STALL_SECONDS, DueWork, State
 from cloudsched.engine.sweep.shard_sweeps import SweepNotes
 from cloudsched.engine.sweep.sweeper import Sweep
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START, Simulation
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -117,7 +118,7 @@ def wait_for_a_lock(it: Observer) -> None:
     it.create("a", lock_key="door", pull="gpu")
     it.create("b", lock_key="door")
     it.sim.queue.deliver_due()
-    it.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+    PullWiring.of(it.app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
     it.sim.queue.deliver_due()
 
 
@@ -129,7 +130,7 @@ def snooze(it: Observer) -> None:
 def run_for_long(it: Observer) -> None:
     it.create(schedule=Schedule.every(MINUTE, start=it.sim.now), pull="gpu")
     it.sim.queue.deliver_due()
-    it.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+    PullWiring.of(it.app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
 
 
 @pytest.mark.parametrize("scene", [pause, offer, wait_for_a_lock, snooze, run_for_long])

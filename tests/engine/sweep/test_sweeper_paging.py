@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import HOUR, MINUTE, claim_lock_holder
+from tests.features.pull.harness import HOUR, MINUTE, claim_lock_holder
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import Simulation

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import SECOND, lock_wait_list
+from tests.features.pull.harness import SECOND, lock_wait_list
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore

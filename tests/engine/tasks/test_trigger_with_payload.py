@@ -15,8 +15,9 @@ from cloudsched.domain.documents.task import MAX_REQUESTS
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.manual_verbs import find_triggered
 from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import Forbidden, InvalidInput, KeyReused
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
 MINUTE = timedelta(minutes=1)
@@ -116,9 +117,11 @@ def test_a_claim_that_is_given_up_keeps_it(sim: Simulation, app: App) -> None:
     app.trigger(task.id, {"n": 7})
     sim.advance(timedelta(0))
     for _ in range(2):
-        (claim,) = app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+        (claim,) = PullWiring.of(app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
         assert claim.run.payload == {"n": 7}
-        app.container.worker_claims.release_by_token(task.id, claim.run.execution_id, claim.lease_token, "no")
+        PullWiring.of(app.container).worker_claims.release_by_token(
+            task.id, claim.run.execution_id, claim.lease_token, "no"
+        )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from cloudsched.drafts.service import DRAFTS
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
@@ -104,10 +105,10 @@ WAYS: dict[str, dict[str, Any]] = {
 def work(sim: Simulation) -> None:
     """Let a worker run what is offered."""
     container = sim.app.container
-    for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 5):
-        attempt = container.worker_claims.start(claim)
+    for claim in PullWiring.of(container).work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 5):
+        attempt = PullWiring.of(container).worker_claims.start(claim)
         if attempt is not None:
-            container.worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
+            PullWiring.of(container).worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
 
 
 @pytest.mark.parametrize("by_code", [False, True], ids=["by the owner", "by code"])
@@ -159,12 +160,12 @@ def test_attempts_at_the_same_moment_exceed_it_by_no_more_than_themselves(sim: S
     sim.advance(timedelta(seconds=1))
     running = [
         attempt
-        for claim in container.work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 6)
-        if (attempt := container.worker_claims.start(claim)) is not None
+        for claim in PullWiring.of(container).work_queue.claim(WorkerFilter(queue="gpu", worker="w"), THIS_PROCESS, 6)
+        if (attempt := PullWiring.of(container).worker_claims.start(claim)) is not None
     ]
     assert len(running) == 6
     for attempt in running:
-        container.worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
+        PullWiring.of(container).worker_claims.finish(attempt, run_procedure(container.executor.call(attempt)))
     assert spending.used == 6 * MOST
     for _ in range(3):
         work(sim)

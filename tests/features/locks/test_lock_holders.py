@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.engine.pull.harness import lock_wait_list
 from tests.features.locks.test_locks import waiter
+from tests.features.pull.harness import lock_wait_list
 
 from cloudsched import App, Context, Schedule
 from cloudsched.domain.control_flow import ControlFlow

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.harness import Simulate
-from tests.engine.pull.harness import (
+from tests.features.locks.test_locks import waiter
+from tests.features.pull.harness import (
     DONE,
     HOUR,
     MINUTE,
@@ -25,12 +26,12 @@ from tests.engine.pull.harness import (
     wait_long,
     work_app,
 )
-from tests.features.locks.test_locks import waiter
 
 from cloudsched import App
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
 from cloudsched.errors import NotFound
 from cloudsched.features.locks.lock import Lock, WaitFilter, acquire, cancel_waits, release
+from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.testing import START, Simulation
 
 SWEPT = TURN_TIMEOUT + timedelta(seconds=80)
@@ -134,7 +135,7 @@ def test_the_lock_of_a_deleted_task_is_released_when_its_worker_finishes(
     sim.advance(2 * SECOND)
     found = require_claim(sim)
     assert claim(sim) is None
-    pulls = sim.app.container.worker_claims
+    pulls = PullWiring.of(sim.app.container).worker_claims
     begun = pulls.start(found)
     assert begun
     sim.app.delete("a")

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.pull.harness import (
+from tests.features.locks.test_lock_missing_waiters import app
+from tests.features.locks.test_locks import waiter
+from tests.features.pull.harness import (
     MINUTE,
     SECOND,
     advance_until_run,
@@ -24,14 +26,11 @@ from tests.engine.pull.harness import (
     statuses,
     wait_long,
 )
-from tests.features.locks.test_lock_missing_waiters import app
-from tests.features.locks.test_locks import waiter
 
 from cloudsched import Schedule
 from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
-from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS
 from cloudsched.engine.usage import budgets
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.features.locks.lock import (
@@ -44,6 +43,7 @@ from cloudsched.features.locks.lock import (
     is_held_by,
     release,
 )
+from cloudsched.features.pull.work_queue import MAX_CLAIM_SECONDS
 from cloudsched.testing import START, Simulation
 
 __all__ = ["app"]  # a fixture

@@ -14,7 +14,8 @@ from tests.web.callers import ENDS, KEYS, VERBS, ApiWorld, make_keys, run_path
 
 from cloudsched import App, Context, Settings
 from cloudsched.engine.ports.search import TaskQuery
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.testing import Simulation
 
@@ -89,10 +90,14 @@ def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
 def test_what_was_not_claimed_through_the_api_cannot_be_ended_there(world: ApiWorld, who: str) -> None:
     """A worker at the store holds its token, and not even an admin who knows it may use it through the API."""
     world.offer("a")
-    (claim,) = world.sim.app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
+    (claim,) = PullWiring.of(world.sim.app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS)
     run = f"/v1/tasks/a/executions/{claim.run.execution_id}"
     assert {world.report(who, verb, run, claim.lease_token).status_code for verb in VERBS} == {409}
-    assert world.sim.app.container.worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token).until
+    assert (
+        PullWiring.of(world.sim.app.container)
+        .worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token)
+        .until
+    )
 
 
 def test_nothing_that_an_owner_can_read_is_a_credential(world: ApiWorld) -> None:

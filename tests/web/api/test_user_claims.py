@@ -8,7 +8,7 @@ import pytest
 from tests.web.callers import VERBS, ApiWorld, run_path
 
 from cloudsched import App, Execution, Settings, Task
-from cloudsched.engine.pull.presence import WorkerPresence
+from cloudsched.features.pull.presence import WorkerPresence
 
 FINAL = {"error": {"type": "E", "message": "forged"}, "isFinal": True}
 
@@ -134,7 +134,7 @@ def test_servers_work_does_not_keep_a_user_from_their_own(
     world: ApiWorld, handler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much of it waits ahead, it is not among the offers that a user's claim examines, and costs no read."""
-    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 2)
+    monkeypatch.setattr("cloudsched.features.pull.work_queue.MAX_SCANNED", 2)
     for _ in range(4):
         world.create("root", handler=handler, pull="gpu")
     mine = world.create("ada", handler="paint")

@@ -14,9 +14,9 @@ from tests.web.conftest import Call
 from cloudsched import App, Settings
 from cloudsched.adapters.operation_counts import Counts, count_store
 from cloudsched.adapters.sqlite.records import SqliteRecords
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
-from cloudsched.engine.pull.presence import MAX_NAMES_OF_USER, MAX_WORKERS, PresenceNotes, WorkerPresence
 from cloudsched.errors import StoreUnavailable
+from cloudsched.features.pull.presence import MAX_NAMES_OF_USER, MAX_WORKERS, PresenceNotes, WorkerPresence
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.roles import Role
 

@@ -20,11 +20,11 @@ from cloudsched.adapters.firestore.protos import COMMIT_ID, PRIVATE, get_commit_
 from cloudsched.adapters.firestore.values import decode, encode_fields, encode_model, find_value
 from cloudsched.domain.documents.document import Document, list_stored_fields
 from cloudsched.domain.documents.execution import Execution
-from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import PublicTask, Task, find_list, find_open_position
 from cloudsched.domain.transitions.commit import DeliveryMark, Version, VersionedTask
 from cloudsched.domain.transitions.needs import find_trouble
 from cloudsched.errors import DamagedDocument
+from cloudsched.features.fields import OfferEntry
 
 if TYPE_CHECKING:
     from datetime import datetime

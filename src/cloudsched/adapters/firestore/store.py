@@ -63,12 +63,12 @@ from cloudsched.adapters.firestore.values import encode_model
 from cloudsched.domain.documents.document import Document, find_changes
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
-from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, VersionedTask
 from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
 from cloudsched.errors import VersionConflict
+from cloudsched.features.fields import OfferEntry
 from cloudsched.features.table import open_linked_store
 
 if TYPE_CHECKING:

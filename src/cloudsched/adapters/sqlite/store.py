@@ -31,12 +31,12 @@ from cloudsched.adapters.sqlite.tables import LAYOUT_VERSION, list_layout, to_mi
 from cloudsched.adapters.sqlite.writes import CommitWriter
 from cloudsched.domain.documents.execution import Execution
 from cloudsched.domain.documents.journal import JournalEntry
-from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.transitions.commit import Commit, Version, VersionedTask
 from cloudsched.engine.storage.known_tasks import KnownTasks
 from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page, collect_readable, skip_unreadable
+from cloudsched.features.fields import OfferEntry
 from cloudsched.features.table import open_linked_store
 
 if TYPE_CHECKING:

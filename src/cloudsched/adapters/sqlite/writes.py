@@ -19,8 +19,8 @@ from cloudsched.errors import VersionConflict
 if TYPE_CHECKING:
     from cloudsched.adapters.sqlite.database import Row
     from cloudsched.domain.documents.execution import Execution
-    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.transitions.commit import Commit, DeliveryMark, TaskWrite, VersionedTask
+    from cloudsched.features.fields import OfferEntry
 
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"

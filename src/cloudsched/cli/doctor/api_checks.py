@@ -124,7 +124,7 @@ def _check_lateness(api: Api, caller: CallerInfo) -> Finding:
     )
     for task in late:
         due = task.next_execution_time
-        if due is not None and task.pull is None:
+        if due is not None and task.workers is None:
             seconds = (caller.now - due).total_seconds()
             mend = f"cloudsched tasks why {task.id}"
             return wrong("sweep lag", f"task {task.id} is {seconds:.0f} s late: the sweep does not find it", mend)

@@ -17,7 +17,6 @@ from pydantic import Field, StringConstraints
 from cloudsched.domain.documents.document import Duration, StoredEnum
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
 from cloudsched.domain.documents.policy import Priority, RetryPolicy
-from cloudsched.domain.documents.pull import Pull
 from cloudsched.errors import InvalidInput
 from cloudsched.features.fields import ChildFields
 
@@ -46,8 +45,6 @@ class Child(ChildFields):
     title: _Text | None = None
     results_as: _Text | None = None
     """The payload field that gets the list of the earlier children's results. Only if they run in order."""
-    pull: Pull | None = None
-    """The queue whose workers run it, or the handler's own if None."""
     retry: RetryPolicy | None = None
     """Its retry policy, or the handler's own if None."""
     priority: Priority | None = None
@@ -56,7 +53,7 @@ class Child(ChildFields):
 
     def to_call_fields(self) -> dict[str, Any]:
         """Return the fields of its call besides the handler and the payload."""
-        names = ("title", "pull", "retry", "priority", "expected_duration", *ChildFields.model_fields)
+        names = ("title", "retry", "priority", "expected_duration", *ChildFields.model_fields)
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 

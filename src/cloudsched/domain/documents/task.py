@@ -32,7 +32,6 @@ from cloudsched.domain.documents.execution import (
     Run,
 )
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy, TellFailures
-from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.documents.usage import Usage
 from cloudsched.domain.documents.verbs import Action
@@ -258,9 +257,6 @@ class KernelSpec(WireModel):
     tokens_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in tokens of a language model."""
     source: Source | None = None
-
-    pull: Pull | None = None
-    """The queue that workers claim it from. None: the executor runs it."""
     priority: Priority = Priority.NORMAL
     retry: RetryPolicy = RetryPolicy.build()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
@@ -410,7 +406,7 @@ class PublicTask(Document, TaskSpec):
     """The events that its durable handler has not taken yet, the earliest first."""
 
 
-class Task(TaskFields, PublicTask):
+class Task(TaskFields, PublicTask):  # type: ignore[misc]  # what the plugin of mypy adds to each of several mixins
     """One task as it is stored: the public fields, and the state that only the scheduler uses."""
 
     runs: tuple[Run, ...] = ()
@@ -427,8 +423,6 @@ class Task(TaskFields, PublicTask):
     """The latest occurrence that was processed: no edit makes it run again."""
     earlier_planned_to: Instant | None = None
     """The latest occurrence that was processed before the latest new schedule, whether this one has it or not."""
-    offer: Offer | None = None
-    """The queue key under which workers find it, while one of its runs waits for a worker."""
     schedule_text: str | None = None
     """The text that gave it its schedule, if one did and it means a whole one. The same text again changes nothing."""
     first_at: Instant | None = None

@@ -113,17 +113,12 @@ def say_due(evidence: Evidence, at: datetime) -> str:
     return f"{was_due} its dispatch has not arrived yet. If that was lost, the sweep sends another."
 
 
-def say_worker(task: Task) -> str:
-    """Return which worker a task needs, to stand in a sentence: "worker with the skill 'cuda' on the queue 'gpu'"."""
-    queue = task.pull.queue if task.pull else ""
-    skill = f" with the skill {task.pull.skill!r}" if task.pull and task.pull.skill else ""
-    return f"worker{skill} on the queue {queue!r}"
-
-
 def _explain_offer(evidence: Evidence, run: Run) -> str:
+    workers = evidence.workers
+    needed = "worker" if workers is None else workers.needed
+    rest = "and none listens" if workers is not None and not workers.listeners else "none has claimed it"
     since = say_instant(evidence.task, run.due_at).removeprefix("on ")
-    rest = "and none listens" if evidence.listeners == 0 else "none has claimed it"
-    return f"It waits for a {say_worker(evidence.task)}, since {since}; {rest}."
+    return f"It waits for a {needed}, since {since}; {rest}."
 
 
 def _explain_retry(task: Task, run: Run) -> str:
@@ -275,8 +270,8 @@ def _explain_end(evidence: Evidence) -> Finding:
 
 
 def _explain_listeners(evidence: Evidence) -> Iterator[Finding]:
-    if evidence.listeners == 0:
-        sentence = f"No {say_worker(evidence.task)} has asked for work in the last minutes; one that is busy does not."
+    if evidence.workers is not None and not evidence.workers.listeners:
+        sentence = f"No {evidence.workers.needed} has asked for work in the last minutes; one that is busy does not."
         yield Finding(reason=Reason.NO_WORKER_LISTENS, sentence=sentence)
 
 

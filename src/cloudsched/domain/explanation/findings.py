@@ -129,6 +129,16 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """The workers for which a run of a task waits."""
+
+    needed: str
+    """The worker that it needs, to stand in a sentence: "worker with the skill 'cuda' on the queue 'gpu'"."""
+    listeners: int
+    """The number of such workers that have asked for work in the last minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The content of the store about a task."""
 
@@ -144,8 +154,8 @@ class Evidence:
     """The end of the last sweep, if the task is late and a sweep was noted."""
     hanging: str = ""
     """How many handlers of the process that swept hang, as far as the reader may know. Empty if none does."""
-    listeners: int | None = None
-    """The number of workers that have asked for such work in the last minutes, or None if it does not wait for one."""
+    workers: Workers | None = None
+    """The workers for which a run of it waits, or None if none does."""
 
     @property
     def sweep_is_late(self) -> bool:

@@ -13,8 +13,8 @@ Policies that are decided here, each visible in the executions:
   long as the retry policy has attempts left.
 * An attempt whose process has ended, as the next process with the store for itself knows, is recorded so at once. It
   does not count, nor does one whose worker no longer renews its lease.
-* A task with ``pull`` is offered to workers instead of run here. A run that no worker claimed within the task's
-  ``expiration`` is recorded as EXPIRED. `on_worker_claim` decides a worker's claim.
+* A task for workers is offered to them instead of run here. A run that no worker claimed within the task's
+  ``expiration`` is recorded as EXPIRED.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from cloudsched.domain.transitions.finish import (
 )
 from cloudsched.domain.transitions.lease import drop_lease
 from cloudsched.domain.transitions.lifecycle import complete_if_idle, drop_unstarted, start_next_backfill, with_changes
-from cloudsched.domain.transitions.offers import list_offered_runs, offer_expiry
 from cloudsched.domain.transitions.overlap_and_catch_up import (
     BacklogDecision,
     decide_backlog,
@@ -52,7 +51,7 @@ from cloudsched.domain.transitions.planning import (
     waits_for_open_run,
 )
 from cloudsched.domain.transitions.run_records import execution_record, last_run_fields
-from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT
+from cloudsched.domain.transitions.wakeups import TURN_TIMEOUT, offer_expiry
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -140,12 +139,12 @@ def on_dispatch(
         return drop("the task is being deleted")
     run = task.find_run(dispatch.execution_id) if task.runs else None
     if run and run.lease and run.lease.until <= now:  # guard: ended lease
-        return _on_expired_lease(task, run, dispatch, now, _make_lease(task, now, token_hash, holder=holder))
+        return _on_expired_lease(task, run, dispatch, now, make_lease(task, now, token_hash, holder=holder))
     if dispatch.revision != task.revision:  # guard: older revision
         return drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
     if task.status is not TaskStatus.ACTIVE:  # guard: inactive task
         return drop(f"the task is {task.status}")
-    lease = _make_lease(task, now, token_hash, holder=holder)
+    lease = make_lease(task, now, token_hash, holder=holder)
     if run:
         return _on_open_run(task, run, dispatch, now, lease)
     return _on_occurrence(task, dispatch, now, lease)
@@ -202,12 +201,12 @@ def _on_live_lease(lease: Lease) -> DeliveryResult | Hop:
 
 def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease: Lease) -> Commit:
     """Claim an attempt that is due, or offer it if it is for workers."""
-    if task.pull is not None:
+    if task.workers is not None:
         granted = _with_turn(run, dispatch, now + TURN_TIMEOUT if dispatch.turn_key else None)
         offered = granted.model_copy(update={"waiting_for": None})
         step = Commit(with_changes(task, now, runs=task.runs_with(offered)))
-        return step.because(f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
-    claimed = _with_lease(run, lease, had_turn=bool(dispatch.turn_key))
+        return step.because(f"attempt {run.attempt} is offered in {task.workers.queue_key!r}")
+    claimed = with_lease(run, lease, had_turn=bool(dispatch.turn_key))
     return Commit(
         with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed, f"attempt {run.attempt}")
     )
@@ -240,7 +239,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease: Lease) 
 
 def _on_too_many_runs(task: Task, now: datetime) -> DeliveryResult | Hop:
     """Dispatch again when a run may have finished. For slow workers, leave that to the end of a run."""
-    if task.pull is not None:
+    if task.workers is not None:
         return drop(f"{MAX_OPEN_RUNS} runs of the task are open; the end of one decides")
     soonest = min(run.wake_at for run in task.runs)
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
@@ -280,7 +279,7 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
         return Commit(passed, executions=records).because(why)
     if chosen != at:
         name, start = occurrence_id(task, chosen), jittered_start(task, chosen)
-    is_claimed = task.pull is None
+    is_claimed = task.workers is None
     run = Run.build(
         execution_id=name,
         scheduled_for=chosen,
@@ -291,8 +290,8 @@ def _claim_occurrence(task: Task, name: str, start: datetime, now: datetime, lea
         note=task.schedule.adjustment_note(chosen) if task.schedule.is_adjusted else None,
     )
     claimed = with_changes(noted, now, runs=(*task.runs, run), **changes)
-    if task.pull is not None:
-        return Commit(claimed, executions=records).because(f"attempt 1 is offered in {task.pull.queue_key!r}")
+    if task.workers is not None:
+        return Commit(claimed, executions=records).because(f"attempt 1 is offered in {task.workers.queue_key!r}")
     return Commit(claimed, executions=records, effects=Effects(run, "attempt 1"))
 
 
@@ -336,21 +335,6 @@ def _pause_lost(lost: InvalidSchedule) -> dict[str, Any]:
     return {"status": TaskStatus.PAUSED, "message": why}
 
 
-def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None) -> Commit | None:
-    """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
-    run = next((each for each in list_offered_runs(task) if not _has_expired(task, each, now)), None)
-    if run is None:
-        return None
-    lease = _make_lease(task, now, token_hash, worker=worker, claimed_by=claimed_by)
-    claimed = _with_lease(run, lease, had_turn=bool(run.turn))
-    return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
-
-
-def _has_expired(task: Task, run: Run, now: datetime) -> bool:
-    expiry = offer_expiry(task, run)
-    return expiry is not None and expiry <= now
-
-
 def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> DeliveryResult | Hop | Commit:
     """Record a run that waited too long for a worker as EXPIRED. Drop any other dispatch of it."""
     expiry = offer_expiry(task, run)
@@ -365,7 +349,8 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     return expired.because("no worker took it in time")
 
 
-def _with_lease(run: Run, lease: Lease, *, had_turn: bool = False) -> Run:
+def with_lease(run: Run, lease: Lease, *, had_turn: bool = False) -> Run:
+    """Return a run whose attempt begins with a lease."""
     return run.model_copy(
         update={
             "lease": _after_turn(lease, run.due_at) if had_turn else lease,
@@ -386,7 +371,7 @@ def _after_turn(lease: Lease, since: datetime) -> Lease:
     return lease.model_copy(update={"lock_waited_since": since})
 
 
-def _make_lease(
+def make_lease(
     task: Task, now: datetime, token_hash: str, *, worker: str | None = None, **claimant: str | None
 ) -> Lease:
     """Return a lease that begins now. `claimant` is what else is known of whoever holds it."""
@@ -395,7 +380,7 @@ def _make_lease(
         started_at=now,
         until=now + task.expected_duration,
         worker=worker,
-        queue=task.pull.queue if worker is not None and task.pull is not None else None,
+        queue=task.workers.queue if worker is not None and task.workers is not None else None,
         **claimant,
     )
 
@@ -409,10 +394,10 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, l
     waiting = lapsed.task.find_run(run.execution_id)
     if waiting is None or not task.is_active:  # guard: paused meanwhile
         return lapsed.because("its lease had ended, and no attempt follows")
-    if task.pull is not None:
+    if task.workers is not None:
         return lapsed.because("its lease had ended; the next attempt waits for a worker")
     if dispatch.revision != task.revision:  # guard: revision of retry
         return lapsed.because("its lease had ended; the next attempt is the task's newer revision's")
-    claimed = _with_lease(waiting, lease)
+    claimed = with_lease(waiting, lease)
     step = Commit(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), executions=lapsed.executions)
     return step.because(f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended", claimed)

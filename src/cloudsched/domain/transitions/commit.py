@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from cloudsched.domain.transitions.offers import offer_entry
-
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message, Run
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
+    from cloudsched.features.fields import OfferEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,8 @@ class TaskWrite:
     def find_offers(self) -> tuple[OfferEntry | None, OfferEntry | None]:
         """Return the offer that is stored, and the one that is to be: if they differ, it is written or deleted."""
         stored = None if self.base is None else self.base.task
-        before = None if stored is None or stored.offer is None else offer_entry(stored)
-        return before, None if self.task.offer is None else offer_entry(self.task)
+        before = None if stored is None or stored.offer is None else stored.build_offer_entry()
+        return before, None if self.task.offer is None else self.task.build_offer_entry()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import FINAL_STATUSES, MAX_OPEN_RUNS, RecentRequest, Task, TaskStatus
 from cloudsched.domain.transitions.commit import Commit
 from cloudsched.domain.transitions.definitions import drop_unused
-from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.overlap_and_catch_up import end_plan, forget_backlog, resume_plan, stop_plan
 from cloudsched.domain.transitions.planning import (
     find_budget_pause,
@@ -65,8 +64,8 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
         changes["status_changed_at"] = now
     changed = task.model_copy(update={**changes, "updated_at": now, "wake_at": None})
     waiting = [run for run in changed.runs if run.waiting_for is not None]
-    is_offered = waiting or changed.pull is not None or changed.offer is not None
-    derived = refresh_offers(changed, now) if is_offered else {}
+    may_be_offered = waiting or changed.workers is not None or changed.offer is not None
+    derived = changed.refresh_offer(now) if may_be_offered else {}
     if changed.backlog or changed.plan_from:
         derived |= forget_backlog(changed)
     if changed.events:

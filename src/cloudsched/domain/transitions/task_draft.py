@@ -35,6 +35,7 @@ from cloudsched.domain.transitions.validation_errors import (
     unknown_field,
 )
 from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.features.fields import HandlerFields
 from cloudsched.features.table import FEATURES, DetailRow
 
 _BUILT_IN_HANDLERS = {"children": CHILDREN_HANDLER, "script": SCRIPT_HANDLER}
@@ -53,18 +54,17 @@ _OTHER_NAMES: Mapping[str, str] = {
         "source": "createdbychatid chatid currentchatmessageid messageid",
         "deliverychannels": "channel channels delivery deliverymethod notify notifyby",
         "tellfailures": "alertonfailure emailonfailure notifyonfailure",
-        "lockkey": "concurrencykey documentid lock mutex singleton",
         "expectedduration": "estimateddurationinminutes executiontimeout expectedexecutiontimeinminutes leaseseconds "
         "maxruntime timeout",
         "expiration": "deadline expirationinminutes expires expiresin misfiregracetime ttl",
         "retry": "attempts autoretry maxattempts maxretries retries retrypolicy",
-        "pull": "deployment queue queuename taskqueue worker",
         "labels": "attributes metadata tags",
         "priority": "importance prio urgency",
         "description": "desc notes",
         "timezone": "tz zone",
         "maxruns": "count maxexecutions maxoccurrences repeat",
         "id": "idempotencykey jobid key taskid uniquekey",
+        **{field: others for feature in FEATURES for field, others in feature.other_names.items()},
     }.items()
     for other in others.split()
 } | {
@@ -412,7 +412,9 @@ def edit_draft(task: Task, patch: dict[str, Any]) -> TaskDraft:
             fields.pop(to_camel(row.name), None)
     draft = TaskDraft.from_wire(apply_merge_patch(fields, _keep_zone(task, _replace_local(patch))))
     unset: dict[str, Any] = {
-        name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None
+        name: None
+        for name in (*HandlerFields.defaulted, "retention")
+        if name not in patch and getattr(task, name) is None
     }
     if "schedule" not in patch:
         unset["schedule"] = task.schedule

@@ -18,12 +18,12 @@ from pydantic.alias_generators import to_camel
 from cloudsched.domain.documents.category import Label
 from cloudsched.domain.documents.delivery_channels import CallbackUrl
 from cloudsched.domain.documents.event import EventName
-from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.script import ScriptName
 from cloudsched.domain.documents.task import Owner, TaskId
 from cloudsched.domain.documents.usage import Month
 from cloudsched.domain.in_words import describe_error, list_errors
 from cloudsched.errors import InvalidInput, InvalidSchedule, SearchLimitReached
+from cloudsched.features.fields import QueueName, Skill
 
 if TYPE_CHECKING:
     Place = tuple[str | int, ...]

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from cloudsched.domain.documents.execution import Run, WaitingFor, is_orphaned
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
-from cloudsched.domain.transitions.offers import offer_expiry
 from cloudsched.domain.transitions.planning import jittered_start, occurrence_id, waits_for_open_run
 
 if TYPE_CHECKING:
@@ -66,6 +65,11 @@ def _waits_until(task: Task, run: Run) -> datetime | None:
     return offer_expiry(task, run) if run.waiting_for is WaitingFor.WORKER else run.due_at
 
 
+def offer_expiry(task: Task, run: Run) -> datetime | None:
+    """Return when a run that waits for a worker expires, or None if it may wait for ever."""
+    return add_duration(run.due_at, task.expiration) if task.expiration and run.started_at is None else None
+
+
 def lease_expiries(task: Task) -> tuple[Dispatch, ...]:
     """Return the ends of the leases of running attempts: lapsed ones are closed whatever the task's status."""
     return tuple(dispatch_run(task, run, run.lease.until) for run in task.runs if run.lease is not None)
@@ -109,7 +113,7 @@ def wake_instant(task: Task) -> datetime | None:
             # guard: waiting wakes
             waiting = (_next_start(task), *[_waits_until(task, run) for run in task.runs if run.lease is None])
             due += [at for at in waiting if at is not None]
-        due += [wake.due_at for wake in list_grant_expiries(task)] if task.pull is not None else []
+        due += [wake.due_at for wake in list_grant_expiries(task)] if task.workers is not None else []
         due += [task.updated_at] if task.zone_plan is not None and task.zone_plan.is_stale and is_active else []
         earliest = min(due, default=None)
     return None if earliest is None else max(earliest, task.updated_at)

@@ -375,7 +375,6 @@ def with_assistant(
         retry=None,
         retry_on=(Exception,),
         expected_duration=None,
-        pull=None,
         on_failure=None,
         is_built_in=True,
         check=partial(_check, registry, models.names),
@@ -388,8 +387,6 @@ def with_assistant(
 
 def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Requesters) -> None:
     """Check a task of the assistant: there is something to do, and its tools and its model are open to it."""
-    if draft.pull is not None:
-        raise InvalidInput("pull", "is given together with the assistant", "Set it on the tools that workers run.")
     if not draft.purpose.strip() and not draft.description.strip():
         raise InvalidInput("purpose", "is empty", "Say in words what the assistant is to do each time.")
 

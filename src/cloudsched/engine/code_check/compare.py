@@ -67,7 +67,7 @@ CONSEQUENCES: Final = complete_table(
         ),
         Cause.EVENT: Consequence(fails=True, cure="Let the event's model accept what was sent, too."),
         Cause.QUEUE: Consequence(
-            fails=False, cure="Keep a worker for the queue that they are in, or change their `pull`."
+            fails=False, cure="Keep a worker for the queue that they are in, or give them another queue."
         ),
         Cause.LOCK: Consequence(fails=False, cure="Give every task with this lock the same limit."),
         Cause.ACCESS: Consequence(
@@ -192,10 +192,9 @@ class Comparison:
         if task.handler == SCRIPT_HANDLER:
             report.note_unknown("the handlers that its script calls are not known", place)
         for called, _ in _list_calls(task):
-            if called.pull is not None and not _is_built_in(called.handler) and called.handler not in self._registry:
-                reason = (
-                    f"workers of the queue {called.pull.queue!r} have {called.handler!r}, and their code is not here"
-                )
+            workers = called.workers
+            if workers is not None and not _is_built_in(called.handler) and called.handler not in self._registry:
+                reason = f"workers of the queue {workers.queue!r} have {called.handler!r}, and their code is not here"
                 report.note_unknown(reason, place)
         handler = self._registry.find(task.handler)
         if handler is not None and handler.events:
@@ -214,14 +213,10 @@ class Comparison:
         handler = self._registry.find(task.handler)
         if handler is None or _is_built_in(task.handler):
             return
-        is_in = None if task.pull is None else task.pull.queue
-        if handler.pull is not None and is_in not in {handler.pull.queue, *handler.user_queues}:
-            problem = f"they are {'run by the executor' if is_in is None else f'in queue {is_in!r}'}"
-            yield Difference(Cause.QUEUE, handler.name, f"{problem}, and the code's in queue {handler.pull.queue!r}")
         if task.defined_by is Requesters.USERS and not handler.is_for_users:
             yield Difference(Cause.ACCESS, handler.name, "users made them, who may not name it any more")
         for check in self._more:
-            yield from check.compare(task, handler.name, place)
+            yield from check.compare(task, handler, place)
 
     def _compare_events(self, task: Task, handler: Handler, place: Place) -> Iterator[Difference]:
         for event in task.events:
@@ -241,7 +236,7 @@ class Comparison:
         if _is_built_in(name):
             return
         handler = self._registry.find(name)
-        if handler is None and called.pull is not None:  # which workers may have alone: `look` says that it is unknown
+        if handler is None and called.workers is not None:  # workers may have it: `look` says that it is unknown
             return
         if handler is None:
             near = get_close_matches(name, [each.name for each in self._registry], n=1)

@@ -5,7 +5,7 @@ successful occurrence costs one read, two commits and one created dispatch, a ho
 that stored the task last claims without the read. After a crash between any two steps, the redelivery or the sweep
 continues from the last commit.
 
-Workers claim by `engine.pull.offers`, and take the same steps from the call on.
+Workers claim by themselves, and take the same steps from the call on.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ class Executor:
     @staticmethod
     def _await_turn(task: Task, run: Run, dispatch: Dispatch, now: datetime, here: WorkInProgress) -> Hop | None:
         """Return when a run asks again that was lost with its process, None if it may start."""
-        if not run.losses or run.due_at > now or task.pull is not None or not task.is_active:
+        if not run.losses or run.due_at > now or task.workers is not None or not task.is_active:
             return None
         wait = here.await_turn(dispatch, run.losses, task.expected_duration, now)
         why = "its process ended while it ran, so it runs apart from others of which that is true"

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
@@ -24,7 +24,6 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.domain.documents.json_limits import exception_text
 from cloudsched.domain.documents.policy import Priority, RetryPolicy, to_retry_policy
-from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.system_tasks import ASSISTANT_HANDLER
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME, Task, TaskId, owner_id_prefix
 from cloudsched.domain.schedules.schedule import Schedule
@@ -40,6 +39,7 @@ from cloudsched.engine.handlers.payload_fields import (
 )
 from cloudsched.engine.handlers.signature import read_signature
 from cloudsched.errors import InvalidInput, InvalidPayload, Misconfigured, UnknownHandler
+from cloudsched.features.fields import HandlerFields, RegistrationOptions
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
@@ -60,7 +60,7 @@ _EXAMPLE = 'task_id=lambda payload: f"remind-{payload.order}"'
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
+class Handler(HandlerFields):
     """A registered function and its options."""
 
     name: str
@@ -73,8 +73,6 @@ class Handler:
     """The exceptions that are worth another attempt. Any other is final."""
     expected_duration: timedelta | None = None
     """The lease duration of tasks that do not set one."""
-    pull: Pull | None = None
-    """The workers of tasks that do not name any."""
     query_per_execution: float | None = None
     """The estimated queries of one execution, for tasks that do not say it."""
     tokens_per_execution: float | None = None
@@ -93,8 +91,6 @@ class Handler:
     """The callers that may name it."""
     user_max_priority: Priority = Priority.HIGH
     """The most urgent priority that users may ask for."""
-    user_queues: frozenset[str] = frozenset()
-    """The queues that users may ask for, besides the handler's own."""
     owners_see_logs: bool = False
     """True if the owner of a task may read what it logs, and not only those who see all tasks."""
     task_id: Callable[[Any], str | None] | None = None
@@ -118,7 +114,7 @@ class Handler:
     @property
     def defaults(self) -> dict[str, Any]:
         """The values of fields that a task leaves out. None where the handler sets no value either."""
-        names = ("retry", "expected_duration", "pull", *ESTIMATES)
+        names = ("retry", "expected_duration", *HandlerFields.defaulted, *ESTIMATES)
         return {name: getattr(self, name) for name in names}
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
@@ -265,14 +261,6 @@ def validate_options(
         raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from None
 
 
-def validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
-    """Return the workers that run a handler's tasks. Raises Misconfigured."""
-    try:
-        return None if pull is None else Pull.model_validate(pull)
-    except ValidationError:
-        raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from None
-
-
 MAX_ESTIMATE = 1_000_000_000
 ESTIMATES = ("query_per_execution", "tokens_per_execution")
 """The fields of a task that say what one execution uses."""
@@ -291,27 +279,19 @@ def validate_estimate(name: str, option: str, value: object) -> float | None:
 def validate_access(name: str, options: HandlerOptions) -> dict[str, Any]:
     """Return a handler's options for users. Reject such options if users may not name the handler."""
     access, user_max_priority = options.get("access", Requesters.SERVERS), options.get("user_max_priority")
-    user_queues = options.get("user_queues", ())
     if access not in set(Requesters):
         raise Misconfigured(f'Handler {name!r}: access is {access!r}; give "users" or "servers".')
     if user_max_priority is not None and user_max_priority not in set(Priority):
         raise Misconfigured(
             f"Handler {name!r}: user_max_priority is {user_max_priority!r}; give one of {', '.join(Priority)}."
         )
-    try:
-        queues = None if isinstance(user_queues, str) else [Pull.model_validate(each).queue for each in user_queues]
-    except (TypeError, ValidationError):
-        queues = None
-    if queues is None:
-        raise Misconfigured(f'Handler {name!r}: user_queues is {user_queues!r}; give names, as in ("render", "gpu").')
-    if access != Requesters.USERS and (user_max_priority is not None or queues):
+    if access != Requesters.USERS and (user_max_priority is not None or options.get("user_queues")):
         raise Misconfigured(
             f'Handler {name!r}: user_max_priority and user_queues are for handlers with access="users".'
         )
     return {
         "access": Requesters(access),
         "user_max_priority": Priority.HIGH if user_max_priority is None else Priority(user_max_priority),
-        "user_queues": frozenset(queues),
     }
 
 
@@ -352,13 +332,12 @@ def validate_draft_text(name: str, draft: object) -> str | None:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-class HandlerOptions(TypedDict, total=False):
+class HandlerOptions(RegistrationOptions, total=False):
     """The options of a handler. `App.handler` says what each means, and names them one by one for editors."""
 
     retry: RetryPolicy | int | bool | None
     retry_on: type[Exception] | tuple[type[Exception], ...]
     expected_duration: timedelta | None
-    pull: str | Pull | None
     query_per_execution: float | None
     tokens_per_execution: float | None
     on_failure: OnFailure | None
@@ -366,7 +345,6 @@ class HandlerOptions(TypedDict, total=False):
     task_id: Callable[[Any], str | None] | None
     access: Requesters | str
     user_max_priority: Priority | str | None
-    user_queues: Iterable[str]
     draft: str | None
     logs: str
     events: Mapping[str, Any] | None
@@ -422,7 +400,7 @@ class Registry:
             "retry": validate_options(name, options.get("retry"), retry_on, duration),
             "retry_on": retry_on if isinstance(retry_on, tuple) else (retry_on,),
             "expected_duration": duration,
-            "pull": validate_pull(name, options.get("pull")),
+            **HandlerFields.read_options(name, options),
             **{each: validate_estimate(name, each, options.get(each)) for each in ESTIMATES},
             "on_failure": options.get("on_failure"),
             "is_tool": options.get("tool", False),

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.children import Child, OnChildFailure
     from cloudsched.domain.documents.delivery_channels import DeliveryChannel
     from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy, TellFailures
-    from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.documents.task import Source, Task
     from cloudsched.domain.schedules.schedule import Schedule
@@ -62,7 +61,6 @@ class CommonFields(CallOptions, total=False):
     query_per_execution: float
     tokens_per_execution: float
     source: Source | Mapping[str, Any] | None
-    pull: Pull | str | None
     priority: Priority | str
     retry: RetryPolicy | int | bool | None
     expected_duration: timedelta

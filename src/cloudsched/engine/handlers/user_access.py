@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.documents.delivery_channels import USERS_CHANNELS
@@ -17,9 +17,10 @@ from cloudsched.errors import Forbidden, InvalidInput
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task, TaskSpec
     from cloudsched.engine.handlers.registry import Handler, Registry
+
+_USER_CHECKS: Final = [place for feature in FEATURES for place in feature.user_checks]
 
 
 def require_user_access(draft: TaskSpec, registry: Registry) -> None:
@@ -31,7 +32,8 @@ def require_user_access(draft: TaskSpec, registry: Registry) -> None:
         handler = registry.get(draft.handler)
         with faults:
             _require_priority(handler, draft.priority, "priority")
-        _require_queue(handler, draft.pull, "pull")
+        for place in _USER_CHECKS:
+            find_place(place)(handler, draft, "")
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
         child_handler = registry.find(child.handler)
@@ -40,7 +42,8 @@ def require_user_access(draft: TaskSpec, registry: Registry) -> None:
         with faults:
             with faults:
                 _require_priority(child_handler, child.priority or draft.priority, f"{where}.priority")
-            _require_queue(child_handler, child.pull or child_handler.pull, f"{where}.pull")
+            for place in _USER_CHECKS:
+                find_place(place)(child_handler, child, f"{where}.")
     faults.tell()
 
 
@@ -94,17 +97,6 @@ def may_user_report(task: Task, registry: Registry) -> bool:
     return task.is_for_user and not task.is_made_by_code and task.handler in registry.for_users()
 
 
-def require_user_queue(queue: str, registry: Registry) -> None:
-    """Check that something of a user's may wait in a queue. Raises Forbidden."""
-    handlers = list(registry.for_users())
-    known = {each.pull.queue for each in handlers if each.pull is not None}.union(
-        *(each.user_queues for each in handlers)
-    )
-    if queue not in known:
-        hint = f"they may ask for {', '.join(sorted(known))}" if known else "they may ask for none"
-        raise Forbidden(f"Users' tasks are in no queue {queue!r}: {hint}.")
-
-
 def _require_user_could_create(task: Task, registry: Registry) -> None:
     users = registry.for_users()
     try:
@@ -136,16 +128,3 @@ def _require_priority(handler: Handler, priority: Priority, field: str) -> None:
         allowed = ", ".join(each for each in Priority if each.rank >= handler.user_max_priority.rank)
         problem = f"is {priority}, which users may not ask {handler.name!r} for"
         raise InvalidInput(field, problem, f"Users may ask for {allowed}.")
-
-
-def _require_queue(handler: Handler, pull: Pull | None, field: str) -> None:
-    own = None if handler.pull is None else handler.pull.queue
-    queue = None if pull is None else pull.queue
-    if queue == own or queue in handler.user_queues:
-        return
-    problem = (
-        f"names {'no queue' if queue is None else f'the queue {queue!r}'}, which users may not ask {handler.name!r} for"
-    )
-    allowed = ", ".join(sorted({*handler.user_queues, *({own} if own else ())}))
-    hint = f"Users may ask for {allowed}; leave it out for the handler's own." if allowed else "Leave it out."
-    raise InvalidInput(field, problem, hint)

@@ -19,6 +19,7 @@ from cloudsched.domain.transitions.run_records import MAX_SPEC_BYTES
 from cloudsched.domain.transitions.validation_errors import Faults
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
+from cloudsched.features.fields import HandlerFields
 from cloudsched.features.table import FEATURES, find_place
 
 if TYPE_CHECKING:
@@ -55,10 +56,6 @@ def validate_draft(
             task_id = draft.id or handler.derive_id(payload, draft.owner)
             if handler.check is not None:
                 handler.check(draft, requesters)
-    if draft.pull is not None and (draft.children or draft.script):
-        other, parts = ("children", "children") if draft.children else ("a script", "tools")
-        hint = f"Set it on the {parts} that workers should run."
-        faults.append(InvalidInput("pull", f"is given together with {other}", hint))
     if draft.children:
         with faults:
             _check_children(draft, registry, is_payload_new=is_payload_new)
@@ -101,8 +98,8 @@ def _check_sizes(draft: TaskDraft) -> None:
 
 
 SHORT_FIELDS: Final = frozenset(
-    {"id", "owner", "title", "handler", "payload", "schedule", "pull", "retry", "retention", "expected_duration"}
-    | {"query_per_execution", "tokens_per_execution"}
+    {"id", "owner", "title", "handler", "payload", "schedule", "retry", "retention", "expected_duration"}
+    | {"query_per_execution", "tokens_per_execution", *HandlerFields.defaulted}
 )
 """Fields that are within the limit together, even with the largest payload, if the schedule has no lists."""
 
@@ -123,7 +120,7 @@ def _is_surely_small(draft: TaskDraft) -> bool:
 def _find_handler(work: TaskDraft | Child, registry: Registry) -> Handler | None:
     """Return the handler that is named. None if only workers know it, which then validate the payload."""
     handler = registry.find(work.handler)
-    is_for_workers = work.pull is not None and not registry.is_for_users
+    is_for_workers = work.workers is not None and not registry.is_for_users
     return handler if handler is not None or is_for_workers else registry.get(work.handler)  # which says what there is
 
 

@@ -14,13 +14,13 @@ from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.commit import Commit, VersionedTask
     from cloudsched.engine.ports.inbox import InboxStore
     from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.search import SearchStore, TaskQuery
     from cloudsched.engine.ports.sweep import SweepStore
+    from cloudsched.features.fields import OfferEntry
 
 
 class Store(Protocol):
@@ -29,8 +29,8 @@ class Store(Protocol):
     * A `commit` is atomic: either all of it is stored, and survives the loss of any process, or nothing is.
     * A `commit` takes effect only if the task still has the version that was read. Of any number of callers that
       expect the same version, exactly one succeeds.
-    * A task's offer changes only together with the task: it is stored as long as `Task.offer` is set. A commit that
-      does not change it does not write it.
+    * A task's offer is the entry by which workers find it. It changes only together with the task: it is stored as
+      long as `Task.offer` is set. A commit that does not change it does not write it.
     * A read that starts after a commit has returned sees it.
     * Lists are paged by cursor: an item that changes between two pages is returned once or not at all. No other item is
       missed or repeated. A page token that was made up, or belongs to another list, raises InvalidInput.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.explanation.at_instant import MAX_RECORDS, TOLD, explain_instant, find_day, sort_records
 from cloudsched.domain.explanation.explain import explain
-from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Turns, Undelivered
+from cloudsched.domain.explanation.findings import SWEEP_TOLERANCE, Evidence, Explanation, Undelivered
 from cloudsched.engine.concurrency.service_threads import hide_names
-from cloudsched.engine.pull.presence import count_listeners
 from cloudsched.engine.sweep.shard_sweeps import SWEEP_NOTE_ID, SweepNote
 from cloudsched.features.table import FEATURES, find_place
 
@@ -46,12 +45,12 @@ def explain_task(
     evidence = Evidence(
         task=task,
         now=now,
-        turns=_explain_turns(store, task, now, shows_holders=shows_holders),
+        turns=_ask_feature("turns", store, task, now, shows_holders=shows_holders),
         last=last,
         undelivered=_find_undelivered(store, task, told, now),
         swept_at=None if note is None else note.updated_at,
         hanging="" if note is None else note.hanging if shows_holders else hide_names(note.hanging),
-        listeners=count_listeners(store, task, now),
+        workers=_ask_feature("workers", store, task, now),
     )
     if at is None or records is None:
         return explain(evidence)
@@ -59,12 +58,10 @@ def explain_task(
     return explain_instant(evidence, at, found, is_cut=is_cut)
 
 
-def _explain_turns(store: Store, task: Task, now: datetime, *, shows_holders: bool) -> Turns | None:
-    for feature in FEATURES:
-        if feature.turns:
-            turns: Turns | None = find_place(feature.turns)(store, task, now, shows_holders=shows_holders)
-            return turns
-    return None
+def _ask_feature(what: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401 - what its row says
+    """Return what the feature says that has a function of this kind. None if there is none."""
+    place = next(filter(None, (getattr(feature, what) for feature in FEATURES)), None)
+    return None if place is None else find_place(place)(*arguments, **options)
 
 
 def _load_note(store: Store, task: Task, now: datetime) -> SweepNote | None:

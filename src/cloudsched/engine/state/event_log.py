@@ -87,7 +87,7 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
             **worker,  # type: ignore[arg-type]  # a field, not one of the line's own parts
         )
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
-        queue_key = task.pull.queue_key if task.pull else ""
+        queue_key = task.workers.queue_key if task.workers else ""
         _log_line(task, "queued_for_worker", executionId=run.execution_id, attempt=run.attempt, queueKey=queue_key)
     elif run.lease is None and before is None:
         _log_line(task, "run_requested", executionId=run.execution_id, trigger=run.trigger.value)

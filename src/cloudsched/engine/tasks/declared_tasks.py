@@ -22,6 +22,7 @@ from cloudsched.engine.authority import OWN_CODE
 from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.storage.pages import iterate_pages
 from cloudsched.errors import InvalidInput, InvalidSchedule, KeyReused, NotAllowed, NotFound
+from cloudsched.features.fields import HandlerFields
 
 if TYPE_CHECKING:
     from cloudsched.domain.schedules.schedule import Schedule
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.scheduler import Scheduler
 
 _PAGE = 500
-_OF_HANDLERS = ("overlap", "pull", "expected_duration", "query_per_execution", "tokens_per_execution")
+_OF_HANDLERS = (
+    *HandlerFields.defaulted,
+    "overlap",
+    "expected_duration",
+    "query_per_execution",
+    "tokens_per_execution",
+)
 """The fields that may come from a handler, and that another handler may not be able to have, or has of its own."""
 
 

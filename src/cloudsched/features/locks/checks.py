@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.task_draft import TaskDraft
     from cloudsched.engine.code_check.compare import Place, Report
+    from cloudsched.engine.handlers.registry import Handler
 
 MAX_LOCKS: Final = 50_000
 """The most locks whose limits are compared."""
@@ -65,7 +66,7 @@ class LimitCheck:
         self._report = report
         self._limits: dict[str, int] = {}
 
-    def compare(self, task: Task, handler: str, place: Place) -> Iterator[Difference]:
+    def compare(self, task: Task, handler: Handler, place: Place) -> Iterator[Difference]:
         """Yield the difference between a task's limit and that of the first task with the same key."""
         lock = task.scoped_lock_key
         if lock is None:
@@ -77,4 +78,4 @@ class LimitCheck:
         limit = self._limits.setdefault(lock, task.lock_limit)
         if limit != task.lock_limit:
             problem = f"the lock {task.lock_key!r} admits {task.lock_limit} of them, and {limit} of others"
-            yield Difference(Cause.LOCK, handler, problem)
+            yield Difference(Cause.LOCK, handler.name, problem)

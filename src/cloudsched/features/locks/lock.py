@@ -137,9 +137,9 @@ def lock_id(key: str) -> str:
 
 def worker_group(task: Task) -> str:
     """Return a hash that tasks for the same workers share, or "" for a task that an executor runs."""
-    if task.pull is None:
+    if task.workers is None:
         return ""
-    return hashlib.sha256(f"{task.pull.queue_key}\n{task.handler}\n{task.owner}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{task.workers.queue_key}\n{task.handler}\n{task.owner}".encode()).hexdigest()[:16]
 
 
 def free_places(

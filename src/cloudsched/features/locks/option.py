@@ -9,8 +9,7 @@ from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.transitions.claim import DeliveryAction, DeliveryResult, Hop
 from cloudsched.domain.transitions.commit import Commit, Effects
 from cloudsched.domain.transitions.lifecycle import with_changes
-from cloudsched.domain.transitions.offers import offer_expiry
-from cloudsched.domain.transitions.wakeups import executor_wakeups
+from cloudsched.domain.transitions.wakeups import executor_wakeups, offer_expiry
 from cloudsched.engine.state.options import Option
 from cloudsched.features.locks.lock import Grants, is_held_by
 from cloudsched.features.locks.locks import Locks
@@ -80,7 +79,7 @@ class HeldLock(Option):
         A grant offers it again. Any other dispatch, such as the sweep's, does so only if the lock is free or the run
         has expired. Otherwise the run would go back and forth between its queue and the wait list while others hold it.
         """
-        if run.waiting_for is not WaitingFor.LOCK or task.pull is None or dispatch.turn_key:
+        if run.waiting_for is not WaitingFor.LOCK or task.workers is None or dispatch.turn_key:
             return False
         expiry, now = offer_expiry(task, run), self._clock.now()
         return (expiry is None or now < expiry) and self._locks.wait_if_taken(task, run, now)

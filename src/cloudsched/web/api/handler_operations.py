@@ -41,7 +41,7 @@ def _make_handler(handler: Handler) -> responses.HandlerInfo:
         description=" ".join(about.split()) or None,
         access=handler.access,
         is_tool=handler.is_tool,
-        queue=None if handler.pull is None else handler.pull.queue,
+        queue=None if handler.workers is None else handler.workers.queue,
         query_per_execution=handler.query_per_execution,
         tokens_per_execution=handler.tokens_per_execution,
         payload_schema=None if handler.payload is None else _make_schema(handler.payload),

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.documents.event import EventName
-from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import Owner, TaskId
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.features.fields import QueueName
 from cloudsched.web.api.etags import TAGS_PATTERN
 from cloudsched.web.api.idempotency_keys import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref

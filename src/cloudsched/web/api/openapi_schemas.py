@@ -23,7 +23,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from cloudsched.config.settings import LogLevel
 from cloudsched.domain.documents.delivery_channels import SENDER_NAMES
 from cloudsched.domain.documents.execution import Message
-from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.verbs import Verb
 from cloudsched.domain.explanation.findings import Explanation
 from cloudsched.domain.recurrence.rrule import WEEKDAYS
@@ -183,10 +182,10 @@ class _Schemas(GenerateJsonSchema):
 
         if issubclass(model, responses.ApiResponse):
             made["additionalProperties"] = False  # the client keeps what only a newer API sends
-        if model is Pull and self.mode == "validation":
-            queue = {"type": "string", "pattern": get_pattern(QueueName)}
-            more = {**made, "description": "The queue, and more."}
-            return {"anyOf": [queue, more], "description": Pull.__doc__}
+        short_form = getattr(model, "short_form", None)
+        if short_form is not None and self.mode == "validation":
+            short = {"type": "string", "pattern": get_pattern(short_form)}
+            return {"anyOf": [short, {**made, "description": "The queue, and more."}], "description": model.__doc__}
         return made
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
@@ -308,7 +307,7 @@ def build_components(requests: Collection[type[BaseModel]]) -> Json:
 def _component_name(name: str) -> str:
     """Return the name of a component.
 
-    Pydantic's ``Pull-Output`` is ``Pull``, ``Pull-Input`` is ``PullInput``, and ``Tree_Task_`` is ``Tree``.
+    Pydantic's ``Name-Output`` is ``Name``, ``Name-Input`` is ``NameInput``, and ``Tree_Task_`` is ``Tree``.
     """
     return name.removesuffix("-Output").removesuffix("_Task_").replace("-Input", "Input")
 

@@ -24,7 +24,6 @@ from cloudsched.web.api import (
     service_operations,
     task_operations,
     usage_operations,
-    worker_operations,
 )
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.dry_run import validate_only
@@ -113,7 +112,6 @@ OPERATIONS: Final = (
     *VERB_OPERATIONS,
     *find_operations(execution_operations),
     *find_operations(inbox_operations),
-    *find_operations(worker_operations),
     *find_operations(overview_operations),
     *find_operations(dispatch_queue_operations),
     *find_operations(handler_operations),

@@ -10,81 +10,16 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.owner_usage import MAX_QUERIES, Budget
-from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.documents.pull import OfferEntry, Pull
-from cloudsched.domain.documents.task import Task  # noqa: TC001 - pydantic reads them
 from cloudsched.domain.responses import overview_responses as responses
-from cloudsched.engine.pull import presence
-from cloudsched.engine.queries import queues as queues_and_locks
 from cloudsched.engine.storage.pages import bad_token
 from cloudsched.errors import Forbidden
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.operation import ApiCall, operation, read_owner
-from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.responses import json_response, page_response
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from cloudsched.engine.sweep.shard_sweeps import SweepNote
-
-
-@operation("GET", "/v1/queues", "Workers", query=bodies.AnyOwnerQuery, response_schema="QueueList")
-def list_queues(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """List the queues in which tasks wait or workers listen.
-
-    There is one entry for each queue and each skill that a waiting task requires. Users see their own.
-    """
-    container = call.app.container
-    shown = queues_and_locks.list_queues(
-        container.store, call.caller.resolve_listed_owner(query.owner), container.clock.now()
-    )
-    return json_response(responses.QueueList(queues=shown).to_wire())
-
-
-@operation(
-    "GET",
-    "/v1/queues/{queue}/tasks",
-    "Workers",
-    query=bodies.OwnerPageQuery,
-    response_schema="QueuedTaskPage",
-)
-def list_queued_tasks(call: ApiCall, query: bodies.OwnerPageQuery) -> Response:
-    """List the tasks that wait in a queue, in the order in which workers get them. Nothing is claimed.
-
-    As long as the response has a `nextPageToken`, repeat the request with it.
-    """
-    queue = validate_model(Pull, {"queue": call.path["queue"]}).queue
-    owner = call.caller.resolve_listed_owner(query.owner)
-    found = queues_and_locks.list_queued_tasks(
-        call.app.container.store, queue, owner, query.page_size, query.page_token or None
-    )
-    shown = tuple(_make_queued_task(offer, task) for offer, task in found.items)
-    return json_response(
-        responses.QueuedTaskPage(tasks=shown, next_page_token=found.next_page_token).to_wire(),
-    )
-
-
-@operation("GET", "/v1/workers", "Workers", query=bodies.AnyOwnerQuery, response_schema="WorkerList")
-def list_workers(call: ApiCall, query: bodies.AnyOwnerQuery) -> Response:
-    """List the workers that have asked for work in the last day.
-
-    With an owner, the list has only workers that run nobody else's tasks. Users see these of their own.
-    """
-    container = call.app.container
-    now = container.clock.now()
-    shown = tuple(
-        responses.WorkerNote(
-            worker=one.worker,
-            queue=one.queue,
-            skills=one.skills,
-            owner=one.serves,
-            claimed_by=one.claimed_by,
-            seen_at=one.seen_at,
-            is_listening=presence.is_listening(one, now),
-        )
-        for one in presence.list_workers(container.store, call.caller.resolve_listed_owner(query.owner))
-    )
-    return json_response(responses.WorkerList(workers=shown).to_wire())
 
 
 @operation("GET", "/v1/overview", "Tasks", query=bodies.AnyOwnerQuery, response_schema="OverviewCounts")
@@ -119,19 +54,6 @@ def _make_sweep_state(call: ApiCall, note: SweepNote | None) -> responses.SweepS
     counts = {name: getattr(note, name) for name in ("examined", "dispatched", "unsent", "failed")}
     hanging = call.app.container.hanging or None
     return responses.SweepState(finished_at=note.updated_at, lag=lag, hanging=hanging, **counts)
-
-
-def _make_queued_task(offer: OfferEntry, task: Task | None) -> responses.QueuedTask:
-    rank = int(offer.order.partition(" ")[0])
-    return responses.QueuedTask(
-        task_id=offer.task_id,
-        owner=offer.owner,
-        handler=offer.handler,
-        title=None if task is None else task.title,
-        skill=offer.queue_key.partition("/")[2] or None,
-        priority=tuple(Priority)[rank],
-        offered_at=queues_and_locks.get_offered_since(offer),
-    )
 
 
 def _decode_key(token: str | None) -> str:

@@ -5,8 +5,8 @@ They validate requests, and ``/openapi.json`` is generated from them.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
@@ -14,16 +14,12 @@ from cloudsched.domain.documents.batch_change import BatchAction, RetryFilter, T
 from cloudsched.domain.documents.category import Category, Label, Labels
 from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.log_lines import MAX_LINES
 from cloudsched.domain.documents.person import PersonSpec
-from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus, Trouble
+from cloudsched.domain.documents.task import MAX_NAME, Owner, TaskStatus, Trouble
 from cloudsched.domain.responses.api_responses import MAX_DRAFT_TOKEN
 from cloudsched.domain.schedules.schedule import Schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
-from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.engine.ports.search import ExecutionQuery, TaskQuery
-from cloudsched.engine.pull.offers import MAX_CLAIMS
 from cloudsched.engine.queries.execution_search import ExecutionFilter
 from cloudsched.engine.queries.task_search import TaskSearch, read_words
 from cloudsched.errors import InvalidInput
@@ -32,7 +28,6 @@ MAX_PAGE = 500
 MAX_PREVIEW = 1000
 MAX_BATCH = 50
 """The largest number of tasks that one request creates. Each takes the processor about a millisecond."""
-MAX_HANDLERS = 1000
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 """Earlier than any occurrence."""
 
@@ -363,141 +358,3 @@ class BatchRetryRequest(WireModel):
     filter: ExecutionRetryFilter
     dry_run: Annotated[bool, Field(strict=True)] = False
     """Only count them, and name the first ten."""
-
-
-Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
-MAX_SENT_LINES: Final = 5 * MAX_LINES
-"""The largest number of log lines in one request. If there are more than `MAX_LINES`, the latest are kept."""
-Delay = Annotated[Duration, Field(ge=timedelta(0), le=MAX_RETENTION)]
-MAX_WAIT: Final = timedelta(seconds=20)
-"""The longest that a claim may wait for work: less than proxies wait for an answer, which may be half a minute."""
-
-
-class ClaimRequest(WireModel):
-    """The tasks that a worker can run, and the number of runs to claim."""
-
-    worker: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] = "worker"
-    """The worker's name, for the records."""
-    skills: Annotated[tuple[Skill, ...], Field(max_length=MAX_SKILLS)] = ()
-    """The worker's skills: it may claim tasks that require one of them, and tasks that require none."""
-    handlers: (
-        Annotated[
-            tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)], ...],
-            Field(max_length=MAX_HANDLERS),
-        ]
-        | None
-    ) = None
-    """The handlers that the worker has. Any if omitted."""
-    owner: Owner | None = None
-    """Claim only this owner's tasks. All that the worker may work on if omitted."""
-    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CLAIMS)] = 1
-    """The largest number of runs to claim."""
-    wait: Annotated[Duration, Field(ge=timedelta(0), le=MAX_WAIT)] = timedelta(0)
-    """The longest to wait for work if there is none."""
-
-
-class ProgressItem(WireModel):
-    """One progress note of a worker."""
-
-    text: str
-    """Truncated to 200 bytes of UTF-8."""
-    at: InputInstant | None = None
-    """The instant at which it was written. Now if omitted."""
-
-
-class LogItem(WireModel):
-    """One line that a worker has logged."""
-
-    text: str
-    """The message, with its traceback if it has one. Truncated to 1,000 bytes of UTF-8."""
-    at: InputInstant | None = None
-    """The instant at which it was logged, or else now. One outside the claim's time becomes the nearest one in it."""
-    level: str = "INFO"
-    """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or your program's own name of a level. Lines below the
-    claim's ``logs.level`` are not kept, but those of unknown levels are. Truncated to 80 bytes of UTF-8."""
-    logger: str = ""
-    """The logger's name. Truncated to 80 bytes of UTF-8."""
-
-
-class LogReport(WireModel):
-    """The lines that a worker's handler has logged."""
-
-    lines: Annotated[tuple[LogItem, ...], Field(max_length=MAX_SENT_LINES)] = ()
-    """All lines that this claim has logged so far, or the last ones. The latest 200 with 16 KiB of text are kept."""
-    omitted_lines: Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)] = 0
-    """The number of earlier lines of this claim that are not sent."""
-
-
-class HeartbeatRequest(WireModel):
-    """A sign that a worker is still running a claimed run."""
-
-    lease_token: Annotated[str, StringConstraints(min_length=1, max_length=128)]
-    """The token from the claim, which proves that the caller holds the run."""
-    progress: tuple[ProgressItem, ...] = ()
-    """All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the
-    previous ones stay."""
-    logs: LogReport | None = None
-    """The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which
-    means that this request is an older one. Ignored if the claim has no ``logs``."""
-
-
-class AttemptUsage(HeartbeatRequest):
-    """The progress and the cost of an attempt."""
-
-    queries: Amount = 0
-    """The number of queries that the attempt used."""
-    tokens: Amount = 0
-    """The number of tokens that the attempt used, for example of a language model."""
-
-
-class NoticeItem(WireModel):
-    """A message for the owner's inbox."""
-
-    title: str
-    """Truncated to 200 bytes of UTF-8."""
-    body: str
-
-
-class CompleteRequest(AttemptUsage):
-    """A report that the work is done."""
-
-    status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED"
-    """``CANCELLED`` if there was nothing left to do."""
-    content: Any = None
-    """The result of a run that ``SUCCEEDED``: any JSON of at most 512 KiB, and 900 KiB as Firestore counts it."""
-    silent: Annotated[bool, Field(strict=True)] = False
-    """True if the result is recorded and not delivered. Notices are."""
-    notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
-    """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
-    message: str | None = None
-    """The reason why the run is ``CANCELLED``. Truncated to 2,000 bytes of UTF-8."""
-
-
-class AttemptError(WireModel):
-    """The error of an attempt."""
-
-    type: Annotated[str, StringConstraints(min_length=1)]
-    """The exception's class, or an equivalent. Truncated to 200 bytes of UTF-8."""
-    message: str
-    """Truncated to 2,000 bytes of UTF-8."""
-    traceback: str | None = None
-    """The last 4,000 bytes of UTF-8 are kept."""
-
-
-class FailRequest(AttemptUsage):
-    """A report that the attempt has failed."""
-
-    error: AttemptError
-    is_final: Annotated[bool, Field(strict=True)] = False
-    """True if this was the last attempt. Otherwise the task's retry policy decides."""
-    retry_after: Delay | None = None
-    """The delay until the next attempt, if there is one, in place of the policy's."""
-
-
-class ReleaseRequest(HeartbeatRequest):
-    """A request to give the run back."""
-
-    reason: str | None = None
-    """The reason. Truncated to 2,000 bytes of UTF-8."""
-    after: Delay | None = None
-    """The delay after which the run is offered again. If omitted, it is offered at once and in its old position."""

@@ -165,7 +165,7 @@ class AllowedVerbs:
             if handler is not None:
                 if handler.check is not None and task.handler != SCRIPT_HANDLER:
                     handler.check(edit_draft(task, {}), self._caller.requesters)
-            elif task.pull is None:
+            elif task.workers is None:
                 return False
         except InvalidInput:
             return False

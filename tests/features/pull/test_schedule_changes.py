@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import (
+from tests.features.pull.harness import (
     DONE,
     FAILED,
     HOUR,
@@ -27,8 +27,9 @@ from tests.instants import spread
 from cloudsched import App, Context, Overlap, Schedule, Settings, Task, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.engine.execution.attempt import Attempt
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import CallFailed
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import START, Simulation
 
 DAY = timedelta(days=1)
@@ -155,7 +156,7 @@ def test_waiting_runs_beyond_a_new_end_are_dropped(sim: Simulation, end: dict[st
     first = require_claim(sim)
     sim.app.update("a", **end)
     assert statuses(sim, "a") == ["RUNNING"] + ["SKIPPED"] * (3 - left)
-    queue, gpu = sim.app.container.work_queue, WorkerFilter("gpu")
+    queue, gpu = PullWiring.of(sim.app.container).work_queue, WorkerFilter("gpu")
     waiting = queue.claim(gpu, THIS_PROCESS) + queue.claim(gpu, THIS_PROCESS)
     assert len(waiting) == left - 1
     for each in (first, *waiting):
@@ -307,13 +308,13 @@ def test_an_occurrence_beyond_the_run_limit_starts_when_a_run_ends(sim: Simulati
     offer(sim, "a", schedule=every_minute, **more)
     sim.advance((MAX_OPEN_RUNS + 5) * MINUTE)
     found: list[Attempt] = [require_claim(sim) for _ in range(MAX_OPEN_RUNS)]
-    started = [sim.app.container.worker_claims.start(each) for each in found]
+    started = [PullWiring.of(sim.app.container).worker_claims.start(each) for each in found]
     sim.queue.deliver_due()
     sim.advance(5 * SECOND)
     for each, attempt in zip(found, started, strict=True):
         assert attempt
         if is_at_the_store:
-            sim.app.container.worker_claims.finish(attempt, DONE)
+            PullWiring.of(sim.app.container).worker_claims.finish(attempt, DONE)
         else:
             finish(sim, each)
     sim.queue.deliver_due()

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from pydantic import Field, StringConstraints
+
+from cloudsched.domain.documents.document import Duration, InputInstant, WireModel
 from cloudsched.domain.documents.execution import FAILURE_STATUSES, Execution, ProgressNote, lease_fingerprint
 from cloudsched.domain.documents.log_lines import MAX_LINES, MAX_LOG_BYTES, LogLine, RunLog
-from cloudsched.domain.documents.pull import Pull, queue_keys
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner
 from cloudsched.domain.responses import api_responses as responses
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.engine.execution.call import to_outcome, truncate_error, truncate_text
-from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
-from cloudsched.engine.handlers.user_access import may_user_report, require_user_queue
+from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
+from cloudsched.engine.handlers.user_access import may_user_report
 from cloudsched.engine.options.failure_hooks import describe_failed, failure_hook
-from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost
-from cloudsched.web.api import request_bodies as bodies
+from cloudsched.features.pull.checks import require_user_queue
+from cloudsched.features.pull.fields import MAX_SKILLS, Pull, Skill, queue_keys
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import MAX_CLAIMS, ClaimCaller, WorkerFilter
 from cloudsched.web.api.operation import ApiCall, Preset, operation
 from cloudsched.web.api.parse import validate_model
 from cloudsched.web.api.responses import OMITTED_FOR_WORKERS, Json, json_response, task_response, task_to_json
@@ -36,7 +42,147 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.execution.attempt import Attempt
-    from cloudsched.engine.pull.claims import WorkerClaims
+    from cloudsched.features.pull.claims import WorkerClaims
+
+
+Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
+MAX_SENT_LINES: Final = 5 * MAX_LINES
+"""The largest number of log lines in one request. If there are more than `MAX_LINES`, the latest are kept."""
+Delay = Annotated[Duration, Field(ge=timedelta(0), le=MAX_RETENTION)]
+MAX_HANDLERS: Final = 1000
+MAX_WAIT: Final = timedelta(seconds=20)
+"""The longest that a claim may wait for work: less than proxies wait for an answer, which may be half a minute."""
+
+
+class ClaimRequest(WireModel):
+    """The tasks that a worker can run, and the number of runs to claim."""
+
+    worker: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] = "worker"
+    """The worker's name, for the records."""
+    skills: Annotated[tuple[Skill, ...], Field(max_length=MAX_SKILLS)] = ()
+    """The worker's skills: it may claim tasks that require one of them, and tasks that require none."""
+    handlers: (
+        Annotated[
+            tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)], ...],
+            Field(max_length=MAX_HANDLERS),
+        ]
+        | None
+    ) = None
+    """The handlers that the worker has. Any if omitted."""
+    owner: Owner | None = None
+    """Claim only this owner's tasks. All that the worker may work on if omitted."""
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CLAIMS)] = 1
+    """The largest number of runs to claim."""
+    wait: Annotated[Duration, Field(ge=timedelta(0), le=MAX_WAIT)] = timedelta(0)
+    """The longest to wait for work if there is none."""
+
+
+class ProgressItem(WireModel):
+    """One progress note of a worker."""
+
+    text: str
+    """Truncated to 200 bytes of UTF-8."""
+    at: InputInstant | None = None
+    """The instant at which it was written. Now if omitted."""
+
+
+class LogItem(WireModel):
+    """One line that a worker has logged."""
+
+    text: str
+    """The message, with its traceback if it has one. Truncated to 1,000 bytes of UTF-8."""
+    at: InputInstant | None = None
+    """The instant at which it was logged, or else now. One outside the claim's time becomes the nearest one in it."""
+    level: str = "INFO"
+    """``DEBUG``, ``INFO``, ``WARNING``, ``ERROR``, ``CRITICAL``, or your program's own name of a level. Lines below the
+    claim's ``logs.level`` are not kept, but those of unknown levels are. Truncated to 80 bytes of UTF-8."""
+    logger: str = ""
+    """The logger's name. Truncated to 80 bytes of UTF-8."""
+
+
+class LogReport(WireModel):
+    """The lines that a worker's handler has logged."""
+
+    lines: Annotated[tuple[LogItem, ...], Field(max_length=MAX_SENT_LINES)] = ()
+    """All lines that this claim has logged so far, or the last ones. The latest 200 with 16 KiB of text are kept."""
+    omitted_lines: Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)] = 0
+    """The number of earlier lines of this claim that are not sent."""
+
+
+class HeartbeatRequest(WireModel):
+    """A sign that a worker is still running a claimed run."""
+
+    lease_token: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    """The token from the claim, which proves that the caller holds the run."""
+    progress: tuple[ProgressItem, ...] = ()
+    """All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the
+    previous ones stay."""
+    logs: LogReport | None = None
+    """The lines that the handler has logged. They replace the claim's earlier report, unless that had more lines, which
+    means that this request is an older one. Ignored if the claim has no ``logs``."""
+
+
+class AttemptUsage(HeartbeatRequest):
+    """The progress and the cost of an attempt."""
+
+    queries: Amount = 0
+    """The number of queries that the attempt used."""
+    tokens: Amount = 0
+    """The number of tokens that the attempt used, for example of a language model."""
+
+
+class NoticeItem(WireModel):
+    """A message for the owner's inbox."""
+
+    title: str
+    """Truncated to 200 bytes of UTF-8."""
+    body: str
+
+
+class CompleteRequest(AttemptUsage):
+    """A report that the work is done."""
+
+    status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED"
+    """``CANCELLED`` if there was nothing left to do."""
+    content: Any = None
+    """The result of a run that ``SUCCEEDED``: any JSON of at most 512 KiB, and 900 KiB as Firestore counts it."""
+    silent: Annotated[bool, Field(strict=True)] = False
+    """True if the result is recorded and not delivered. Notices are."""
+    notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
+    """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
+    message: str | None = None
+    """The reason why the run is ``CANCELLED``. Truncated to 2,000 bytes of UTF-8."""
+
+
+class AttemptError(WireModel):
+    """The error of an attempt."""
+
+    type: Annotated[str, StringConstraints(min_length=1)]
+    """The exception's class, or an equivalent. Truncated to 200 bytes of UTF-8."""
+    message: str
+    """Truncated to 2,000 bytes of UTF-8."""
+    traceback: str | None = None
+    """The last 4,000 bytes of UTF-8 are kept."""
+
+
+class FailRequest(AttemptUsage):
+    """A report that the attempt has failed."""
+
+    error: AttemptError
+    is_final: Annotated[bool, Field(strict=True)] = False
+    """True if this was the last attempt. Otherwise the task's retry policy decides."""
+    retry_after: Delay | None = None
+    """The delay until the next attempt, if there is one, in place of the policy's."""
+
+
+class ReleaseRequest(HeartbeatRequest):
+    """A request to give the run back."""
+
+    reason: str | None = None
+    """The reason. Truncated to 2,000 bytes of UTF-8."""
+    after: Delay | None = None
+    """The delay after which the run is offered again. If omitted, it is offered at once and in its old position."""
+
 
 _NO_STORE = {"Cache-Control": "no-store"}
 """No cache may store lease tokens."""
@@ -52,11 +198,11 @@ _REPORT: Final[Preset] = {"right": Right.WORK, "error_statuses": (409,)}
     "/v1/queues/{queue}/claim",
     "Workers",
     right=Right.WORK,
-    body=bodies.ClaimRequest,
+    body=ClaimRequest,
     body_is_optional=True,
     response_schema="ClaimList",
 )
-def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
+def claim(call: ApiCall, body: ClaimRequest) -> Response:
     """Claim work from a queue: the most urgent first, then the longest due.
 
     A user gets runs that users requested and that this user could have started. Runs that servers or code requested are
@@ -75,9 +221,10 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = call.caller.resolve_listed_owner(body.owner)
     worker_filter, by = WorkerFilter(queue, body.skills, handlers, owner, body.worker), _claim_caller(call)
-    call.app.container.presence.note(worker_filter, by)
-    attempt = partial(call.app.container.work_queue.claim, worker_filter, by, body.limit)
-    listener = call.app.container.shared_listener if body.wait else None
+    parts = PullWiring.of(call.app.container)
+    parts.presence.note(worker_filter, by)
+    attempt = partial(parts.work_queue.claim, worker_filter, by, body.limit)
+    listener = parts.shared_listener if body.wait else None
     listen = None if listener is None else partial(listener.listen, queue_keys(queue, body.skills), owner)
     environ, is_user = call.request.environ, call.caller.role is Role.USER
     claims, has_waited = try_until_found(attempt, body.wait.total_seconds(), environ, listen, is_user=is_user)
@@ -90,11 +237,11 @@ def claim(call: ApiCall, body: bodies.ClaimRequest) -> Response:
     "POST",
     f"{_EXECUTION}/heartbeat",
     "Workers",
-    body=bodies.HeartbeatRequest,
+    body=HeartbeatRequest,
     response_schema="RenewedLease",
     **_REPORT,
 )
-def heartbeat(call: ApiCall, body: bodies.HeartbeatRequest) -> Response:
+def heartbeat(call: ApiCall, body: HeartbeatRequest) -> Response:
     """Renew a claim's lease.
 
     Safe to repeat. If `isCancelled` is true, stop and `complete` the run as `CANCELLED`.
@@ -110,10 +257,8 @@ def heartbeat(call: ApiCall, body: bodies.HeartbeatRequest) -> Response:
     return json_response(renewed.to_wire())
 
 
-@operation(
-    "POST", f"{_EXECUTION}/complete", "Workers", body=bodies.CompleteRequest, response_schema="ReportedTask", **_REPORT
-)
-def complete(call: ApiCall, body: bodies.CompleteRequest) -> Response:
+@operation("POST", f"{_EXECUTION}/complete", "Workers", body=CompleteRequest, response_schema="ReportedTask", **_REPORT)
+def complete(call: ApiCall, body: CompleteRequest) -> Response:
     """Report that a claimed run is done.
 
     Safe to repeat: the first report counts. 409 `lease-lost` means that the run is no longer yours.
@@ -128,8 +273,8 @@ def complete(call: ApiCall, body: bodies.CompleteRequest) -> Response:
     return _respond(call, _finish(call, body, outcome=outcome, notices=_parse_notices(body)))
 
 
-@operation("POST", f"{_EXECUTION}/fail", "Workers", body=bodies.FailRequest, response_schema="FailedTask", **_REPORT)
-def fail(call: ApiCall, body: bodies.FailRequest) -> Response:
+@operation("POST", f"{_EXECUTION}/fail", "Workers", body=FailRequest, response_schema="FailedTask", **_REPORT)
+def fail(call: ApiCall, body: FailRequest) -> Response:
     """Report that a claimed run's attempt has failed.
 
     Safe to repeat: the first report counts. The task's retry policy decides whether another attempt follows.
@@ -143,10 +288,8 @@ def fail(call: ApiCall, body: bodies.FailRequest) -> Response:
     return _respond(call, task, {} if record is None else {"failedExecution": record.to_wire()})
 
 
-@operation(
-    "POST", f"{_EXECUTION}/release", "Workers", body=bodies.ReleaseRequest, response_schema="ReportedTask", **_REPORT
-)
-def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
+@operation("POST", f"{_EXECUTION}/release", "Workers", body=ReleaseRequest, response_schema="ReportedTask", **_REPORT)
+def release(call: ApiCall, body: ReleaseRequest) -> Response:
     """Give a claimed run back.
 
     Another worker can claim it at once, or after `after` seconds. It costs no attempt.
@@ -161,7 +304,7 @@ def release(call: ApiCall, body: bodies.ReleaseRequest) -> Response:
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:
-    return call.app.container.worker_claims.for_caller(_claim_caller(call))
+    return PullWiring.of(call.app.container).worker_claims.for_caller(_claim_caller(call))
 
 
 def _claim_caller(call: ApiCall) -> ClaimCaller:
@@ -175,11 +318,11 @@ def _claim_caller(call: ApiCall) -> ClaimCaller:
     )
 
 
-def _claim_key(call: ApiCall, body: bodies.HeartbeatRequest) -> tuple[str, str, str]:
+def _claim_key(call: ApiCall, body: HeartbeatRequest) -> tuple[str, str, str]:
     return call.task_id, call.path["executionId"], body.lease_token
 
 
-def _finish(call: ApiCall, body: bodies.AttemptUsage, **more: Any) -> Task:
+def _finish(call: ApiCall, body: AttemptUsage, **more: Any) -> Task:
     report = AttemptReport(
         progress=_parse_progress(call, body.progress), queries=body.queries, tokens=body.tokens, **more
     )
@@ -210,12 +353,12 @@ def _respond(call: ApiCall, task: Task, more: Json | None = None) -> Response:
     return json_response({name: value for name, value in content.items() if name not in OMITTED_FOR_WORKERS})
 
 
-def _parse_progress(call: ApiCall, progress: Sequence[bodies.ProgressItem]) -> tuple[ProgressNote, ...]:
+def _parse_progress(call: ApiCall, progress: Sequence[ProgressItem]) -> tuple[ProgressNote, ...]:
     now = call.app.container.clock.now()
     return tuple(truncate_progress(step.at or now, step.text) for step in progress[-MAX_PROGRESS_NOTES:])
 
 
-def _parse_log(call: ApiCall, logs: bodies.LogReport | None) -> RunLog | None:
+def _parse_log(call: ApiCall, logs: LogReport | None) -> RunLog | None:
     if logs is None:
         return None
     now = call.app.container.clock.now()
@@ -225,7 +368,7 @@ def _parse_log(call: ApiCall, logs: bodies.LogReport | None) -> RunLog | None:
     return RunLog(lines=lines, omitted_lines=logs.omitted_lines)
 
 
-def _parse_notices(body: bodies.CompleteRequest) -> tuple[Any, ...]:
+def _parse_notices(body: CompleteRequest) -> tuple[Any, ...]:
     notices = []
     for number, notice in enumerate(body.notices):
         try:
@@ -235,7 +378,7 @@ def _parse_notices(body: bodies.CompleteRequest) -> tuple[Any, ...]:
     return tuple(notices)
 
 
-def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: str) -> None:
+def _require_absent(body: HeartbeatRequest, names: Sequence[str], hint: str) -> None:
     """Refuse fields that would be ignored silently."""
     for name in names:
         if getattr(body, name) not in (None, ()):

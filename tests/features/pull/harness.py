@@ -11,8 +11,9 @@ from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Done, Retry
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.store import Store
-from cloudsched.engine.pull.offers import THIS_PROCESS, ClaimCaller, WorkerFilter
 from cloudsched.features.locks.lock import Waiter
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, ClaimCaller, WorkerFilter
 from cloudsched.testing import Simulation
 
 SECOND = timedelta(seconds=1)
@@ -44,7 +45,7 @@ def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
 
 def claim(sim: Simulation, *skills: str, by: ClaimCaller = THIS_PROCESS, **more: Any) -> Attempt | None:
     """Claim one run of the queue ``gpu``; without heartbeats its lease ends, as for a dead worker."""
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", skills, **more), by)
+    found = PullWiring.of(sim.app.container).work_queue.claim(WorkerFilter("gpu", skills, **more), by)
     return found[0] if found else None
 
 
@@ -56,17 +57,17 @@ def require_claim(sim: Simulation, *skills: str) -> Attempt:
 
 
 def claim_all(sim: Simulation, limit: int = 1, queue: str = "gpu") -> list[Attempt]:
-    return list(sim.app.container.work_queue.claim(WorkerFilter(queue), THIS_PROCESS, limit))
+    return list(PullWiring.of(sim.app.container).work_queue.claim(WorkerFilter(queue), THIS_PROCESS, limit))
 
 
 def finish(sim: Simulation, found: Attempt, report: AttemptReport = DONE) -> Task:
     """Report how a claim has ended, as a remote worker does."""
-    return sim.app.container.worker_claims.finish_by_token(*claim_keys(found), report)
+    return PullWiring.of(sim.app.container).worker_claims.finish_by_token(*claim_keys(found), report)
 
 
 def give_back(sim: Simulation, found: Attempt, why: str = "The worker stops.") -> None:
     """Release a claim, as a remote worker does that stops."""
-    sim.app.container.worker_claims.release_by_token(*claim_keys(found), why)
+    PullWiring.of(sim.app.container).worker_claims.release_by_token(*claim_keys(found), why)
 
 
 def claim_keys(found: Attempt) -> tuple[str, str, str]:
@@ -83,7 +84,7 @@ def claim_lock_holder(sim: Simulation, **fields: Any) -> Attempt:
     """Return a claim that holds the lock ``k``, of a worker of the queue ``press``."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600, **fields)
     sim.advance(2 * SECOND)
-    (found,) = sim.app.container.work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
+    (found,) = PullWiring.of(sim.app.container).work_queue.claim(WorkerFilter("press"), THIS_PROCESS)
     return found
 
 
@@ -91,7 +92,7 @@ def wait_long(sim: Simulation, holder: Attempt) -> None:
     """Let an hour pass in which the holder keeps its lease by heartbeats."""
     for _ in range(4):
         sim.advance(15 * MINUTE)
-        sim.app.container.worker_claims.heartbeat(*claim_keys(holder))
+        PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(holder))
 
 
 def lock_wait_list(sim: Simulation) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.pull.harness import (
+from tests.features.pull.harness import (
     HOUR,
     MINUTE,
     SECOND,
@@ -23,8 +23,9 @@ from tests.engine.pull.harness import (
 from cloudsched import App, Fail, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.finish import AttemptReport
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
 
@@ -78,7 +79,9 @@ def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
             pull="gpu",
         )
     sim.advance(MINUTE)
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}, owner="bob"), THIS_PROCESS, 10)
+    found = PullWiring.of(sim.app.container).work_queue.claim(
+        WorkerFilter("gpu", handlers={"work"}, owner="bob"), THIS_PROCESS, 10
+    )
     assert [each.task.id for each in found] == ["a29"]
 
 

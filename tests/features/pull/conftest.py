@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.engine.pull.harness import work_app
+from tests.features.pull.harness import work_app
 
 from cloudsched import App
 

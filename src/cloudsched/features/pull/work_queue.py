@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.documents.execution import lease_fingerprint
-from cloudsched.domain.documents.pull import OfferEntry, queue_keys
 from cloudsched.domain.own_logger import own_logger
-from cloudsched.domain.transitions.claim import on_worker_claim
+from cloudsched.domain.transitions.claim import make_lease, with_lease
 from cloudsched.domain.transitions.commit import Commit, Committed, Effects, VersionedTask
-from cloudsched.domain.transitions.offers import priority_rank
+from cloudsched.domain.transitions.lifecycle import with_changes
+from cloudsched.domain.transitions.wakeups import offer_expiry
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.handlers.user_access import may_user_claim
 from cloudsched.engine.ports.procedure import run_procedure
@@ -39,8 +39,13 @@ from cloudsched.errors import (
 from cloudsched.features.locks.lock import Grants
 from cloudsched.features.locks.locks import Locks
 from cloudsched.features.locks.option import on_lock_taken
+from cloudsched.features.pull.fields import OfferEntry, queue_keys
+from cloudsched.features.pull.offers import list_offered_runs
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.handlers.registry import Registry
@@ -98,15 +103,25 @@ class WorkerFilter:
     worker: str = "worker"
     """Its name, for the records."""
 
-    def matches(self, task: Task) -> bool:
-        """Return whether the worker can run a task, as its run began it, in its present state."""
-        if task.pull is None or task.pull.queue_key not in queue_keys(self.queue, self.skills):
-            return False
-        return self.includes(task.handler, task.owner)
-
     def includes(self, handler: str, owner: str) -> bool:
         """Return whether the worker has a handler, and serves an owner."""
         return (self.handlers is None or handler in self.handlers) and self.owner in {None, owner}
+
+    def explain_mismatch(self, task: Task) -> str | None:
+        """Return why the worker must not run a task, as its run began it. None if it may.
+
+        The source asks this of what it assigns, and the worker again, because it runs code on its own machine.
+        """
+        if task.pull is None or task.pull.queue != self.queue:
+            where = f"is in queue {task.pull.queue!r}" if task.pull else "does not wait for a worker"
+            return f"it {where}, and this worker serves queue {self.queue!r}"
+        if task.pull.skill is not None and task.pull.skill not in self.skills:
+            return f"it needs the skill {task.pull.skill!r}, which this worker does not have"
+        if self.handlers is not None and task.handler not in self.handlers:
+            return f"this worker has no handler {task.handler!r}"
+        if self.owner not in {None, task.owner}:
+            return f"its owner is {task.owner!r}, and this worker serves only {self.owner!r}"
+        return None
 
 
 @dataclass(slots=True)
@@ -250,7 +265,7 @@ class WorkQueue:
             after = offers[-1].order, offers[-1].task_id
             if self.competitors:
                 shuffled = {each.task_id: self._engine.random.random() for each in offers}
-                offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
+                offers.sort(key=lambda each: (each.rank, shuffled[each.task_id]))
             yield offers
             passed = sum(claim_attempt.is_kept_from(each) for each in offers)
             of_others += passed
@@ -308,7 +323,9 @@ class WorkQueue:
         claim = claim.having(base=stored, effects=Effects(run, reads=2))
         begun = stored.task.as_begun(run)  # it may have been edited since it was offered
         by.authorize(begun, worker.queue)
-        if not worker.matches(begun) or (by.is_user and not may_user_claim(begun, self._engine.registry)):
+        if worker.explain_mismatch(begun) is not None or (
+            by.is_user and not may_user_claim(begun, self._engine.registry)
+        ):
             return None
         key = stored.task.scoped_lock_key
         if key in claim_attempt.blocked_locks:
@@ -316,3 +333,18 @@ class WorkQueue:
             return None
         decided = self._engine.committer.options.adapt_claim(claim, None, now)
         return decided if isinstance(decided, Commit) else None
+
+
+def on_worker_claim(task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None) -> Commit | None:
+    """Claim a run that a task offers to workers. Return None if it offers none, or only expired ones."""
+    run = next((each for each in list_offered_runs(task) if not _has_expired(task, each, now)), None)
+    if run is None:
+        return None
+    lease = make_lease(task, now, token_hash, worker=worker, claimed_by=claimed_by)
+    claimed = with_lease(run, lease, had_turn=bool(run.turn))
+    return Commit(with_changes(task, now, runs=task.runs_with(claimed)), effects=Effects(claimed))
+
+
+def _has_expired(task: Task, run: Run, now: datetime) -> bool:
+    expiry = offer_expiry(task, run)
+    return expiry is not None and expiry <= now

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Run, WaitingFor
-from cloudsched.domain.documents.pull import Offer, OfferEntry
-from cloudsched.domain.recurrence.iso8601 import add_duration
+from cloudsched.features.pull.fields import Offer, OfferEntry
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
@@ -21,12 +20,7 @@ def list_offered_runs(task: Task) -> list[Run]:
     return sorted(waiting, key=lambda run: (run.due_at, run.execution_id))
 
 
-def offer_expiry(task: Task, run: Run) -> datetime | None:
-    """Return when a run that waits for a worker expires, or None if it may wait for ever."""
-    return add_duration(run.due_at, task.expiration) if task.expiration and run.started_at is None else None
-
-
-def offer_entry(task: Task) -> OfferEntry | None:
+def build_offer_entry(task: Task) -> OfferEntry | None:
     """Return the document by which workers find the task, or None if it offers nothing."""
     if task.offer is None:
         return None
@@ -43,12 +37,7 @@ def offer_entry(task: Task) -> OfferEntry | None:
     )
 
 
-def priority_rank(offer: OfferEntry) -> str:
-    """Return the part of an offer's order that its task's priority decides."""
-    return offer.order.partition(" ")[0]
-
-
-def refresh_offers(task: Task, now: datetime) -> dict[str, Any]:
+def refresh_offer(task: Task, now: datetime) -> dict[str, Any]:
     """Return the changes to a task that offer exactly its due runs.
 
     A run that waits for a lock is left alone: the dispatch that the lock's release sends offers it again.

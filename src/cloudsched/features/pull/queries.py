@@ -1,16 +1,19 @@
-"""The work that waits in queues, for people to look at. Nothing is claimed."""
+"""What people are shown of queues: the work that waits, who listens, and which workers a task waits for."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.responses.overview_responses import Queue
-from cloudsched.engine.pull.presence import MAX_WORKERS, WorkerPresence, is_listening, may_serve
-from cloudsched.engine.storage.pages import Page, make_token, read_token
+from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.explanation.findings import Workers
+from cloudsched.domain.responses.overview_responses import Queue, QueuedTask, QueuedTaskPage
+from cloudsched.engine.storage.pages import make_token, read_token
+from cloudsched.features.pull.presence import is_listening, list_workers, may_serve
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.pull import OfferEntry
+    from datetime import datetime
+
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Store
 
@@ -27,7 +30,7 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
 
     Costs two reads for each key, one more for each 1,000 that wait, and one for each worker.
     """
-    present = [one for one in store.records.list_all(WorkerPresence, limit=MAX_WORKERS) if is_listening(one, now)]
+    present = [one for one in list_workers(store, None) if is_listening(one, now)]
     keys = list(store.search.list_queue_keys(owner, limit=MAX_QUEUE_KEYS))
     listened = {one.queue for one in present if owner is None or one.serves == owner}
     named = {key.partition("/")[0] for key in keys}
@@ -40,7 +43,7 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
                 queue=queue,
                 skill=skill or None,
                 waiting=store.search.count_offers(key, owner, MAX_COUNT) if first else 0,
-                first_since=get_offered_since(first[0]) if first else None,
+                first_since=first[0].since if first else None,
                 workers=sum(may_serve(one, queue, skill, owner) for one in present),
             )
         )
@@ -49,7 +52,7 @@ def list_queues(store: Store, owner: str | None, now: datetime) -> tuple[Queue, 
 
 def list_queued_tasks(
     store: Store, queue: str, owner: str | None, limit: int, page_token: str | None = None
-) -> Page[tuple[OfferEntry, Task | None]]:
+) -> QueuedTaskPage:
     """Return a page of what waits in a queue, in its order, without claiming it. Two reads for each."""
     query = ("queued", queue, owner)
     after = None
@@ -64,10 +67,36 @@ def list_queued_tasks(
     token = None
     if len(offers) > limit:
         last = page[-1]
-        token = make_token(query, get_offered_since(last), f"{last.order.partition(' ')[0]}.{last.task_id}")
-    return Page([(offer, tasks.get(offer.task_id)) for offer in page], token)
+        token = make_token(query, last.since, f"{last.rank}.{last.task_id}")
+    shown = tuple(
+        QueuedTask(
+            task_id=offer.task_id,
+            owner=offer.owner,
+            handler=offer.handler,
+            title=tasks[offer.task_id].title if offer.task_id in tasks else None,
+            skill=offer.queue_key.partition("/")[2] or None,
+            priority=tuple(Priority)[int(offer.rank)],
+            offered_at=offer.since,
+        )
+        for offer in page
+    )
+    return QueuedTaskPage(tasks=shown, next_page_token=token)
 
 
-def get_offered_since(offer: OfferEntry) -> datetime:
-    """Return the instant since which an offer has been waiting."""
-    return datetime.fromisoformat(offer.order.partition(" ")[2])
+def explain_workers(store: Store, task: Task, now: datetime) -> Workers | None:
+    """Return which workers a run of a task waits for, and how many listen. None if no run waits for one.
+
+    Costs one read for each worker that was there in the last day.
+    """
+    offered = next((run for run in task.runs if run.waiting_for is WaitingFor.WORKER), None)
+    if task.pull is None or offered is None:
+        return None
+
+    begun = task.as_begun(offered)
+    is_users = begun.is_for_user and not begun.is_made_by_code
+    queue, skill = task.pull.queue, task.pull.skill or ""
+    listening = [one for one in list_workers(store, None) if is_listening(one, now) and (is_users or not one.is_user)]
+    return Workers(
+        needed=f"worker{f' with the skill {skill!r}' if skill else ''} on the queue {queue!r}",
+        listeners=sum(may_serve(one, queue, skill, task.owner) for one in listening),
+    )

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
+from tests.features.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
 from cloudsched import App, Context
 from cloudsched.domain.transitions.commit import VersionedTask
 from cloudsched.engine.execution.attempt import Attempt
 from cloudsched.engine.ports.procedure import run_procedure
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.features.locks.lock import VersionedLock
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
 
@@ -38,7 +39,7 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
         assert claim(sim, handlers={"work"}) is None
     pull = sim.app.get("a").pull
     assert pull
-    assert sim.app.container.work_queue.claim(
+    assert PullWiring.of(sim.app.container).work_queue.claim(
         WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()), THIS_PROCESS
     )
 
@@ -76,9 +77,9 @@ def test_a_heartbeat_that_races_a_step_does_not_undo_it(
     offer(sim, "a", handler="long", lock_key="door")
     sim.advance(MINUTE)
     found = require_claim(sim)
-    attempts = app.container.worker_claims.start(found)
+    attempts = PullWiring.of(app.container).worker_claims.start(found)
     assert attempts
-    app.container.worker_claims.finish(attempts, run_procedure(app.container.executor.call(attempts)))
+    PullWiring.of(app.container).worker_claims.finish(attempts, run_procedure(app.container.executor.call(attempts)))
     assert kept == [1]
     sim.add_worker("gpu")
     sim.advance(2 * MINUTE)
@@ -94,9 +95,11 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
     def find() -> str:
         name = next(calls)
         if name == "first":
-            assert app.container.worker_claims.release(attempts[0], "Its worker was stopped.")
+            assert PullWiring.of(app.container).worker_claims.release(attempts[0], "Its worker was stopped.")
             attempts.append(start_attempt())
-            app.container.worker_claims.finish(attempts[1], run_procedure(app.container.executor.call(attempts[1])))
+            PullWiring.of(app.container).worker_claims.finish(
+                attempts[1], run_procedure(app.container.executor.call(attempts[1]))
+            )
         return name + "x" * 20_000
 
     @app.handler("search", pull="gpu")
@@ -106,17 +109,21 @@ def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, s
         seen.append(ctx.step("use", lambda: seen[-1]))
 
     def start_attempt() -> Attempt:
-        started = app.container.worker_claims.start(require_claim(sim))
+        started = PullWiring.of(app.container).worker_claims.start(require_claim(sim))
         assert started
         return started
 
     offer(sim, "a", handler="search")
     sim.advance(MINUTE)
     attempts = [start_attempt()]
-    app.container.worker_claims.finish(attempts[0], run_procedure(app.container.executor.call(attempts[0])))
+    PullWiring.of(app.container).worker_claims.finish(
+        attempts[0], run_procedure(app.container.executor.call(attempts[0]))
+    )
     assert seen == ["second"]
     sim.advance(HOUR)
     attempts.append(start_attempt())
-    app.container.worker_claims.finish(attempts[2], run_procedure(app.container.executor.call(attempts[2])))
+    PullWiring.of(app.container).worker_claims.finish(
+        attempts[2], run_procedure(app.container.executor.call(attempts[2]))
+    )
     assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

@@ -28,7 +28,7 @@ from cloudsched.local.untrusted_text import print_error, to_printable
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
-    from cloudsched.engine.pull.offers import WorkerFilter
+    from cloudsched.features.pull.work_queue import WorkerFilter
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.worker.slot import AttemptSummary
     from cloudsched.worker.source import WorkSource
@@ -117,7 +117,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
     Ctrl-C it finishes the running attempts or releases them, and stops.
     """
     with pause_collection(keeps_all=True):
-        from cloudsched.engine.pull.offers import WorkerFilter  # noqa: PLC0415 - not needed for --help
+        from cloudsched.features.pull.work_queue import WorkerFilter  # noqa: PLC0415 - not needed for --help
         from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
         from cloudsched.worker.worker import Worker  # noqa: PLC0415 - likewise
 
@@ -184,7 +184,7 @@ def _require_address(url: str | None, credentials: dict[str, str | None]) -> Non
 
 def _validate_filter(worker_filter: WorkerFilter, loaded: LoadedApp) -> None:
     """Check the filter before the first request. Raises click.UsageError or Misconfigured."""
-    from cloudsched.domain.documents.pull import MAX_SKILLS, Pull  # noqa: PLC0415 - likewise
+    from cloudsched.features.pull.fields import MAX_SKILLS, Pull  # noqa: PLC0415 - likewise
 
     if not worker_filter.handlers:
         raise Misconfigured(f"{loaded.origin} registers no handler, so this worker has nothing to run.")

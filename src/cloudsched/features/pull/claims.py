@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.engine_context import EngineContext
     from cloudsched.engine.execution.executor import Executor
-    from cloudsched.engine.pull.offers import ClaimCaller
+    from cloudsched.features.pull.work_queue import ClaimCaller
 
 log = own_logger(__name__)
 

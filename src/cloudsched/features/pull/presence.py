@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cloudsched.domain.documents.authority import SYSTEM_OWNER
 from cloudsched.domain.documents.document import Instant  # noqa: TC001 - a field of the model
-from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.documents.pull import MAX_SKILLS, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import CloudschedError
+from cloudsched.features.pull.fields import MAX_SKILLS, QueueName, Skill  # noqa: F401, TC001 - fields of the model
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.pull.offers import ClaimCaller, WorkerFilter
+    from cloudsched.features.pull.work_queue import ClaimCaller, WorkerFilter
 
 
 class WorkerPresence(Record):
@@ -124,21 +122,6 @@ def list_workers(store: Store, owner: str | None) -> Sequence[WorkerPresence]:
 def is_listening(presence: WorkerPresence, now: datetime) -> bool:
     """Return whether a worker has asked for work in the last minutes."""
     return presence.seen_at > now - LISTENING
-
-
-def count_listeners(store: Store, task: Task, now: datetime) -> int | None:
-    """Return the number of workers that would claim a task's runs. None if no run waits for one.
-
-    Costs one read for each worker that was there in the last day.
-    """
-    if task.pull is None or not any(run.waiting_for is WaitingFor.WORKER for run in task.runs):
-        return None
-    pull, present = task.pull, store.records.list_all(WorkerPresence, limit=MAX_WORKERS)
-    offered = next(run for run in task.runs if run.waiting_for is WaitingFor.WORKER)
-    begun = task.as_begun(offered)
-    is_users = begun.is_for_user and not begun.is_made_by_code
-    listening = [one for one in present if is_listening(one, now) and (is_users or not one.is_user)]
-    return sum(may_serve(one, pull.queue, pull.skill or "", task.owner) for one in listening)
 
 
 def may_serve(presence: WorkerPresence, queue: str, skill: str, owner: str | None) -> bool:

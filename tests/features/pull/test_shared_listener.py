@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from cloudsched.engine.pull.shared_listener import LINGER_SECONDS, MAX_LINGERING, SharedListener
+from cloudsched.features.pull.shared_listener import LINGER_SECONDS, MAX_LINGERING, SharedListener
 
 
 class Streams:

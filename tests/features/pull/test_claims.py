@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.engine.harness import Simulate
-from tests.engine.pull.harness import (
+from tests.features.pull.harness import (
     DONE,
     FAILED,
     HOUR,
@@ -34,8 +34,9 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.transitions.commit import Commit, VersionedTask
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.domain.transitions.outcome import Cancel, Snooze
-from cloudsched.engine.pull.offers import THIS_PROCESS, WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
+from cloudsched.features.pull.wiring import PullWiring
+from cloudsched.features.pull.work_queue import THIS_PROCESS, WorkerFilter
 from cloudsched.testing import Simulation
 
 
@@ -67,7 +68,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path)
             app.trigger(f"t{number}")
 
         def work() -> None:
-            while found := app.container.work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2):
+            while found := PullWiring.of(app.container).work_queue.claim(WorkerFilter("gpu"), THIS_PROCESS, 2):
                 claimed.extend(each.task.id for each in found)
 
         threads = [threading.Thread(target=work) for _ in range(16)]
@@ -171,14 +172,14 @@ def test_only_the_holder_of_a_claim_can_finish_it(sim: Simulation, what: str) ->
     given = wrong.get(what, (task_id, execution_id, token[:-1] + "?"))
     error = NotFound if what == "task" else LeaseLost
     with pytest.raises(error):
-        sim.app.container.worker_claims.finish_by_token(*given, DONE)
+        PullWiring.of(sim.app.container).worker_claims.finish_by_token(*given, DONE)
     with pytest.raises(error):
-        sim.app.container.worker_claims.release_by_token(*given, "no")
+        PullWiring.of(sim.app.container).worker_claims.release_by_token(*given, "no")
     if what == "task":
         with pytest.raises(NotFound):
-            sim.app.container.worker_claims.heartbeat(*given)
+            PullWiring.of(sim.app.container).worker_claims.heartbeat(*given)
     else:
-        assert sim.app.container.worker_claims.heartbeat(*given).is_cancelled
+        assert PullWiring.of(sim.app.container).worker_claims.heartbeat(*given).is_cancelled
     assert sim.app.get("a").runs[0].lease
 
 
@@ -192,7 +193,9 @@ def test_the_authorization_check_runs_before_any_change(sim: Simulation) -> None
         assert queue == "gpu"
         raise NotFound("task", str(task)[:0])
 
-    guarded = sim.app.container.worker_claims.for_caller(replace(THIS_PROCESS, authorize=authorize_nobody))
+    guarded = PullWiring.of(sim.app.container).worker_claims.for_caller(
+        replace(THIS_PROCESS, authorize=authorize_nobody)
+    )
     verbs: list[Callable[[], object]] = [
         lambda: guarded.finish_by_token(*claim_keys(found), DONE),
         lambda: guarded.heartbeat(*claim_keys(found)),
@@ -245,9 +248,9 @@ def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:
     found = require_claim(sim)
     for _ in range(60):
         sim.advance(4 * MINUTE)
-        assert not sim.app.container.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
+        assert not PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(found)).is_cancelled
     sim.app.cancel("a")
-    assert sim.app.container.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
+    assert PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(found)).is_cancelled
     finish(sim, found, AttemptReport(Cancel("I stop.")))
     assert statuses(sim, "a") == ["CANCELLED"]
 
@@ -291,7 +294,7 @@ def test_code_ends_no_claim_of_an_api_caller(sim: Simulation, app: App) -> None:
     assert found
     with pytest.raises(LeaseLost):
         finish(sim, found)
-    app.container.worker_claims.for_caller(replace(THIS_PROCESS, subject="ada")).finish_by_token(
+    PullWiring.of(app.container).worker_claims.for_caller(replace(THIS_PROCESS, subject="ada")).finish_by_token(
         *claim_keys(found), DONE
     )
     assert statuses(sim, "a") == ["SUCCEEDED"]
@@ -338,7 +341,7 @@ def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
     found = require_claim(sim)
     for _ in range(100):
         sim.advance(4 * MINUTE)
-        app.container.worker_claims.heartbeat(*claim_keys(found))
+        PullWiring.of(app.container).worker_claims.heartbeat(*claim_keys(found))
     with monkeypatch.context() as patch:
         patch.setattr("cloudsched.engine.execution.executor.Executor.dispatch", lambda *_: None)
         finish(sim, found)
@@ -413,7 +416,7 @@ def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
     monkeypatch.setattr(sim.app.container.store, "commit", commit_after_edit)
     assert claim(sim) is None
     assert not claim_all(sim, queue="press")
-    assert sim.app.container.work_queue.claim(WorkerFilter("press", ("ink",)), THIS_PROCESS)
+    assert PullWiring.of(sim.app.container).work_queue.claim(WorkerFilter("press", ("ink",)), THIS_PROCESS)
 
 
 def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulation) -> None:
@@ -471,7 +474,7 @@ def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simu
         if queue != "gpu":
             raise NotFound("task", str(task)[:0])
 
-    pulls = sim.app.container.worker_claims.for_caller(replace(THIS_PROCESS, authorize=authorize_gpu))
+    pulls = PullWiring.of(sim.app.container).worker_claims.for_caller(replace(THIS_PROCESS, authorize=authorize_gpu))
     assert not pulls.heartbeat(*claim_keys(found)).is_cancelled
     pulls.finish_by_token(*claim_keys(found), DONE)
     with pytest.raises(NotFound):
@@ -484,12 +487,12 @@ def test_a_queue_blocked_by_other_work_is_logged(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_known: bool
 ) -> None:
     """A poll reads at most MAX_SCANNED offers that the worker cannot run, then logs what to do about it."""
-    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 7)
+    monkeypatch.setattr("cloudsched.features.pull.work_queue.MAX_SCANNED", 7)
     for number in range(9):
         offer(sim, f"t{number}", handler="work" if is_known else "theirs", pull="gpu")
     sim.advance(MINUTE)
     before = sim.counts.copy()
-    found = sim.app.container.work_queue.claim(WorkerFilter("gpu", handlers={"work"}), THIS_PROCESS, 9)
+    found = PullWiring.of(sim.app.container).work_queue.claim(WorkerFilter("gpu", handlers={"work"}), THIS_PROCESS, 9)
     assert len(found) == (9 if is_known else 0)
     assert sim.counts.since(before).reads == (18 if is_known else 9)  # a task is read only to claim it
     assert ("a separate queue" in caplog.text) is not is_known

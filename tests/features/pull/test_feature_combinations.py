@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine.pull.harness import (
+from tests.features.pull.harness import (
     HOUR,
     MINUTE,
     SECOND,
@@ -19,7 +19,8 @@ from tests.engine.pull.harness import (
 )
 
 from cloudsched import App, Context, Settings
-from cloudsched.domain.documents.pull import Pull
+from cloudsched.features.pull.fields import Pull
+from cloudsched.features.pull.wiring import PullWiring
 from cloudsched.testing import Simulation
 
 
@@ -70,7 +71,7 @@ def test_a_run_is_not_offered_while_its_lock_is_taken(sim: Simulation) -> None:
     assert claim(sim) is None
     offers = set[tuple[str, bool]]()
     for _ in range(60):
-        sim.app.container.worker_claims.heartbeat(*claim_keys(first))
+        PullWiring.of(sim.app.container).worker_claims.heartbeat(*claim_keys(first))
         sim.advance(4 * MINUTE)
         offers |= {(name, sim.app.get(name).offer is not None) for name in "bc"}
     assert offers == {("b", False), ("c", False)}

@@ -145,7 +145,8 @@ class Evidence:
     hanging: str = ""
     """How many handlers of the process that swept hang, as far as the reader may know. Empty if none does."""
     listeners: int | None = None
-    """The number of workers that have asked for such work in the last minutes, or None if it does not wait for one."""
+    """The number of workers that have asked for such work in the last minutes, or None if it does not wait
+    for one."""
 
     @property
     def sweep_is_late(self) -> bool:
@@ -154,4 +155,5 @@ class Evidence:
 
 
 SWEEP_TOLERANCE: Final = timedelta(minutes=3)
-"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to arrive."""
+"""The lateness from which the sweep is mentioned. It runs once a minute, and gives dispatches a minute to
+arrive."""

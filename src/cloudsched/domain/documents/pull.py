@@ -1,13 +1,13 @@
 """Pull: a task that names a queue waits in the store until a worker claims it.
 
-A due run is *offered* instead of run. Each offer has a queue key: its queue, or its queue and the skill that it
-requires. A worker reads only the keys whose offers it can run. Offers are ordered by priority, then by due time. An
-offer is derived from the task's runs whenever the task is written, so it exists exactly as long as one of them waits
-for a worker.
+A due run is *offered* instead of run. Each offer has a queue key: its queue, or its queue and the skill that
+it requires. A worker reads only the keys whose offers it can run. Offers are ordered by priority, then by due
+time. An offer is derived from the task's runs whenever the task is written, so it exists exactly as long as
+one of them waits for a worker.
 
-Workers do not search the tasks themselves: each offer is also a small document of its own (`OfferEntry`), which is
-written or deleted by the commit that changes it. So neither their queries nor their listeners see other changes of
-tasks.
+Workers do not search the tasks themselves: each offer is also a small document of its own (`OfferEntry`),
+which is written or deleted by the commit that changes it. So neither their queries nor their listeners see
+other changes of tasks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Pull(InputModel):
 
     queue: QueueName
     skill: Skill | None = None
-    """The skill that the worker must have, such as ``cuda``, or None if any worker of the queue may run it."""
+    """The skill that the worker must have, such as ``cuda``, or None if any worker of the queue may run
+    it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -65,7 +66,8 @@ class OfferEntry(Document):
     is_code_call: bool = False
     """True if a handler's code made the task. See `Task.is_made_by_code`."""
     is_for_servers: bool | None = None
-    """True if no user wrote or edited the task or the one at the top of its tree, so that no user may claim it."""
+    """True if no user wrote or edited the task or the one at the top of its tree, so that no user may claim
+    it."""
 
 
 def queue_key(queue: str, skill: str | None = None) -> str:

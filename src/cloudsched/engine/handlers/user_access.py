@@ -1,4 +1,4 @@
-"""The limits of what users may request and start: a handler's priorities and queues, also for children and tools.
+"""The limits of what users may request and start: a handler's priorities and queues, as tools and children too.
 
 `Registry.for_users` decides which handlers a user may name at all.
 """
@@ -66,7 +66,7 @@ def require_user_edit(task: Task, registry: Registry) -> None:
 
 
 def require_user_start(task: Task, registry: Registry) -> None:
-    """Check that a user may start a task: only one that a user could have created as it is, or that a user has paused.
+    """Check that a user may start a task: one that a user could create as it is, or has paused.
 
     Raises Forbidden, or NotAllowed if its owner's budget is used up.
     """
@@ -76,7 +76,7 @@ def require_user_start(task: Task, registry: Registry) -> None:
 
 
 def may_user_claim(task: Task, registry: Registry) -> bool:
-    """Return whether its owner may claim a task's runs as a worker: what a user asked for, and could have started.
+    """Return whether its owner may claim a task's runs as a worker: a user requested and could start them.
 
     Nothing that servers or code asked for, as they rely on its results, its failure hook and its lock.
     """
@@ -90,7 +90,7 @@ def may_user_claim(task: Task, registry: Registry) -> bool:
 
 
 def may_user_report(task: Task, registry: Registry) -> bool:
-    """Return whether its owner may renew and end a claim that they hold, wherever the task was moved since."""
+    """Return whether its owner may renew and end a claim that they hold, even if the task was moved since."""
     return task.is_for_user and not task.is_made_by_code and task.handler in registry.for_users()
 
 
@@ -101,7 +101,9 @@ def require_user_queue(queue: str, registry: Registry) -> None:
         *(each.user_queues for each in handlers)
     )
     if queue not in known:
-        hint = f"they may ask for {', '.join(sorted(known))}" if known else "they may ask for none"
+        hint = "they may ask for none"
+        if known:
+            hint = f"they may ask for {', '.join(sorted(known))}"
         raise Forbidden(f"Users' tasks are in no queue {queue!r}: {hint}.")
 
 
@@ -147,5 +149,7 @@ def _require_queue(handler: Handler, pull: Pull | None, field: str) -> None:
         f"names {'no queue' if queue is None else f'the queue {queue!r}'}, which users may not ask {handler.name!r} for"
     )
     allowed = ", ".join(sorted({*handler.user_queues, *({own} if own else ())}))
-    hint = f"Users may ask for {allowed}; leave it out for the handler's own." if allowed else "Leave it out."
+    hint = "Leave it out."
+    if allowed:
+        hint = f"Users may ask for {allowed}; leave it out for the handler's own."
     raise InvalidInput(field, problem, hint)

@@ -25,10 +25,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.cold_executor import FUNCTIONS, KEEPS_BYTECODE, ColdExecutor
+from benchmarks.local_services import run_services
 from rich.console import Console
 from rich.table import Table
-from tests.local_services import run_services
-from tests.stories.cold_executor import FUNCTIONS, KEEPS_BYTECODE, ColdExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -46,7 +46,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operation", help="only this operation")
     parser.add_argument("--show", type=int, default=20, help="how many requests are shown")
-    parser.add_argument("--quick", action="store_true", help="fewer of the general values")
     parser.add_argument("--memory", type=int, default=3000, help="how many megabytes this process may have")
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (arguments.memory * 2**20,) * 2)
@@ -60,7 +59,7 @@ def main() -> None:
 
         known = prepare(sim, send)
         ids = fill(send, TASKS)
-        for each in iter_hostile_requests(known, ids, is_quick=arguments.quick):
+        for each in iter_hostile_requests(known, ids):
             if arguments.operation in {None, each.operation}:
                 call = partial(send, each.method, each.path, each.body, headers=each.headers)
                 seconds, answer = measure(call)

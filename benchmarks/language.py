@@ -2,12 +2,12 @@
 
     python -m benchmarks.language [--phrases N] [--alone]
 
-The phrases are a collection that people typed into schedulers, if it lies next to the checkout, and 1,000 generated
-from templates, whose dates come from a plain walk over the calendar. The rivals are those of `benchmarks.machine`;
+The phrases are a collection that people typed into schedulers, if it lies next to the checkout, and 1,000 that are
+generated, whose dates come from a plain walk over the calendar. The rivals are those of `benchmarks.machine`;
 ``--alone`` leaves them out.
 "chronologia, strict" refuses a phrase if chronologia leaves words over. A phrase is right if the schedule is the
 intended one, wrong if it is another one without a warning, and otherwise refused. For phrases that mean nothing or are
-ambiguous, every schedule is wrong. An interval in a template starts on the first day that fits. Times are CPU time for
+ambiguous, every schedule is wrong. Times are CPU time for
 one phrase, in milliseconds.
 """
 
@@ -27,7 +27,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.machine import FOLDER, find_site_packages
-from tests.language import template_phrases
+from tests.language import paraphrases
 from tests.language.collected_phrases import CASES, judge, parse_now
 from tests.language.walk import NOW, ZONE
 
@@ -178,8 +178,8 @@ def score_generated(
     """Return the score over phrases from templates, and the CPU time that one takes."""
     zone = load_tzinfo(ZONE)
     now = NOW.replace(tzinfo=zone)
-    phrases = list(template_phrases.make(Random(2026), count))  # noqa: S311 -- repeatable
-    asked = [Phrase(one.phrase, now, ZONE) for one in phrases]
+    phrases = list(paraphrases.make(Random(2026), count, ["en"]))  # noqa: S311 -- repeatable
+    asked = [Phrase(one.text, now, ZONE) for one in phrases]
     reader(asked[:20])
     begin = thread_time()
     schedules = reader(asked)
@@ -190,7 +190,7 @@ def score_generated(
             score["refused"] += 1
             continue
         try:
-            found = schedule.upcoming(now, len(one.expected) + one.is_once)
+            found = schedule.upcoming(now, len(one.expected) + one.ends)
         except CloudschedError:
             found = []
         local = tuple(at.astimezone(zone).replace(tzinfo=None).isoformat() for at in found)
@@ -202,12 +202,12 @@ def main() -> None:
     """Print the scores."""
     parser = ArgumentParser(description="How plain words are read, beside other engines")
     parser.add_argument("--alone", action="store_true", help="without other libraries")
-    parser.add_argument("--phrases", type=int, default=1000, help="how many phrases to make from templates")
+    parser.add_argument("--phrases", type=int, default=1000, help="how many phrases to generate")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     columns = [*KINDS] if CASES else []
     print("right % / silently wrong %")
-    print(f"{'':24}" + "".join(f"{kind:>15}" for kind in columns) + f"{'templates':>15}{'ms':>8}")
+    print(f"{'':24}" + "".join(f"{kind:>15}" for kind in columns) + f"{'generated':>15}{'ms':>8}")
     for name, reader in list_readers(None if options.alone else find_site_packages()).items():
         line = f"{name:24}"
         score = score_collected(reader) if CASES else Counter()

@@ -26,6 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from benchmarks.local_services import Services, run_services
 from google.cloud import firestore, tasks_v2
 from google.cloud.firestore_v1.services.firestore import FirestoreClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
@@ -35,7 +36,6 @@ from google.cloud.tasks_v2.types import CreateTaskRequest
 from google.cloud.tasks_v2.types import Task as CloudTask
 from rich.console import Console
 from rich.table import Table
-from tests.local_services import Services, run_services
 
 from cloudsched import App, Schedule
 from cloudsched.adapters.clocks import ManualClock, SystemClock

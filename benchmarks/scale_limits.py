@@ -1,14 +1,15 @@
 """What breaks first: each limit with its source, and how many runs a second it allows at the settings of a rate.
 
-`benchmarks.scale` finds the same by simulation: it raises the load until the deployment falls behind.
+python -m benchmarks.scale_limits     writes the tables of settings and limits into docs/run/capacity.md
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from benchmarks import google_limits
 from benchmarks.scale_settings import (
     DEFAULT_RATE,
     HANDLER_SECONDS,
@@ -16,16 +17,16 @@ from benchmarks.scale_settings import (
     OVERHEAD_SECONDS,
     ScaleSettings,
     choose_settings,
+    make_settings_sheet,
 )
-from benchmarks.scale_tables import Sheet, show_load
-from tests.scale import google_limits
+from benchmarks.scale_tables import Sheet, write
 
 from cloudsched.domain.documents.usage import UsageCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from tests.scale.google_limits import Limit
+    from benchmarks.google_limits import Limit
 
 RUN: Final = UsageCounts(executions=1, reads=1, writes=3, dispatches=1)
 """What a run of a recurring task takes, as it is counted and billed."""
@@ -122,33 +123,5 @@ def _list_limit_cells(demand: Demand, settings: Sequence[ScaleSettings]) -> tupl
     return name, said, limit.assumed or "the same", demand.takes, *most
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """How many runs a second some settings carry, by simulation."""
-
-    settings_rate: float
-    """The rate that the settings are for."""
-    load: Mapping[str, Any]
-    """What `show_load` takes."""
-    carried: float
-    """The highest rate that was tried and did not fall behind."""
-    broke_at: float
-    """The lowest that did."""
-    limit: str
-    """What it ran into."""
-
-
-def make_ceilings_sheet(ceilings: Sequence[Ceiling]) -> Sheet:
-    """Return what breaks first."""
-    headings = ("settings for", "tasks that", "carry, a second", "fall behind at", "because of")
-    rows = [
-        (
-            "100, the defaults" if each.settings_rate == DEFAULT_RATE else f"{each.settings_rate:,}",
-            show_load(**each.load),
-            f"{each.carried:,.0f}",
-            f"{each.broke_at:,.0f}",
-            each.limit,
-        )
-        for each in ceilings
-    ]
-    return Sheet("ceilings", headings, tuple(rows), 2)
+if __name__ == "__main__":
+    write([make_limits_sheet(), make_settings_sheet()])

@@ -1,6 +1,6 @@
 """The settings that a rate needs, by the formulas of ``docs/run/capacity.md``, which has them as its table.
 
-The benchmark simulates them, and tests give them to ``infra/deploy.sh``, which must accept them.
+Tests give them to ``infra/deploy.sh``, which must accept them.
 """
 
 from __future__ import annotations

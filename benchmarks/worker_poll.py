@@ -22,7 +22,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.local_services import run_services
+from benchmarks.local_services import run_services
 
 from cloudsched import App, Schedule
 from cloudsched.adapters.operation_counts import Counts, count_store

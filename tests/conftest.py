@@ -40,19 +40,14 @@ from tests.fixed_examples import fix_examples  # noqa: E402 - the line above fin
 fix_examples()
 
 pytest_plugins = [
-    "tests.run.dates",
-    "tests.run.order",
-    "tests.run.shards",
     "tests.run.tiers",
-    "tests.run.changed",
+    "tests.run.shards",
+    "tests.run.network",
     "tests.run.emulator",
     "tests.run.garbage",
     "tests.run.ids",
     "tests.run.leftovers",
-    "tests.run.network",
-    "tests.run.process_state",
-    "tests.run.report",
-    "tests.run.second_look",
+    "tests.run.isolation",
 ]
 
 
@@ -76,12 +71,12 @@ def firestore_address() -> Iterator[str]:
     What this process sends to it is refused where production would refuse it, and the emulator would not.
     """
     from tests.adapters.firestore.production import ProductionChannel, ProductionRules  # noqa: PLC0415 - needs gRPC
-    from tests.run.emulator import find_address  # noqa: PLC0415 - found now that its folder is on the path
+    from tests.run.emulator import ADDRESS  # noqa: PLC0415 - found now that its folder is on the path
 
     from cloudsched.adapters.firestore import rpc  # noqa: PLC0415 - likewise
     from cloudsched.adapters.google.channel import open_channel  # noqa: PLC0415 - likewise
 
-    found = find_emulator(find_address())
+    found = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST") or os.environ.get(ADDRESS))
     if isinstance(found, EmulatorNotFound):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
     rules = ProductionRules()

@@ -6,15 +6,15 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self
 
 import pytest
+from werkzeug.wrappers import Request, Response
 
 from cloudsched.drafts import language_models
-from cloudsched.drafts.language_models import JsonTransport, Prices, make_session
+from cloudsched.drafts.language_models import JsonTransport, ModelPrices, make_session
 from cloudsched.engine.ports.model import Model
+from cloudsched.local.wsgi_server import WebServer
 
 KEY = "test-key"
 Reply = tuple[int, dict[str, str], bytes]
@@ -45,9 +45,7 @@ class ModelServer:
         self.waits: list[float] = []
         self.hold = threading.Event()
         """Set when a request that hangs may end."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._server = WebServer(Request.application(self._serve))
 
     def answer(self, content: object, status: int = 200, **headers: str) -> None:
         """Answer with JSON, or with bytes as they are; None hangs."""
@@ -61,49 +59,31 @@ class ModelServer:
 
     def model(self, timeout: float = 30.0) -> Model:
         transport = JsonTransport("The model", make_session, timeout, self.waits.append)
-        prices = Prices(0.3, 2.5)
+        prices = ModelPrices(0.3, 2.5)
         if self.kind == "gemini":
             return language_models.GeminiModel(transport, self.url, "gemini-test", KEY, prices)
         return language_models.ChatCompletionsModel(transport, self.url, "test", KEY, prices)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://{self._server.address}"
 
-    def _make_handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                size = int(self.headers["Content-Length"])
-                server.requests.append({"path": self.path, **json.loads(self.rfile.read(size))})
-                server.headers.append({name.lower(): value for name, value in self.headers.items()})
-                status, headers, body = server.replies.popleft() if len(server.replies) > 1 else server.replies[0]
-                if not status:
-                    server.hold.wait(60)
-                    return
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name.replace("_", "-"), value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None: ...
-
-        return Handler
+    def _serve(self, request: Request) -> Response:
+        path = request.full_path.removesuffix("?")
+        self.requests.append({"path": path, **json.loads(request.get_data())})
+        self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        status, headers, body = self.replies.popleft() if len(self.replies) > 1 else self.replies[0]
+        if not status:
+            self.hold.wait(60)
+        return Response(body, status or 500, {name.replace("_", "-"): value for name, value in headers.items()})
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._server.__enter__().serve()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.hold.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.__exit__(*error)
 
 
 @pytest.fixture(params=["gemini", "openai"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +12,11 @@ from tests.cases import try_each
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "cloudsched"
-PAGES = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+PAGES = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "src").rglob("*.md"), *ROOT.glob("tests/*/*.md")]
+FOLDERS = ("src", "tests", "docs", "infra", "functions", "benchmarks", "clients", "requirements", ".ci", ".github")
+PATH = re.compile(r"(?<![\w./:<{$~-])(\.?[\w-]+(?:/[\w.*-]+)*/?)(?![\w/:(])")
+OWN = ("infra/config.sh", "infra/production.sh", "infra/README.md", "OWNER/", ".venv/", "build/", "dist/")
+"""What pages name that is yours, or made."""
 LINK = re.compile(r"(?:\]\(|(?:src|srcset|href)=\")([^)\s#\"]+)")
 SOURCES = [
     *(
@@ -45,6 +51,34 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
     """A page that moves takes the links to it along. Links to other servers are not followed."""
     targets = set(LINK.findall(CODE_SPAN.sub("", CODE_BLOCK.sub("", page.read_text("utf-8")))))
     assert [each for each in targets if ":" not in each and not (page.parent / each).exists()] == []
+
+
+@try_each("page", PAGES)
+def test_every_path_that_a_page_names_exists(page: Path) -> None:
+    """Whole, or the end of one, as `engine/ports/store.py`. Pages for users name files of theirs, too."""
+    spans = re.findall(r"`([^`\n]+)`", CODE_BLOCK.sub("", page.read_text("utf-8")))
+    is_ours = page.is_relative_to(ROOT / "docs/contributors") or not page.is_relative_to(ROOT / "docs")
+    stale = {
+        path
+        for span in spans
+        for path in PATH.findall(span)
+        if not path.startswith(OWN) and (_begins_here(path) or (is_ours and ("/" in path or path.endswith(".py"))))
+        if not any(fnmatch(each, f"*/{name}") for each in list_paths() for name in (path.rstrip("/"), f"{path}.py"))
+    }
+    assert stale == set()
+
+
+def _begins_here(path: str) -> bool:
+    first, _, rest = path.partition("/")
+    return first in FOLDERS and bool(rest)
+
+
+@cache
+def list_paths() -> list[str]:
+    """Return the files and the folders of the repository."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
+    files = [Path(each) for each in listed.stdout.splitlines()]
+    return sorted({f"/{each}" for file in files for each in (file, *file.parents)})
 
 
 def test_every_page_that_the_code_names_exists() -> None:

@@ -11,10 +11,7 @@ STOPWATCHES = {"thread_time", "process_time", "perf_counter", "thread_time_ns", 
 UNSEEDED = {"random", "choice", "choices", "shuffle", "randint", "randrange", "uniform", "sample", "getrandbits"}
 TELLTALE = re.compile("|".join((*STOPWATCHES, "random", "Random", "settings", "register_profile")))
 """One of these words is in each file that has a fault; the others need not be parsed."""
-EXCUSED = {
-    "architecture/test_fixed_examples.py",
-    "stories/first_dispatch.py",  # its seconds are the figures of `benchmarks.coldstart`; no test asks for them
-}
+EXCUSED = {"architecture/test_fixed_examples.py"}
 
 
 def list_limits(path: Path) -> list[str]:

@@ -79,7 +79,7 @@ def test_the_kernel_is_imported_without_it(row: Feature, tmp_path: Path) -> None
 def _check_tests(rows: Collection[Feature], folder: Path, tests: Collection[str]) -> None:
     blocked = (
         "cacheprovider",
-        "tests.run.process_state",
+        "tests.run.isolation",
     )  # the latter takes the copy's modules for what a test left behind
     options = ["-q", "-p", "tests.architecture.without", "--tb=short", *(f"-pno:{each}" for each in blocked)]
     done = run_without(rows, folder, ["-m", "pytest", *options, *tests])

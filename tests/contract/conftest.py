@@ -55,7 +55,15 @@ def iter_pages(read: Callable[[str | None], Page[Any]]) -> Iterator[Page[Any]]:
     pytest.fail("the list has no end")
 
 
-@pytest.fixture(scope="session", params=["sqlite-memory", "sqlite-file", "firestore", "firestore-prefixed"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try each test over every store, with `--all` also over one whose collections have a prefix."""
+    if "open_store" in metafunc.fixturenames:
+        more = ["firestore-prefixed"] if metafunc.config.getoption("--all") else []
+        kinds = ["sqlite-memory", "sqlite-file", "firestore", *more]
+        metafunc.parametrize("open_store", kinds, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> OpenStore:
     """Open a new, empty store of each kind; it is closed at the end of the ``with``."""
 

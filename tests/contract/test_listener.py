@@ -155,11 +155,11 @@ def test_a_backlog_costs_few_reads_and_hides_no_new_offer(
 
 
 def test_a_broken_stream_is_reopened_and_notifies(
-    firestore_address: str, project: str, firestore: FirestoreStore, make_task: MakeTask
+    firestore_address: str, project: str, prefix: str, firestore: FirestoreStore, make_task: MakeTask
 ) -> None:
     """An offer may have been missed: its worker polls, also after an outage. Later ones are notified as before."""
     with Proxy(firestore_address) as proxy:
-        listener = FirestoreListener(project=project, emulator=proxy.address)
+        listener = FirestoreListener(project=project, emulator=proxy.address, prefix=prefix)
         with open_listener(listener, ["gpu"]) as bell:
             for _ in range(2):
                 proxy.cut()

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from infra.build_source import find_index_options, find_uv
 from tests.harness import ROOT
-from tests.run.network import ask_world
 
 COMPANIONS = (
     *("google-genai", "google-adk", "google-cloud-aiplatform", "fastapi", "django", "celery", "firebase-functions"),
@@ -23,11 +22,10 @@ def uv(*arguments: str, requirements: str) -> str:
     """Run a command of uv's on requirements; what it says of a conflict is the test's failure."""
     command = [find_uv(), "pip", *arguments, "--quiet", *find_index_options()]
     trusted = {"SSL_CERT_FILE": os.environ["PIP_CERT"]} if "PIP_CERT" in os.environ else {}
-    with ask_world():
-        done = subprocess.run(  # noqa: S603 - our own command
-            command, input=requirements, capture_output=True, text=True, check=False, env=trusted | os.environ
-        )
-        assert done.returncode == 0, done.stderr
+    done = subprocess.run(  # noqa: S603 - our own command
+        command, input=requirements, capture_output=True, text=True, check=False, env=trusted | os.environ
+    )
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from benchmarks.scale_limits import DEMANDS, make_limits_sheet
 from benchmarks.scale_settings import HANDLER_SECONDS, MAX_RATE, SHOWN_RATES, choose_settings, make_settings_sheet
 from benchmarks.scale_tables import put
 from tests.cases import try_each
@@ -44,6 +45,17 @@ def test_deploy_accepts_each_row_of_the_page(number: int, tmp_path: Path) -> Non
 def test_the_page_has_the_table_of_the_formulas() -> None:
     """The page's rows are those that its formulas, as the simulation uses them, give."""
     assert put(PAGE, [make_settings_sheet()]) == PAGE
+
+
+def test_the_page_has_the_limits_with_their_sources() -> None:
+    """Each limit has Google's line and figure. A line that is only interpreted says how."""
+    assert put(PAGE, [make_limits_sheet()]) == PAGE
+    for each in DEMANDS:
+        assert each.limit.source.startswith("https://")
+        said = each.limit.said.replace(",", "")
+        assert (
+            each.limit.assumed or f"{each.limit.value:.0f}" in said or f"{60 * each.limit.value:.0f} requests" in said
+        )
 
 
 def test_the_formulas_give_settings_that_the_scripts_accept(tmp_path: Path) -> None:

@@ -116,7 +116,8 @@ def type_page(world: World, page: Path) -> None:
         (world.terminal.folder / script[1]).write_text(script[0], "utf-8")
     for step in read_steps(page):
         write_modules(world.terminal.folder, page, step.block.line)
-        done = world.terminal.type(world.fill(step.block, step.text))
+        text = step.text.replace('"wait": 20', '"wait": 1')  # a worker without work
+        done = world.terminal.type(world.fill(step.block, text))
         assert done.returncode == 0, f"{step.block}:\n{step.text}\n{done.stdout[-900:]}{done.stderr}"
         if step.answer:
             assert is_like(json.loads(step.answer.text), json.JSONDecoder().raw_decode(done.stdout)[0]), (

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.doc_blocks import Block
 from tests.docs.terminal import Terminal, open_terminal
 from tests.harness import free_port, wait_until
-from tests.run.process_state import keep_process
+from tests.run.isolation import keep_process
 
 from cloudsched import Schedule, Settings
 from cloudsched.config.settings import AssistantSettings, ModelSettings

@@ -11,7 +11,7 @@ from tests.conftest import MakeTask
 
 from cloudsched import Schedule
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus
-from cloudsched.people.feed_text import MAX_EVENTS, MAX_PAST, TaskHistory, build_feed
+from cloudsched.people.feed_text import MAX_EVENTS, MAX_PAST, FeedTask, build_feed
 
 NOW = datetime(2027, 1, 31, 12, tzinfo=UTC)
 NOT_RUN = {ExecutionStatus.SKIPPED, ExecutionStatus.CANCELLED, ExecutionStatus.EXPIRED}
@@ -32,7 +32,7 @@ def make_execution(
 def test_what_was_not_run_is_cancelled(make_task: MakeTask, status: ExecutionStatus) -> None:
     """A skipped, expired or cancelled occurrence stays in the calendar, struck out; the description says why."""
     task = make_task(schedule=Schedule.once(NOW), next_execution_time=None)
-    text = build_feed([TaskHistory(task, [make_execution(status)])], NOW, title="Tasks")
+    text = build_feed([FeedTask(task, [make_execution(status)])], NOW, title="Tasks")
     (event,) = read(text).walk("VEVENT")
     assert (event["STATUS"] == "CANCELLED") == (status in NOT_RUN)
     assert str(event["DESCRIPTION"]).lower().startswith(status.lower().replace("_", " "))
@@ -42,9 +42,9 @@ def test_only_the_last_thirty_days_are_shown(make_task: MakeTask) -> None:
     """And of one task at most the latest 100 executions; then the calendar says so."""
     task = make_task(schedule=Schedule.once(NOW), next_execution_time=None)
     old = make_execution(age=timedelta(days=31))
-    assert "VEVENT" not in build_feed([TaskHistory(task, [old])], NOW, title="Tasks")
+    assert "VEVENT" not in build_feed([FeedTask(task, [old])], NOW, title="Tasks")
     many = [make_execution(age=timedelta(minutes=number)) for number in range(MAX_PAST + 1)]
-    calendar = read(build_feed([TaskHistory(task, many)], NOW, title="Tasks"))
+    calendar = read(build_feed([FeedTask(task, many)], NOW, title="Tasks"))
     shown = {event["DTSTART"].dt for event in calendar.walk("VEVENT")}
     assert shown == {execution.scheduled_for for execution in many[:MAX_PAST]}
     assert f"{MAX_PAST} past" in calendar["X-WR-CALDESC"]
@@ -53,7 +53,7 @@ def test_only_the_last_thirty_days_are_shown(make_task: MakeTask) -> None:
 def test_a_feed_has_a_last_event(make_task: MakeTask) -> None:
     """However many tasks there are, it stops at a number that its description names."""
     task = make_task(schedule=Schedule.once(NOW), next_execution_time=None)
-    history = TaskHistory(task, [make_execution(age=timedelta(minutes=number)) for number in range(MAX_PAST)])
+    history = FeedTask(task, [make_execution(age=timedelta(minutes=number)) for number in range(MAX_PAST)])
     calendar = read(build_feed([history] * (MAX_EVENTS // MAX_PAST + 1), NOW, title="Tasks", is_cut=True))
     assert len(calendar.walk("VEVENT")) == MAX_EVENTS
     assert f"{MAX_EVENTS} events" in calendar["X-WR-CALDESC"]

@@ -17,7 +17,8 @@ from cloudsched import Schedule
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.recurrence.allowance import limit_search
 from cloudsched.features.calendars.rule import CalendarRule
-from cloudsched.people.feed_text import AFTER, MAX_SHOWN, build_task_calendar, is_portable
+from cloudsched.people.calendar_events import AFTER
+from cloudsched.people.task_calendar import MAX_SHOWN, build_task_calendar, is_portable
 
 __all__ = ["one_database"]  # the other program's zones are ours
 

@@ -30,7 +30,7 @@ from cloudsched.errors import Forbidden, Misconfigured, NotFound
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.api.router import Api
+from cloudsched.web.api.router import ApiServer
 
 BY_ADDRESS: Final = "whoever knows its address, which is a secret"
 NOBODY: Final = "nothing of anybody's, so whoever asks may see it"
@@ -67,13 +67,13 @@ def test_everything_public_says_what_it_takes() -> None:
 def test_what_is_public_is_asked_by_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such an operation had an admin's authority: it may see no task and change nothing but what its secret allows."""
     calls = list[ApiCall]()
-    run = Api._run_operation  # noqa: SLF001 - what each operation is called with
+    run = ApiServer._run_operation  # noqa: SLF001 - what each operation is called with
 
     def note(operation: Operation, call: ApiCall, query: WireModel) -> Response:
         calls.append(call)
         return run(operation, call, query)
 
-    monkeypatch.setattr(Api, "_run_operation", staticmethod(note))
+    monkeypatch.setattr(ApiServer, "_run_operation", staticmethod(note))
     task = world.app.create(owner="ada", title="T", handler="open", schedule="every day at 9")
     for each in OPERATIONS:
         if each.name in PUBLIC:

@@ -12,7 +12,7 @@ from tests.drafts_app import make_app
 from tests.model_server import ModelServer
 
 from cloudsched.domain.responses.api_responses import DraftResult
-from cloudsched.drafts.grounds import find_unfounded
+from cloudsched.drafts.grounding import find_ungrounded
 from cloudsched.drafts.wiring import DraftsWiring
 from cloudsched.testing import Simulation
 
@@ -229,7 +229,7 @@ def test_injected_instructions_change_nothing_that_is_not_shown(
 )
 def test_other_words_for_the_same_are_faithful(said: str, canonical: str) -> None:
     """In English and in German."""
-    assert find_unfounded(canonical, said, [], "UTC") == []
+    assert find_ungrounded(canonical, said, [], "UTC") == []
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_other_words_for_the_same_are_faithful(said: str, canonical: str) -> Non
 )
 def test_the_days_of_an_answer_are_those_that_were_said(said: str, canonical: str, *, is_founded: bool) -> None:
     """A plural is a day as well, and days are known in many languages."""
-    assert (find_unfounded(canonical, said, (), "UTC") == []) is is_founded
+    assert (find_ungrounded(canonical, said, (), "UTC") == []) is is_founded
 
 
 @try_each(
@@ -272,7 +272,7 @@ def test_the_days_of_an_answer_are_those_that_were_said(said: str, canonical: st
 )
 def test_an_answer_that_says_otherwise_or_less_is_unfaithful(said: str, canonical: str) -> None:
     """Another unit, what is left out turned round, an hour for a day, a day, a time or the end missing."""
-    assert find_unfounded(canonical, said, (), "UTC") != []
+    assert find_ungrounded(canonical, said, (), "UTC") != []
 
 
 @try_each(
@@ -285,8 +285,8 @@ def test_an_answer_that_says_otherwise_or_less_is_unfaithful(said: str, canonica
 )
 def test_an_assumption_replaces_nothing_that_was_said(assumption: str, canonical: str) -> None:
     """It may add what the user left open."""
-    assert find_unfounded(canonical, DUTCH, [assumption], "UTC") != []
-    assert find_unfounded("every Monday at 9:30 until June", DUTCH, ["It ends in June."], "UTC") == []
+    assert find_ungrounded(canonical, DUTCH, [assumption], "UTC") != []
+    assert find_ungrounded("every Monday at 9:30 until June", DUTCH, ["It ends in June."], "UTC") == []
 
 
 @try_each(
@@ -310,7 +310,7 @@ def test_an_assumption_replaces_nothing_that_was_said(assumption: str, canonical
 )
 def test_a_faithful_answer_is_used(said: str, canonical: str) -> None:
     """In languages with a lexicon and without one."""
-    assert find_unfounded(canonical, said, (), "UTC") == []
+    assert find_ungrounded(canonical, said, (), "UTC") == []
 
 
 def test_a_model_makes_no_task_of_a_change(sim: Simulation, server: ModelServer) -> None:

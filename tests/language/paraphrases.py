@@ -13,7 +13,6 @@ from datetime import date, timedelta
 from random import Random
 from typing import NamedTuple
 
-from tests.language.template_phrases import format_ordinal
 from tests.language.walk import NOW, WEEKEND, WORK, ZONE, On, any_day, both, but, dom, month, nth, walk, wd
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -183,6 +182,11 @@ def _make_one(random: Random, code: str) -> Paraphrase | None:
     ends = bound in {"until", "count"}
     expected = tuple(walk(on, times, most, end=end))
     return Paraphrase(text, code, expected, ends and len(expected) < _SHOWN, is_mistyped) if expected else None
+
+
+def format_ordinal(number: int) -> str:
+    teens = number % 100 in range(11, 14)
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def _pick(random: Random, ways: Sequence[str]) -> str:

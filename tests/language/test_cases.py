@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 from zoneinfo import ZoneInfo
 
 import pytest
 from tests.cases import try_each
-from tests.language import template_phrases
 from tests.language.breadth_phrases import BREADTH
 from tests.language.collected_phrases import CASES, judge, parse_now
 from tests.language.german_phrases import GERMAN_PHRASES
@@ -73,13 +71,3 @@ def test_a_phrase_of_our_own(own: Own) -> None:
 def test_a_german_phrase(own: Own) -> None:
     """A second language needs only a lexicon."""
     check(own, "de")
-
-
-def test_phrases_from_templates(phrases: int) -> None:
-    """Generated phrases mean what a plain walk over the calendar says."""
-    now = NOW.replace(tzinfo=HERE)
-    for made in template_phrases.make(Random(7), min(phrases, 20_000)):  # noqa: S311 -- repeatable
-        reading = read(made.phrase, now=now, timezone=ZONE)
-        count = len(made.expected) + made.is_once
-        assert reading.kind == "schedule", (made.phrase, reading)
-        assert tuple(list_local_times(reading, count)) == made.expected, made.phrase

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from tests.call_counts import count_calls
 from tests.cases import try_each
-from tests.language import template_phrases
+from tests.language import paraphrases
 from tests.language.collected_phrases import CASES, parse_now
 from tests.language.walk import NOW, ZONE
 
@@ -69,8 +69,8 @@ def test_long_phrases_take_no_longer_than_their_length(word: str) -> None:
 def test_a_foreign_word_is_never_dropped(phrases: int) -> None:
     """A word outside the lexicon ends up in the title, or the phrase is refused."""
     random, now = Random(9), NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
-    for made in template_phrases.make(random, min(phrases, 10_000) // 2):
-        words, foreign = made.phrase.split(), random.choice(FOREIGN)
+    for made in paraphrases.make(random, min(phrases, 10_000) // 2, ["en"]):
+        words, foreign = made.text.split(), random.choice(FOREIGN)
         words.insert(random.randrange(len(words) + 1), foreign)
         reading = read(" ".join(words), now=now, timezone=ZONE)
         assert reading.kind != "schedule" or foreign in str(reading.title), words

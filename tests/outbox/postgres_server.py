@@ -55,8 +55,8 @@ def run_server(*, synced: bool = False) -> Iterator[str]:
         with (
             (folder / "log").open("w") as log,
             subprocess.Popen(  # noqa: S603 - ours
-                command, user=user, cwd=folder, stderr=log, env={**os.environ, "LD_PRELOAD": ""}
-            ) as server,  # libfaketime (`--at`) shares memory that this user cannot open
+                command, user=user, cwd=folder, stderr=log
+            ) as server,
         ):
             try:
                 _wait_for(binaries / "pg_isready", port, server, folder / "log")

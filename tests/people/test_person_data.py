@@ -24,7 +24,7 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.sweep.shard_sweeps import SweepNote
 from cloudsched.engine.sweep.zone_watch import ZoneRelease
 from cloudsched.errors import InvalidInput
-from cloudsched.people import person_data
+from cloudsched.people import person_data, person_erasure, person_export
 from cloudsched.people.documents import ExportPart, LinkKey, PersonJob
 from cloudsched.people.person_data import list_exported_records, list_owned_records
 from cloudsched.people.wiring import PeopleWiring
@@ -169,7 +169,7 @@ def export_lines(sim: Simulation, owner: str) -> list[dict[str, Any]]:
 
 def test_an_export_has_everything_once(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """And no secrets; in parts of a limited size, whose texts belong together."""
-    monkeypatch.setattr(person_data, "MAX_PART_BYTES", 1000)
+    monkeypatch.setattr(person_export, "MAX_PART_BYTES", 1000)
     lines = export_lines(sim, "ada")
     counts = {kind: sum(line["kind"] == kind for line in lines) for kind in {line["kind"] for line in lines}}
     messages = len(sim.app.container.store.inbox.list("ada", limit=500).items)
@@ -197,8 +197,9 @@ def test_a_job_that_takes_long_goes_on_in_another_attempt(
     sim: Simulation, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A piece at a time, without using up attempts."""
-    monkeypatch.setattr(person_data, "_PAGE", 1)
-    monkeypatch.setattr(person_data, "_MIN_TIME_LEFT", timedelta(days=1))
+    monkeypatch.setattr(person_erasure, "_TASKS_PAGE", 1)
+    monkeypatch.setattr(person_export, "_PAGE", 1)
+    monkeypatch.setattr(person_data, "MIN_TIME_LEFT", timedelta(days=1))
     if kind == "export":
         assert sum(line["kind"] == "task" for line in export_lines(sim, "ada")) == 4
     else:

@@ -1,39 +1,54 @@
 """Fixed shards: each process of a run has files of its own, the same in each run, in the same order.
 
 `-n 3 --dist each` starts three processes, one more than there are cores, as tests wait a third of their time. Each
-collects only its own files. Which test shares a process with which, and what ran before it, is therefore never decided
-by speed, and `--shard 1/3` repeats what the first of three processes did. Files are dealt by how many seconds they take
-(seconds.json, written by `pytest --all --record`).
+imports only its own files, and speed never decides which tests share a process. Files are dealt by how many seconds
+they take (seconds.json, written by `pytest --all --record`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from functools import cache
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.run.tiers import TESTS, is_left_out, list_rows
 
-TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parent
 TABLE = Path(__file__).with_name("seconds.json")
 SHORT = 0.5
 """The seconds of a file that the table does not name."""
+MOST = 90.0
+"""How many seconds of tests `--changed` chooses: they run in less than a minute."""
+BESIDE = {
+    "src/cloudsched/engine/ports": "contract",
+    "src/cloudsched/adapters": "contract",
+    "src/cloudsched/app.py": "doors",
+    "docs": "docs",
+    "README.md": "docs",
+    "infra": "deployables",
+    "functions": "deployables",
+    "clients": "clients",
+}
+"""Where tests of a part are, besides the folder of the same name in `tests`."""
 _OWN = pytest.StashKey[set[Path]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("cloudsched")
-    group.addoption("--shard", metavar="K/N", help="run what the K-th of N processes of a run does")
     group.addoption("--record", action="store_true", help="note how many seconds each file takes, for later shards")
+    text = "run the tests of what differs from main, those nearest to a change first, about a minute of them"
+    group.addoption("--changed", action="store_true", help=text)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Start no processes for a shard, or for a single file."""
-    if config.getoption("--shard") or len(list_files(config)) < 2:
+    """Start no processes for a single file."""
+    if config.option.numprocesses == 0 or len(list_files(config)) < 2:
         config.option.numprocesses, config.option.dist, config.option.tx = 0, "no", []
 
 
@@ -46,62 +61,82 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist has no typ
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out, without importing it, what another process runs."""
     if config.stash.get(_OWN, None) is None:
-        shard = find_shard(config)
-        config.stash[_OWN] = deal(list_files(config), shard[1])[shard[0] - 1] if shard else set(list_files(config))
+        own = set(list_files(config))
+        worker: dict[str, Any] = getattr(config, "workerinput", {})
+        if worker.get("shards"):
+            own = deal(own, int(worker["workercount"]))[int(worker["workerid"].removeprefix("gw"))]
+        config.stash[_OWN] = own
     is_file = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
     return True if is_file and collection_path not in config.stash[_OWN] else None
 
 
-def find_shard(config: pytest.Config) -> tuple[int, int] | None:
-    """Return which shard of how many this process is."""
-    own: dict[str, object] | None = getattr(config, "workerinput", None)
-    if own is not None and own.get("shards"):
-        return int(str(own["workerid"]).removeprefix("gw")) + 1, int(str(own["workercount"]))
-    if said := config.getoption("--shard"):
-        number, _, count = str(said).partition("/")
-        return int(number), int(count)
-    return None
-
-
 def list_files(config: pytest.Config) -> list[Path]:
     """Return the files that the whole run consists of, before any is imported."""
-    from tests.run.changed import find_changed  # noqa: PLC0415 - it asks this module
-    from tests.run.tiers import is_left_out  # noqa: PLC0415 - found now that its folder is on the path
-
-    named = [Path(each.partition("::")[0]).resolve() for each in config.args]
+    named = [Path(each.partition("[")[0].partition("::")[0]).resolve() for each in config.args]
     found = {file for each in named for file in ([each] if each.suffix == ".py" else each.rglob("test_*.py"))}
-    chosen = find_changed(config)
-    return sorted(file for file in found if not is_left_out(file, config) and (chosen is None or file in chosen))
+    rows = list_rows(config)
+    files = sorted(file for file in found if not is_left_out(file, rows))
+    return choose_changed(files) if config.getoption("--changed") else files
 
 
 def deal(files: Iterable[Path], count: int) -> list[set[Path]]:
     """Deal files to processes, the longest first, each to the process that has the least to do."""
+    seconds = read_table()
     shards: list[set[Path]] = [set() for _ in range(count)]
     load = [0.0] * count
-    for file in sorted(files, key=lambda each: (-seconds_of(each), each)):
+    for file in sorted(files, key=lambda each: (-seconds[each], each)):
         least = load.index(min(load))
         shards[least].add(file)
-        load[least] += seconds_of(file)
+        load[least] += seconds[file]
     return shards
 
 
-def seconds_of(file: Path) -> float:
-    """Return how long a file takes, by the table."""
-    name = file.relative_to(TESTS).as_posix() if file.is_relative_to(TESTS) else ""
-    return _read_table().get(name, SHORT)
+def choose_changed(files: list[Path]) -> list[Path]:
+    """Return the tests that belong to what differs from main: the nearest first, as many as a minute allows."""
+    seconds, chosen, left = read_table(), list[Path](), MOST
+    for place in dict.fromkeys(_list_places()):
+        for file in files:
+            if file.is_relative_to(place) and file not in chosen and left > seconds[file]:
+                chosen.append(file)
+                left -= seconds[file]
+    return sorted(chosen)
 
 
-@cache
-def _read_table() -> dict[str, float]:
-    return dict(json.loads(TABLE.read_text("utf-8"))) if TABLE.exists() else {}
+def _list_places() -> Iterator[Path]:
+    """Yield where tests of changes are: changed tests, the mirrored ones, their rooms, and what stands beside."""
+    base = _git("merge-base", "HEAD", "main") or _git("merge-base", "HEAD", "origin/main") or ["HEAD"]
+    changes = [
+        Path(each) for each in (*_git("diff", "--name-only", *base), *_git("ls-files", "-o", "--exclude-standard"))
+    ]
+    inner = [each.relative_to("src/cloudsched") for each in changes if each.is_relative_to("src/cloudsched")]
+    yield from (ROOT / each for each in changes if each.name.startswith("test_"))
+    yield from (TESTS / each.with_name(f"test_{each.name}") for each in inner)
+    rooms = [TESTS / each.parent for each in inner]
+    rooms += [ROOT / each.parent for each in changes if each.is_relative_to("tests")]
+    yield from (room for room in rooms if room != TESTS)
+    yield from (TESTS / beside for each in changes for start, beside in BESIDE.items() if each.is_relative_to(start))
 
 
-def write_table(taken: dict[str, float]) -> None:
-    """Write the table, of the tests' ids and their seconds."""
-    files: dict[str, float] = {}
-    for nodeid, seconds in taken.items():
-        name = nodeid.partition("::")[0].removeprefix("tests/")
-        files[name] = files.get(name, 0.0) + seconds
-    kept = _read_table() | {name: round(seconds, 1) for name, seconds in files.items()}
-    rows = {name: seconds for name, seconds in sorted(kept.items()) if seconds > SHORT and (TESTS / name).exists()}
+def _git(*arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603, S607
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def read_table() -> defaultdict[Path, float]:
+    """Return how many seconds each file takes."""
+    known = json.loads(TABLE.read_text("utf-8"))
+    return defaultdict(lambda: SHORT, {TESTS / name: seconds for name, seconds in known.items()})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write down how long each file took."""
+    if not config.getoption("--record"):
+        return
+    table = read_table()
+    reports = [each for some in terminalreporter.stats.values() for each in some if isinstance(each, pytest.TestReport)]
+    table.update(dict.fromkeys({ROOT / each.location[0] for each in reports}, 0.0))
+    for each in reports:
+        table[ROOT / each.location[0]] += each.duration
+    kept = {file: seconds for file, seconds in sorted(table.items()) if seconds > SHORT and file.exists()}
+    rows = {file.relative_to(TESTS).as_posix(): round(seconds, 1) for file, seconds in kept.items()}
     TABLE.write_text(json.dumps(rows, indent=0) + "\n", "utf-8")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from tests.run import leftovers, network, second_look, tiers
+from tests.run import leftovers, network, tiers
 
 TESTS = Path(__file__).parents[1]
 
@@ -24,46 +22,21 @@ def test_what_does_not_run_each_time_exists(row: str) -> None:
     assert not start or f"def {start.partition('[')[0]}" in (TESTS / path).read_text("utf-8")
 
 
-@pytest.mark.parametrize(("passes", "rows", "ends"), [(True, 0, "flaky"), (True, 2, "failed"), (False, 0, "failed")])
-def test_what_is_red_is_red_twice(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, passes: bool, rows: int, ends: str
-) -> None:
-    """Red once and green alone is flaky, and said; the third time it is red."""
-    monkeypatch.setattr(second_look, "LIST", tmp_path / "flaky.md")
-    (tmp_path / "flaky.md").write_text("| 2026-11-25 | `tests/a.py::b` | a race |\n" * rows, "utf-8")
-    monkeypatch.setattr(second_look, "passes_alone", lambda _: passes)
-    report = pytest.TestReport("tests/a.py::b", ("tests/a.py", 1, "b"), {}, "failed", "why", "call")
-    terminal = SimpleNamespace(stats={"failed": [report], "passed": []})
-    config = SimpleNamespace(
-        getoption=lambda _: True, pluginmanager=SimpleNamespace(get_plugin=lambda _: terminal), stash={}
-    )
-    session = SimpleNamespace(config=config, exitstatus=pytest.ExitCode.TESTS_FAILED)
-    second_look.pytest_sessionfinish(session)  # type: ignore[arg-type]
-    assert terminal.stats == {ends: [report], "passed": []}
-    assert session.exitstatus == (pytest.ExitCode.OK if ends == "flaky" else pytest.ExitCode.TESTS_FAILED)
-
-
 def test_a_run_sees_no_network_but_loopback() -> None:
-    """Neither its tests nor what they start, unless they ask the world; then a failure says on which day."""
-    if not network.is_cut_off():
-        pytest.skip("Only root can cut off the network, on Linux.")
+    """Nor does what it starts: only root can cut it off, on Linux, and `--all` asks the world."""
+    if network.CUT_OFF not in os.environ:
+        pytest.skip("The network is not cut off.")
     names = [sys.executable, "-c", "import socket; print([name for _, name in socket.if_nameindex()])"]
-    assert [name for _, name in socket.if_nameindex()] == ["lo"]
     assert subprocess.check_output(names, text=True) == "['lo']\n"  # noqa: S603 - our own command
-    own = Path("/proc/thread-self/ns/net").readlink()
-    with pytest.raises(AssertionError) as caught, network.ask_world():
-        assert Path("/proc/thread-self/ns/net").readlink() == own
-    assert re.search(r"as it was on \d{4}-\d\d-\d\d", caught.value.__notes__[0])
-    assert Path("/proc/thread-self/ns/net").readlink() == own
 
 
 LEFTOVERS = {
-    "logger root: level 10, was 30": (
+    "logger root": (
         "logging.getLogger().setLevel(logging.DEBUG)",
         "logging.getLogger().level == logging.WARNING",
     ),
-    "environment variable LEFT: added": ("os.environ['LEFT'] = 'a secret'", "'LEFT' not in os.environ"),
-    "handler of SIGUSR1: 1, was 0": (
+    "environment variable LEFT": ("os.environ['LEFT'] = 'a secret'", "'LEFT' not in os.environ"),
+    "handler of signal 10": (
         "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
         "signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL",
     ),
@@ -71,25 +44,28 @@ LEFTOVERS = {
         "ServiceThread('cloudsched-left', lambda: 0.01).start()",
         "wait_until(lambda: len(threading.enumerate()) == 1) is None",
     ),
-    "thread lost has ended": (
+    "lost": (
         "lost = ServiceThread('lost', lambda: None); lost.run = lambda: None; lost.start(); lost.join()",
-        "find_faults() == {}",
+        "True",
     ),
-    "module in sys.modules left: added": ("sys.modules['left'] = ModuleType('left')", "'left' not in sys.modules"),
-    "state sys.path: added '/left'": ("sys.path.append('/left')", "'/left' not in sys.path"),
+    "module left": (
+        "sys.modules['left'] = ModuleType('left'); sys.modules['left'].__file__ = tempfile.gettempdir() + '/left.py'",
+        "'left' not in sys.modules",
+    ),
+    "state sys.path": ("sys.path.append('/left')", "'/left' not in sys.path"),
 }
 """What is said of something that a test leaves; how it does; what the next one finds."""
-IMPORTS = """import logging, os, signal, sys, threading, time
+IMPORTS = """import logging, os, signal, sys, tempfile, threading, time
 from types import ModuleType
 from tests.harness import wait_until
-from cloudsched.engine.concurrency.service_threads import ServiceThread, find_faults
+from cloudsched.engine.concurrency.service_threads import ServiceThread
 """
 
 
 def test_a_module_that_leaves_something_behind_fails_and_the_next_one_does_not(tmp_path: Path) -> None:
     """It is said what; that which fixtures of the whole run leave, or which a test takes back, is no fault."""
     (tmp_path / "conftest.py").write_text(
-        "import os, pytest\npytest_plugins = 'tests.run.process_state'\n"
+        "import os, pytest\npytest_plugins = 'tests.run.isolation'\n"
         "@pytest.fixture(scope='session')\ndef shared(): os.environ['SHARED'] = ''"
     )
     (tmp_path / "test_00.py").write_text(

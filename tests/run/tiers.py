@@ -6,7 +6,7 @@ Each row names a folder, a file or the tests of a file whose names begin so, and
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -63,8 +63,8 @@ ALL = {
     "domain/recurrence/test_search_bounds.py::test_random_rules_are_searched_or_refused_quickly": "random costly rules",
     "domain/schedules/test_icalendar_output.py::test_another_program": "what we write, as another program reads it",
     "domain/schedules/test_icaljs.py": "iCalendar as ical.js reads it",
-    "domain/schedules/test_ics_judge.py": "calendar files as another program reads them",
-    "domain/schedules/test_one_run_a_day.py": "random edits of daily schedules",
+    "features/calendars/test_ics_judge.py": "calendar files as another program reads them",
+    "features/calendars/test_one_run_a_day.py": "random edits of daily schedules",
     "domain/test_task_calendar.py::test_another_program": "a task's calendar, as another program reads it",
     "domain/transitions/test_growth.py": "documents at their largest",
     "doors/test_completeness.py::test_the_outcome_is_that_of_the_api[the API through d": "delegates beside the API",
@@ -72,10 +72,10 @@ ALL = {
     "doors/test_completeness.py::test_the_outcome_is_that_of_the_api[the dashboard]": "the dashboard beside the API",
     "doors/test_edits.py::test_a_zone_stays_unless_another_is_given[the": "zones at the doors that start a process",
     "doors/test_front.py::test_what_a_user_does_is_no_server_s_result": "the authority of everything that a user does",
-    "engine/code_check/test_changed_code.py": "`cloudsched check` on random changes of code",
+    "engine/code_check/test_compare.py": "`cloudsched check` on random changes of code",
     "engine/durable/test_commit_batching.py::test_the_size_of_one_commit_is_bounded": "the largest commits",
     "engine/durable/test_outages.py": "outages of each store while a durable handler runs",
-    "engine/execution/test_options.py::test_an_option_can_be_taken_out": "the product without one of its options",
+    "engine/options/test_table.py::test_an_option_can_be_taken_out": "the product without one of its options",
     "engine/usage/test_budgets_bind.py::test_one_way_after_the_other": "every way to spend a budget after every other",
     "language/test_fuzz.py": "random words",
     "local/test_behind_proxies.py": "nginx, Apache and Caddy between a browser and the page",
@@ -127,51 +127,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def list_rows(config: pytest.Config) -> list[str]:
-    """Return what does not run unless it is named. A change of `infra` is tried by what else is left to `--all`."""
+    """Return what does not run, unless the command line names it. A change of `infra` is tried by the rest of it."""
     if config.getoption("--all"):
-        return [*CHECK]
-    spared = "deployables/" if config.getoption("--changed") else "-"
-    return [*CHECK, *(row for row in ALL if not row.startswith(spared))]
+        rows = [*CHECK]
+    else:
+        spared = "deployables/" if config.getoption("--changed") else "-"
+        rows = [*CHECK, *(row for row in ALL if not row.startswith(spared))]
+    named = [Path(each.partition("[")[0].partition("::")[0]).resolve() for each in config.args]
+    return [row for row in rows if not any(each.is_relative_to(TESTS / row.partition("::")[0]) for each in named)]
 
 
-def is_left_out(file: Path, config: pytest.Config) -> bool:
+def is_left_out(file: Path, rows: list[str]) -> bool:
     """Return whether nothing of a file runs this time."""
-    name = file.relative_to(TESTS).as_posix() if file.is_relative_to(TESTS) else ""
-    if any(each.startswith(f"{name}::") for each in KEPT):
-        return False
-    rows = [row for row in list_rows(config) if file.is_relative_to(TESTS / row)]
-    return bool(rows) and not any(_is_named(row, config) for row in rows)
+    is_kept = any(file == TESTS / row.partition("::")[0] for row in KEPT)
+    return not is_kept and any(file.is_relative_to(TESTS / row) for row in rows)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out single tests of files that otherwise run."""
-    rows = [row for row in list_rows(config) if not _is_named(row, config)]
-    left_out = {
-        item
-        for item in items
-        if any(_covers(row, item.nodeid) for row in rows) and not any(_covers(row, item.nodeid) for row in KEPT)
-    }
+    rows = list_rows(config)
+    left_out = [item for item in items if _is_in(item, rows) and not _is_in(item, KEPT)]
     if left_out:
-        config.hook.pytest_deselected(items=[*left_out])
+        config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 
 
-def _covers(row: str, test: str) -> bool:
-    path, _, start = row.partition("::")
-    file, _, name = test.partition("::")
-    return (TESTS.parent / file).is_relative_to(TESTS / path) and name.startswith(start)
-
-
-def _is_named(row: str, config: pytest.Config) -> bool:
-    """Return whether the command line names the row's place, or one in it."""
-    path, _, start = row.partition("::")
-    return any(
-        place.is_relative_to(TESTS / path) and (not start or not test or test.startswith(start))
-        for place, test in _list_places(tuple(config.args))
-    )
-
-
-@cache
-def _list_places(arguments: tuple[str, ...]) -> list[tuple[Path, str]]:
-    parts = [each.partition("::") for each in arguments]
-    return [(Path(file).resolve(), test) for file, _, test in parts]
+def _is_in(item: pytest.Item, rows: Iterable[str]) -> bool:
+    """Return whether a row names a test: its folder, its file, or how its name begins."""
+    parts = (row.partition("::") for row in rows)
+    return any(item.path.is_relative_to(TESTS / path) and item.name.startswith(name) for path, _, name in parts)

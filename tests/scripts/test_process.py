@@ -14,7 +14,8 @@ from tests.scripts.script_cases import GENEROUS_SECONDS, NOW, OUTPUT, Json, limi
 
 from cloudsched.engine.ports.interpreter import ScriptResponse
 from cloudsched.errors import InterpreterUnavailable, LimitExceeded, Misconfigured, ScriptFailed
-from cloudsched.scripts.quickjs.interpreter import QuickJs, ScriptProcess
+from cloudsched.scripts.quickjs.interpreter import QuickJs
+from cloudsched.scripts.quickjs.process import ScriptProcess
 
 
 def _children() -> set[int]:

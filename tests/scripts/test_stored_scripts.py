@@ -15,7 +15,7 @@ from cloudsched.domain.documents.authority import Requesters
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.engine.authority import OWN_CODE
 from cloudsched.errors import Forbidden, InvalidInput, NotFound
-from cloudsched.scripts import script_handler as run_script
+from cloudsched.scripts import called_scripts
 from cloudsched.scripts.documents import ScriptTree, StoredScript
 from cloudsched.scripts.stored_scripts import Scripts
 from cloudsched.scripts.wiring import ScriptsWiring
@@ -123,7 +123,7 @@ def _descendants(scripts: ScriptStore, task_id: str) -> list[Any]:
 
 def test_the_calls_below_one_run_are_bounded_together(scripts: ScriptStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripts that each call several make a tree: it stops growing at the limit, and a later run has its own."""
-    monkeypatch.setattr(run_script, "MAX_TREE_CALLS", 20)
+    monkeypatch.setattr(called_scripts, "MAX_TREE_CALLS", 20)
     scripts.put("bomb", "await Promise.all([1, 2, 3].map(() => scripts.bomb({})))")
     task = scripts.create("bomb", schedule=Schedule.every(timedelta(days=30), start=START + timedelta(minutes=1)))
     scripts.sim.advance(timedelta(days=1))

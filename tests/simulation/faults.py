@@ -205,8 +205,6 @@ CALENDAR_PROFILES = _make_profiles(
     FaultProfile("calendars", changes=24, length=_DAYS, has_calendars=True),
     {
         "fault-free": {},
-        "slow": {"linger": 0.2},
-        "crashes": {"kill": 0.03, "linger": 0.1},
         "all faults": _ALL,
         "rivals": {**_RIVALS, "purge": 0.05},
     },
@@ -216,8 +214,6 @@ JOURNEY_PROFILES = _make_profiles(
     FaultProfile("journeys", changes=50, length=_DAYS, has_journeys=True),
     {
         "fault-free": {},
-        "slow": {"linger": 0.2},
-        "crashes": {"kill": 0.03, "linger": 0.1},
         "rivals": {**_RIVALS, "purge": 0.05},
     },
 )
@@ -231,16 +227,13 @@ RELEASE_PROFILES = _make_profiles(
         has_two_releases=True,
         starts_after=timedelta(days=30),  # when the clocks of the two releases differ
     ),
-    {"fault-free": {}, "slow": {"linger": 0.2}, "rivals": {**_RIVALS, "purge": 0.05}},
+    {"fault-free": {}, "rivals": {**_RIVALS, "purge": 0.05}},
 )
 
 CHANNEL_PROFILES = _make_profiles(
     FaultProfile("channels", changes=24, has_channels=True),
     {
         "fault-free": {},
-        "slow": {"linger": 0.2},
-        "crashes": {"kill": 0.05, "linger": 0.1},
-        "faults": {"fault": 0.08, "linger": 0.05},
         "all faults": {**_ALL, "fault": 0.08, "yields": 0.3, "rivals": (1, 2)},
     },
 )
@@ -249,8 +242,6 @@ BUDGET_PROFILES = _make_profiles(
     FaultProfile("budgets", changes=30, has_budgets=True),
     {
         "fault-free": {},
-        "slow": {"linger": 0.3},
-        "crashes": {"kill": 0.04, "linger": 0.1},
         "all faults": {**_ALL, "yields": 0.3, "rivals": (1, 2, 3)},
         "workers": {"linger": 0.2, "yields": 0.2, "has_workers": True},
         "durable": {"linger": 0.2, "yields": 0.2, "length": _HOURS, "is_durable": True},
@@ -261,8 +252,6 @@ REQUEST_PROFILES = _make_profiles(
     FaultProfile("requests", changes=4, length=_NIGHT, loses_answers=True),
     {
         "fault-free": {},
-        "faults": {"fault": 0.06, "linger": 0.05},
-        "crashes": {"kill": 0.04, "linger": 0.1},
         "all faults": {**_ALL, "kill": 0.02, "steps": 0.05, "yields": 0.3, "rivals": (1, 2), "changes": 8},
     },
 )
@@ -271,7 +260,6 @@ SHARD_PROFILES = _make_profiles(
     FaultProfile("shards", changes=24, length=_HOURS, is_sharded=True),
     {
         "fault-free": {},
-        "slow": {"linger": 0.3, "purge": 0.5},
         "all faults": {**_ALL, "yields": 0.2, "rivals": (1, 2), "purge": 0.2},
     },
 )

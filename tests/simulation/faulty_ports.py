@@ -11,32 +11,26 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from tests.simulation.invariants_explanations import check_explanation
 from tests.simulation.invariants_runs import fail
 
-from cloudsched import Execution, Task, TaskQuery
+from cloudsched import Execution, Task
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.owner_usage import Budget
 from cloudsched.domain.documents.person import Person
-from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.record import Record
 from cloudsched.domain.transitions.commit import Commit, TaskWrite, Version, VersionedTask
 from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.model.task import HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
-from cloudsched.engine.ports.inbox import InboxStore
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.engine.ports.records import RecordStore, VersionedRecord
-from cloudsched.engine.ports.search import SearchStore
-from cloudsched.engine.ports.sweep import SweepStore
-from cloudsched.engine.storage.pages import MAX_PAGE_BYTES, Page
+from cloudsched.engine.ports.records import VersionedRecord
+from cloudsched.engine.storage.pages import Page
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
-from cloudsched.features.locks.lock import Lock, VersionedLock, Waiter
-from cloudsched.features.locks.lock_store import LockStore
+from cloudsched.features.locks.lock import VersionedLock
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
 T = TypeVar("T")
-R = TypeVar("R", bound="Record")
 
 OVERLOAD_CODES = ("ABORTED", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED")
 """What the adapters of Google's services take for contention, overload or an outage."""
@@ -66,12 +60,27 @@ class DriftingClock:
         return self._error + self._world.fault_profile.drift * (2 * self._world.random.random() - 1)
 
 
-class _FaultyCalls:
-    def __init__(self, world: World) -> None:
-        self._world = world
+class FaultyPort:
+    """A port whose every call may fail before or after it took effect, be made twice, or crash its process."""
 
-    def _call(self, name: str, effect: Callable[[], T], *, is_commit: bool = False) -> T:
-        """Make a call as the Firestore adapter does: it repeats what failed for contention or overload.
+    service = "Firestore"
+    unavailable: type[StoreUnavailable | QueueUnavailable] = StoreUnavailable
+    commits: frozenset[str] = frozenset()
+    """The calls that conflict with themselves when they are repeated after they took effect."""
+    spared: frozenset[str] = frozenset()
+    """What never fails: the store's own parts, and what only the world asks for."""
+
+    def __init__(self, world: World, real: object) -> None:
+        self._world, self._real = world, real
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the port has
+        method = getattr(self._real, name)
+        if name in self.spared:
+            return method
+        return lambda *arguments, **named: self._call(name, partial(method, *arguments, **named))
+
+    def _call(self, name: str, effect: Callable[[], T]) -> T:
+        """Make a call as the adapters do: they repeat what failed for contention or overload.
 
         A commit that took effect and is repeated conflicts with itself. When the deadline of the call is over, the code
         of the last try is raised, and the caller cannot know whether the call took effect.
@@ -81,9 +90,9 @@ class _FaultyCalls:
             world.yield_control()
             if world.is_faulty():
                 code = world.random.choice(OVERLOAD_CODES)
-                world.log(f"{name} does not reach the store: {code}")
+                world.log(f"{name} does not reach {self.service}: {code}")
                 if world.is_deadline_over():
-                    raise StoreUnavailable("Firestore", f"{code}: before it took effect")
+                    raise self.unavailable(self.service, f"{code}: before it took effect")
                 continue
             result = effect()
             world.maybe_crash(f"after {name}")
@@ -91,8 +100,8 @@ class _FaultyCalls:
                 code = world.random.choice(OVERLOAD_CODES)
                 world.log(f"{name} takes effect, and then fails: {code}")
                 if world.is_deadline_over():
-                    raise StoreUnavailable("Firestore", f"{code}: after it took effect")
-                if is_commit:
+                    raise self.unavailable(self.service, f"{code}: after it took effect")
+                if name in self.commits:
                     world.yield_control()
                     raise VersionConflict("the task")
                 continue
@@ -113,12 +122,11 @@ def _describe_commit(task: Task, executions: Sequence[Execution], entries: Seque
     )
 
 
-class FaultyLocks(_FaultyCalls):
-    """A `LockStore` with the same faults."""
+class FaultyLocks(FaultyPort):
+    """A `LockStore` with faults."""
 
-    def load(self, key: str) -> VersionedLock:
-        found: VersionedLock = self._call("load_lock", lambda: self._world.real_store.locks.load(key))
-        return found
+    commits = frozenset({"commit"})
+    spared = frozenset({"list_all"})
 
     def commit(self, lock: VersionedLock) -> None:
         def effect() -> None:
@@ -129,45 +137,22 @@ class FaultyLocks(_FaultyCalls):
             self._world.pulls.on_lock_change(lock)
             self._world.log(f"commits lock {lock.lock.key} of {len(lock.lock.holders)}, waiting {waiters}")
 
-        self._call("commit_lock", effect, is_commit=True)
-
-    def list_waiters(
-        self, key: str, *, limit: int, task_ids: Sequence[str] | None = None, worker_group: str | None = None
-    ) -> Sequence[Waiter]:
-        return self._call(
-            "list_waiters",
-            lambda: self._world.real_store.locks.list_waiters(
-                key, limit=limit, task_ids=task_ids, worker_group=worker_group
-            ),
-        )
-
-    def list_all(self, *, limit: int, begin: str = "", end: str | None = None, after: str = "") -> Sequence[Lock]:
-        found: Sequence[Lock] = self._world.real_store.locks.list_all(limit=limit, begin=begin, end=end, after=after)
-        return found
+        self._call("commit", effect)
 
 
-class FaultySweep(_FaultyCalls):
-    """A `SweepStore` with the same faults, over so many shards."""
+class FaultySweep(FaultyPort):
+    """A `SweepStore` with faults, over so many shards."""
+
+    spared = frozenset({"next_wakeup"})
 
     def __init__(self, world: World, shards: int) -> None:
-        super().__init__(world)
+        super().__init__(world, world.real_store.sweep)
         self._shards = shards
 
-    def list_due(
-        self,
-        before: datetime,
-        *,
-        since: datetime | None = None,
-        shard: int | None = None,
-        is_removal: bool = False,
-        limit: int,
-        page_token: str | None = None,
-    ) -> Page[Task]:
+    def list_due(self, before: datetime, *, shard: int | None = None, limit: int, **more: Any) -> Page[Task]:
         def effect() -> Page[Task]:
             size = limit if shard is None else 2  # so that a sweep of a shard has several parts
-            page = self._world.real_store.sweep.list_due(
-                before, since=since, is_removal=is_removal, limit=size, page_token=page_token
-            )
+            page = self._world.real_store.sweep.list_due(before, limit=size, **more)
             if shard is None:
                 return page
             return replace(page, items=[each for each in page.items if self._world.shards.is_in(each.id, shard)])
@@ -176,9 +161,6 @@ class FaultySweep(_FaultyCalls):
 
     def count_shards(self) -> int:
         return self._world.shards.count_for(self._shards)
-
-    def next_wakeup(self) -> datetime | None:
-        return self._world.real_store.sweep.next_wakeup()
 
     def expire(self, now: datetime) -> int:
         def effect() -> int:
@@ -218,40 +200,32 @@ class FaultySweep(_FaultyCalls):
         self._world.backlogs.on_purge(before)
 
 
-class FaultyStore(_FaultyCalls):
-    """A `Store` whose every call may fail before or after it took effect, or crash its process."""
+class FaultyStore(FaultyPort):
+    """A `Store` with faults, which tells the invariants what is committed."""
+
+    commits = frozenset({"commit"})
+    spared = frozenset({"inbox", "search", "make_id", "check"})
 
     def __init__(self, world: World) -> None:
-        super().__init__(world)
+        super().__init__(world, world.real_store)
         self.shards = 0
         """How many shards its process knows of; 0 for one of a version without them."""
         self._known: dict[str, VersionedTask] = {}
 
     @property
-    def records(self) -> RecordStore:
-        real = self._world.real_store.records
+    def records(self) -> Any:  # noqa: ANN401 - a `RecordStore`
         profile = self._world.fault_profile
         is_faulty = profile.has_calendars or profile.has_channels or profile.has_budgets or profile.has_journeys
-        return FaultyRecords(real, self._call, self._world) if is_faulty else real
+        real = self._world.real_store.records
+        return FaultyRecords(self._world, real) if is_faulty else real
 
     @property
-    def inbox(self) -> InboxStore:
-        return self._world.real_store.inbox
+    def locks(self) -> FaultyLocks:
+        return FaultyLocks(self._world, self._world.real_store.locks)
 
     @property
-    def search(self) -> SearchStore:
-        return self._world.real_store.search
-
-    @property
-    def locks(self) -> LockStore:
-        return FaultyLocks(self._world)
-
-    @property
-    def sweep(self) -> SweepStore:
+    def sweep(self) -> FaultySweep:
         return FaultySweep(self._world, self.shards)
-
-    def make_id(self, at: datetime) -> str | None:
-        return self._world.real_store.make_id(at)
 
     def load(self, task_id: str) -> VersionedTask | None:
         def effect() -> VersionedTask | None:
@@ -278,7 +252,7 @@ class FaultyStore(_FaultyCalls):
             self._check(commit, old)
             return committed
 
-        committed = self._call("commit", effect, is_commit=True)
+        committed = self._call("commit", effect)
         self._known[commit.task.id] = committed
         return committed
 
@@ -318,110 +292,63 @@ class FaultyStore(_FaultyCalls):
         self._world.journals.on_commit(old, other.task, other.executions, (), ())
         self._world.pulls.on_commit(old, other.task, other.executions, None)
 
-    def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
-        return self._call("load_journal", lambda: self._world.real_store.load_journal(task_id, execution_id))
-
-    def list_tasks(
-        self, query: TaskQuery, *, limit: int, page_token: str | None = None, max_bytes: int = MAX_PAGE_BYTES
-    ) -> Page[Task]:
-        read = partial(
-            self._world.real_store.list_tasks, query, limit=limit, page_token=page_token, max_bytes=max_bytes
-        )
-        return self._call("list_tasks", read)
-
-    def list_offers(
-        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[OfferEntry]:
-        def effect() -> Sequence[OfferEntry]:
+    def list_offers(self, queue_keys: Sequence[str], owner: str | None = None, **more: Any) -> Sequence[Any]:
+        def effect() -> Sequence[Any]:
             self._world.pulls.on_claim_request()
-            return self._world.real_store.list_offers(queue_keys, owner, limit=limit, after=after)
+            return self._world.real_store.list_offers(queue_keys, owner, **more)
 
         return self._call("list_offers", effect)
-
-    def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
-        return self._call("load_many", lambda: self._world.real_store.load_many(task_ids))
-
-    def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
-        return self._call("load_execution", lambda: self._world.real_store.load_execution(task_id, execution_id))
-
-    def check(self) -> None:
-        self._world.real_store.check()
 
     def close(self) -> None:
         """Do nothing: the world closes its store."""
 
 
-class FaultyRecords:
-    """A `RecordStore` with the same faults."""
+class FaultyRecords(FaultyPort):
+    """A `RecordStore` with faults."""
 
-    def __init__(self, real: RecordStore, call: Callable[..., Any], world: World) -> None:
-        self._real, self._call, self._world = real, call, world
+    commits = frozenset({"write", "delete"})
 
-    def load(self, kind: type[R], record_id: str) -> VersionedRecord[R] | None:
-        def effect() -> VersionedRecord[R] | None:
-            stored = self._real.load(kind, record_id)
+    def load(self, kind: type[Record], record_id: str) -> VersionedRecord[Record] | None:
+        def effect() -> VersionedRecord[Record] | None:
+            stored = self._world.real_store.records.load(kind, record_id)
             if stored is not None and isinstance(stored.record, Budget):
                 self._world.budgets.on_read(stored.record)
             return stored
 
-        found: VersionedRecord[R] | None = self._call("load a record", effect)
-        return found
+        return self._call("load", effect)
 
     def write(self, record: Record, expected_version: Version | None) -> Version:
         def effect() -> Version:
-            version = self._real.write(record, expected_version)
+            version = self._world.real_store.records.write(record, expected_version)
             if isinstance(record, Person):
                 self._world.channels.on_person(record)
             return version
 
-        version: Version = self._call(f"write {record.id}", effect, is_commit=True)
-        return version
-
-    def delete(self, kind: type[Record], record_id: str, expected_version: Version) -> None:
-        self._call("delete a record", lambda: self._real.delete(kind, record_id, expected_version), is_commit=True)
-
-    def list_all(self, kind: type[R], *, limit: int, after: str = "") -> Sequence[R]:
-        found: Sequence[R] = self._call("list all records", lambda: self._real.list_all(kind, limit=limit, after=after))
-        return found
-
-    def list(self, kind: type[R], owner: str, *, limit: int, after: str = "") -> Sequence[R]:
-        found: Sequence[R] = self._call("list records", lambda: self._real.list(kind, owner, limit=limit, after=after))
-        return found
+        return self._call("write", effect)
 
 
-class FaultyQueue:
-    """A `Dispatcher` over the model of Cloud Tasks, with the same faults."""
+class FaultyQueue(FaultyPort):
+    """A `Dispatcher` over the model of Cloud Tasks, with faults."""
+
+    service = "The queue"
+    unavailable = QueueUnavailable
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        super().__init__(world, None)
 
     def create(self, message: QueueMessage) -> None:
         world = self._world
         target = HttpTarget("http://executor", headers={"X-Cloudsched-Token": message.token}, body=message.body)
         world.rules.on_dispatch(message)
-        while True:
-            world.yield_control()
-            if world.is_faulty():
-                code = world.random.choice(OVERLOAD_CODES)
-                world.log(f"create does not reach the queue: {code}")
-                if world.is_deadline_over():
-                    raise QueueUnavailable("The queue", f"{code}: before it took effect")
-                continue
+
+        def effect() -> None:
             try:
                 world.model.add(QueuedTask(message.name, target, max(message.at, world.now), world.now), world.now)
                 world.log(f"creates a dispatch for {message.at}: {message.body.decode()}")
             except RpcError:
                 world.log(f"finds that dispatch there already: {message.body.decode()}")
-            world.maybe_crash("after create")
-            if world.is_faulty():
-                code = world.random.choice(OVERLOAD_CODES)
-                world.log(f"create takes effect, and then fails: {code}")
-                if world.is_deadline_over():
-                    raise QueueUnavailable("The queue", f"{code}: after it took effect")
-                continue
-            if world.draw_yield():
-                world.yield_control()
-            return
+
+        self._call("create", effect)
 
     def close(self) -> None:
         """Do nothing: the model has nothing to close."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from greenlet import getcurrent, greenlet
 from tests.simulation.actors_channels import add_person, cancel_all, make_senders
@@ -54,6 +54,7 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.execution.executor import TaskReader
+from cloudsched.engine.ports.store import Store
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.sweep.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
@@ -162,7 +163,7 @@ class World:
         """Return what a process runs."""
         app = App(
             Settings(secret=SECRET, executor_url="http://executor", access=Access(open=True), **self._paces),
-            store=FaultyStore(self),
+            store=cast("Store", FaultyStore(self)),
             dispatcher=FaultyQueue(self),
             clock=DriftingClock(self, clock_error),
             chance=random.Random(self.random.random()),  # noqa: S311 - the same

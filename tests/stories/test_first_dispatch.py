@@ -12,10 +12,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from benchmarks.cold_executor import ColdExecutor
+from benchmarks.local_services import Services
 from tests.harness import SECRET, START, new_project
 from tests.installs import find_declared
-from tests.local_services import Services
-from tests.stories.cold_executor import ColdExecutor
 
 from cloudsched import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock

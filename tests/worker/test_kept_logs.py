@@ -1,6 +1,6 @@
 """What a worker's handlers log is kept with their executions, whether it reaches them at the store or through the API.
 
-`tests.engine.execution.test_kept_logs` says what counts; this says that a worker collects it and that it arrives.
+`tests.engine.state.test_log_keeper` says what counts; this says that a worker collects it and that it arrives.
 """
 
 from __future__ import annotations

@@ -338,7 +338,7 @@ export interface ClaimRequest {
   owner?: string | null;
   /** The largest number of runs to claim. Default: `1`. */
   limit?: number;
-  /** The longest to wait for work if there is none. In seconds. Default: `0.0`. */
+  /** The longest to wait for work if there is none. Default: `0.0`. */
   wait?: number;
 }
 
@@ -823,13 +823,13 @@ export interface FailedTask {
   pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -1292,13 +1292,13 @@ export interface NewTask {
   priority?: Priority;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. Default: `300.0`. */
   expectedDuration?: number;
   /** No occurrence after this instant is run. */
   until?: string | null;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. Default: `0.0`. */
   jitter?: number;
   /** Default: `"skip"`. */
   overlap?: Overlap;
@@ -1743,13 +1743,13 @@ export interface ReportedTask {
   pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -1845,13 +1845,13 @@ export interface RetryCount {
 export interface RetryPolicy {
   /** Calls after the first one. 0 means that a failure is final. */
   maxRetries: number;
-  /** The wait before the first retry. In seconds. */
+  /** The wait before the first retry. */
   firstDelay: number;
-  /** The wait before the second retry. In seconds. */
+  /** The wait before the second retry. */
   base: number;
   /** The factor by which each further wait is longer. */
   factor: number;
-  /** No wait is longer than this. In seconds. */
+  /** No wait is longer than this. */
   cap: number;
   /** Each wait is lengthened by a random part of itself, at most this one. */
   jitter: number;
@@ -1861,13 +1861,13 @@ export interface RetryPolicy {
 export interface RetryPolicyInput {
   /** Calls after the first one. 0 means that a failure is final. Default: `3`. */
   maxRetries?: number;
-  /** The wait before the first retry. In seconds. Default: `0.0`. */
+  /** The wait before the first retry. Default: `0.0`. */
   firstDelay?: number;
-  /** The wait before the second retry. In seconds. Default: `5.0`. */
+  /** The wait before the second retry. Default: `5.0`. */
   base?: number;
   /** The factor by which each further wait is longer. Default: `5.0`. */
   factor?: number;
-  /** No wait is longer than this. In seconds. Default: `3600.0`. */
+  /** No wait is longer than this. Default: `3600.0`. */
   cap?: number;
   /** Each wait is lengthened by a random part of itself, at most this one. Default: `0.1`. */
   jitter?: number;
@@ -1899,7 +1899,7 @@ export interface SavedPerson {
   owner: string;
   createdAt: string;
   updatedAt: string;
-  /** With what the new webhook's messages are signed; keep it, it is shown only here. */
+  /** The secret that signs messages to the new webhook. Keep it: it is shown only here. */
   webhookSecret?: string;
 }
 
@@ -2204,13 +2204,13 @@ export interface Task {
   pull?: Pull;
   priority: Priority;
   retry: RetryPolicy;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. */
   expectedDuration: number;
   /** No occurrence after this instant is run. */
   until?: string;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. */
   jitter: number;
   overlap: Overlap;
   catchUp: CatchUp;
@@ -2363,13 +2363,13 @@ export interface TaskPatch {
   priority?: Priority | null;
   /** Default: `{"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1}`. */
   retry?: RetryPolicyInput | null;
-  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. In seconds. Default: `300.0`. */
+  /** The longest duration of one attempt. It is the length of the lease: after it, another executor may take over. Default: `300.0`. */
   expectedDuration?: number | null;
   /** No occurrence after this instant is run. */
   until?: string | null;
   /** The task is complete after this many scheduled runs. Skipped and expired occurrences do not count. */
   maxRuns?: number | null;
-  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. In seconds. Default: `0.0`. */
+  /** Each run starts up to this much later, by an amount that is fixed for the occurrence. Default: `0.0`. */
   jitter?: number | null;
   /** Default: `"skip"`. */
   overlap?: Overlap | null;
@@ -2789,6 +2789,16 @@ export interface GetChangeCursorQuery {
   owner?: string;
 }
 
+/** List all budgets, and how much of each is used, by owner. */
+export interface ListBudgetsQuery {
+  /** The largest number of items to return. More than 500 count as 500. */
+  pageSize?: number;
+  /** The `nextPageToken` of the previous page. Keep the same filters. */
+  pageToken?: string;
+  /** Only items of this owner. */
+  owner?: string;
+}
+
 /** Show the usage of a month, by owner and handler. */
 export interface GetUsageQuery {
   /** The largest number of items to return. More than 500 count as 500. */
@@ -2801,16 +2811,6 @@ export interface GetUsageQuery {
   handler?: string;
   /** The month in UTC, such as `2026-11`. The current one if omitted. */
   month?: string;
-}
-
-/** List all budgets, and how much of each is used, by owner. */
-export interface ListBudgetsQuery {
-  /** The largest number of items to return. More than 500 count as 500. */
-  pageSize?: number;
-  /** The `nextPageToken` of the previous page. Keep the same filters. */
-  pageToken?: string;
-  /** Only items of this owner. */
-  owner?: string;
 }
 
 /** List the deliveries to an owner, with their channels and results, the newest first. */

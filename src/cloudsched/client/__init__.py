@@ -1,7 +1,7 @@
 """The HTTP API from Python: ``from cloudsched.client import Client, AsyncClient``.
 
-Needs the extra ``worker``, but no Google package; the views of its answers need no extra. May import errors and the
-domain's documents, of which the API's answers consist.
+Needs the extra ``worker``, but no Google package. The views of its answers need no extra. May import errors and
+the domain's documents, of which the API's answers consist.
 """
 
 from importlib import import_module

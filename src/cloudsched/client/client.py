@@ -12,9 +12,9 @@
         async for execution in client.executions(task.id):
             print(execution.scheduled_for, execution.status)
 
-If the service does not respond or is overloaded, requests that are safe to repeat are retried a few times, with growing
-waits. These are reads, creations (which carry an idempotency key), and a worker's reports on its claims. Instants are
-datetimes in UTC, and durations are numbers of seconds.
+If the service does not respond or is overloaded, requests that are safe to repeat are retried a few
+times, with growing waits. These are reads, creations (which carry an idempotency key), and a worker's
+reports on its claims. Instants are datetimes in UTC, and durations are numbers of seconds.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class Client(_Operations):
     def acting_for(self, user: str) -> Self:
         """Return a client that acts for a user, with exactly the authority of that user.
 
-        This client's credential has to be an admin's or a delegate's. Both share the connections: close this one.
+        This client's credential has to be an admin's or a delegate's. Both share the connections: close
+        this one.
         """
         return _copy_for(self, user)
 
@@ -107,7 +108,7 @@ class Client(_Operations):
 
 
 class AsyncClient(_Operations):
-    """A client of one API for an event loop: `Client`'s methods, to be awaited, and lists to iterate by ``async for``.
+    """A client of one API for an event loop: `Client`'s methods are awaited, and its lists iterated by ``async for``.
 
     Args:
         url: The API's address, without a path unless the API is mounted under one.
@@ -165,7 +166,9 @@ def _copy_for(client: C, user: str) -> C:
 
 
 def _add_headers(request: ApiRequest, headers: dict[str, str]) -> ApiRequest:
-    return replace(request, headers={**request.headers, **headers}) if headers else request
+    if not headers:
+        return request
+    return replace(request, headers={**request.headers, **headers})
 
 
 class _Step(Generic[T]):
@@ -179,7 +182,8 @@ class _Step(Generic[T]):
 
     def next(self) -> ApiRequest | Pause | None:
         """Return the flow's next request or pause. None once it has ended, and `result` is set."""
-        response, error = self.response, self.error
+        response = self.response
+        error = self.error
         self.response = self.error = None
         try:
             # None starts the flow, and ends a pause.

@@ -45,8 +45,11 @@ class DeadlineTransport(httpx.BaseTransport):
     """A transport whose read timeout is one for the complete response."""
 
     def __init__(self, ssl_context: ssl.SSLContext, proxy: httpx.Proxy | None = None) -> None:
-        way = None if proxy is None else httpcore.Proxy(str(proxy.url), proxy.raw_auth, ssl_context=proxy.ssl_context)
-        self._pool = httpcore.ConnectionPool(ssl_context=ssl_context, proxy=way, network_backend=_DeadlineBackend())
+        way: httpcore.Proxy | None = None
+        if proxy is not None:
+            way = httpcore.Proxy(str(proxy.url), proxy.raw_auth, ssl_context=proxy.ssl_context)
+        backend = _DeadlineBackend()
+        self._pool = httpcore.ConnectionPool(ssl_context=ssl_context, proxy=way, network_backend=backend)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, and return the response once its headers have arrived."""
@@ -55,7 +58,12 @@ class DeadlineTransport(httpx.BaseTransport):
         response = self._pool.handle_request(
             httpcore.Request(
                 method=request.method,
-                url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                url=httpcore.URL(
+                    scheme=url.raw_scheme,
+                    host=url.raw_host,
+                    port=url.port,
+                    target=url.raw_path,
+                ),
                 headers=request.headers.raw,
                 content=request.stream,
                 extensions=request.extensions,
@@ -92,7 +100,8 @@ class _DeadlineStream(httpcore.NetworkStream):
         if timeout is None:
             return self._stream.read(max_bytes)
         now = time.monotonic()
-        self._until = now + timeout if self._until is None else self._until
+        if self._until is None:
+            self._until = now + timeout
         if now >= self._until:
             raise httpcore.ReadTimeout("the response does not end")
         return self._stream.read(max_bytes, self._until - now)
@@ -139,13 +148,26 @@ _RETRY_STATUSES = frozenset({502, _OVERLOADED, 504})
 """The statuses of an unreachable or overloaded service. An exceeded quota (429) is left to the caller."""
 _MAX_RETRY_AFTER = 10.0
 """The longest wait before a retry, in seconds, whatever ``Retry-After`` says."""
-_NETWORK_ERRORS: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, *CORE_ERRORS, OSError, UnicodeError)
-_NOTHING_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpcore.ConnectError, httpcore.ConnectTimeout)
-_TOKEN_HEADER, _PLATFORM_TOKEN_HEADER = "Authorization", "X-Serverless-Authorization"
+_NETWORK_ERRORS: Final = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    httpx.StreamError,
+    *CORE_ERRORS,
+    OSError,
+    UnicodeError,
+)
+_NOTHING_SENT: Final = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+)
+_TOKEN_HEADER = "Authorization"  # noqa: S105 - a header's name
+_PLATFORM_TOKEN_HEADER = "X-Serverless-Authorization"  # noqa: S105 - the same
 
 
 class Endpoint:
-    """The part that both connections share: the API's address, and the format of requests. Raises Misconfigured."""
+    """What both connections share: the API's address, and the format of requests. Raises Misconfigured."""
 
     def __init__(self, url: str, key: str | None, timeout: float) -> None:
         require_address(url)
@@ -161,13 +183,17 @@ class Endpoint:
         for token in tokens.values():
             _require_sendable("token", token)
         bearers = {name: f"Bearer {token}" for name, token in tokens.items() if token}
-        kind = {} if request.content is None else {"Content-Type": "application/json"}
+        kind: dict[str, str] = {}
+        content: bytes | None = None
+        if request.content is not None:
+            kind["Content-Type"] = "application/json"
+            content = _encode_json(request.content)
         return {
             "method": request.method,
             "url": self.url + request.path,
             "params": given(**(request.query or {})),
             "headers": {**kind, **self._key, **request.headers, **bearers},
-            "content": None if request.content is None else _encode_json(request.content),
+            "content": content,
             "timeout": request.wait + min(self._timeout, request.time_limit or self._timeout),
         }
 
@@ -198,11 +224,12 @@ class Connection:
     def send(self, request: ApiRequest) -> ApiResponse:
         """Send a request, with retries if that is safe, and return the response.
 
-        Raises InvalidInput for a value that JSON cannot represent, Misconfigured for a token that no header can have,
-        Unavailable without a response of the API, and the API's own CloudschedError.
+        Raises InvalidInput for a value that JSON cannot represent, Misconfigured for a token that no
+        header can have, Unavailable without a response of the API, and the API's own CloudschedError.
         """
         tokens = {name: token() if callable(token) else token for name, token in self._tokens.items()}
-        written, sendings = self._endpoint.write(request, tokens), _Sendings(request)
+        written = self._endpoint.write(request, tokens)
+        sendings = _Sendings(request)
         try:
             response = Retrying(**sendings.policy())(self._exchange, **written)
         except _NETWORK_ERRORS as error:
@@ -235,13 +262,17 @@ class AsyncConnection:
     def __init__(self, endpoint: Endpoint, token: AsyncToken, platform_token: AsyncToken) -> None:
         self._endpoint = endpoint
         self._tokens = {_TOKEN_HEADER: token, _PLATFORM_TOKEN_HEADER: platform_token}
-        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, httpx.AsyncClient, Any]]
+        self._clients: weakref.WeakKeyDictionary[
+            asyncio.AbstractEventLoop,
+            tuple[int, httpx.AsyncClient, Any],
+        ]
         self._clients = weakref.WeakKeyDictionary()
         self._is_closed = False
 
     async def _find_client(self) -> httpx.AsyncClient:
         """Return the client of this event loop and process."""
-        loop, process = asyncio.get_running_loop(), os.getpid()
+        loop = asyncio.get_running_loop()
+        process = os.getpid()
         found = self._clients.get(loop)
         if found is not None and found[0] == process:
             return found[1]
@@ -263,7 +294,8 @@ class AsyncConnection:
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Send a request like `Connection.send`."""
         tokens = {name: await _resolve(token) for name, token in self._tokens.items()}
-        written, sendings = self._endpoint.write(request, tokens), _Sendings(request)
+        written = self._endpoint.write(request, tokens)
+        sendings = _Sendings(request)
         try:
             response: HttpResponse = await AsyncRetrying(**sendings.policy())(self._exchange, **written)
         except _NETWORK_ERRORS as error:
@@ -308,9 +340,11 @@ class _Sendings:
     def policy(self) -> dict[str, Any]:
         """Return tenacity's arguments, to repeat a request that may be repeated after no response or an overload."""
         request = self._request
-        is_repeatable = request.time_limit is None and (request.is_idempotent or request.method in _IDEMPOTENT_METHODS)
+        attempts = 1
+        if request.time_limit is None and (request.is_idempotent or request.method in _IDEMPOTENT_METHODS):
+            attempts += RETRIES
         return {
-            "stop": stop_after_attempt(1 + RETRIES if is_repeatable else 1),
+            "stop": stop_after_attempt(attempts),
             "retry": retry_if_exception_type(_NETWORK_ERRORS)
             | retry_if_result(lambda response: response.status in _RETRY_STATUSES),
             "wait": _choose_wait,
@@ -343,7 +377,9 @@ def _choose_wait(state: RetryCallState) -> float:
     if outcome is None or outcome.failed or outcome.result().status != _OVERLOADED:
         return usual
     wanted = outcome.result().headers.get("Retry-After", "")
-    return min(float(wanted), _MAX_RETRY_AFTER) if wanted.isascii() and wanted.isdigit() else usual
+    if wanted.isascii() and wanted.isdigit():
+        return min(float(wanted), _MAX_RETRY_AFTER)
+    return usual
 
 
 def _return_outcome(state: RetryCallState) -> Any:  # noqa: ANN401 - what the last attempt returned or raised
@@ -365,14 +401,18 @@ def require_address(url: str) -> None:
 def find_proxy(url: str) -> httpx.Proxy | None:
     """Return the proxy that the environment names for an address, and none for this machine's own addresses.
 
-    The usual variables count: ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``. Raises Misconfigured.
+    The usual variables count: ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``. Raises
+    Misconfigured.
     """
-    parts, named = urlsplit(url), getproxies()
+    parts = urlsplit(url)
+    named = getproxies()
     proxy = named.get(parts.scheme) or named.get("all")
     if not proxy or is_local_name(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
     try:
-        found = httpx.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+        found = httpx.Proxy(proxy)
     except (ValueError, httpx.InvalidURL) as error:
         raise Misconfigured(f"The proxy that the environment names for {url} is no address: {error}.") from None
     if found.url.scheme.startswith("socks") and find_spec("socksio") is None:
@@ -392,5 +432,6 @@ def _encode_json(content: dict[str, Any]) -> bytes:
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise InvalidInput("(body)", f"is not JSON: {error}", "Use only values that JSON can represent.") from error
+        hint = "Use only values that JSON can represent."
+        raise InvalidInput("(body)", f"is not JSON: {error}", hint) from error
     return text.encode("utf-8", "backslashreplace")

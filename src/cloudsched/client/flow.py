@@ -1,8 +1,8 @@
 """Operations as flows: written once, run by `Client` and by `AsyncClient`.
 
-A flow is a generator that yields a request or a pause, and is sent the response. It does no I/O, so it is the same for
-both clients, which differ only in how they run it. The error of a failed request is raised inside the flow. If a proxy
-has answered instead of the API, that is Unavailable.
+A flow is a generator that yields a request or a pause, and is sent the response. It does no I/O, so it is
+the same for both clients, which differ only in how they run it. The error of a failed request is raised
+inside the flow. If a proxy has answered instead of the API, that is Unavailable.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class ApiRequest:
         # On the way, such parts are taken out of a path, encoded or not: it would be another operation's.
         if lost := {"", ".", ".."}.intersection(self.path.split("/")[1:]):
             named = " and ".join(repr(each) for each in sorted(lost))
-            raise InvalidInput("id", f"is {named} in {self.path}", "No task, run, person or event is called that.")
+            hint = "No task, run, person or event is called that."
+            raise InvalidInput("id", f"is {named} in {self.path}", hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,11 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
     def __get__(self, client: FlowRunner, kind: type | None = None) -> Callable[P, T]: ...
 
     @overload
-    def __get__(self, client: AsyncFlowRunner, kind: type | None = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(
+        self,
+        client: AsyncFlowRunner,
+        kind: type | None = None,
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, client: Any, kind: type | None = None) -> Any:
         """Return the method of a client."""
@@ -150,7 +155,7 @@ class operation(Generic[P, T]):  # noqa: N801 - used as a decorator
 
 
 class listing(Generic[P, T]):  # noqa: N801 - used as a decorator
-    """A method that lists items: `Client` returns an iterator over all pages, `AsyncClient` an asynchronous one."""
+    """A method that lists items: `Client` returns an iterator over all pages, `AsyncClient` an async one."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
         self._describe = check_arguments(describe)
@@ -198,7 +203,8 @@ async def _iterate_async(client: AsyncFlowRunner, wanted: Listing[T]) -> AsyncIt
 
 
 def _fetch_page(wanted: Listing[T], token: str | None) -> Flow[tuple[list[T], str | None]]:
-    response = yield ApiRequest("GET", wanted.path, query={"pageSize": PAGE_SIZE, **wanted.query, "pageToken": token})
+    query = {"pageSize": PAGE_SIZE, **wanted.query, "pageToken": token}
+    response = yield ApiRequest("GET", wanted.path, query=query)
     return response.read_list(wanted.name, wanted.parse), response.content.get("nextPageToken")
 
 
@@ -259,9 +265,11 @@ def error_from_problem(problem: Problem, retry_after: str = "", server: str = "T
         setattr(error, name, known[name])
     if isinstance(error, InvalidInput):
         error.readings = tuple(problem.readings or ())
-        first, *others = map(_read_fault, problem.errors) if problem.errors else (None,)
-        if first is not None:
-            error.args, error.path, error.others = first.args, first.path, tuple(others)
+        if problem.errors:
+            first, *others = map(_read_fault, problem.errors)
+            error.args = first.args
+            error.path = first.path
+            error.others = tuple(others)
             error.problem = first.problem
     return error
 
@@ -290,7 +298,9 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """The largest response that is read, in bytes. A page of tasks is smaller."""
-_OK, _NO_CONTENT, _REDIRECT = 200, 204, 300
+_OK = 200
+_NO_CONTENT = 204
+_REDIRECT = 300
 _GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
 """Statuses that are trusted from a gateway in front of the API. All others must come from the API itself."""
 
@@ -312,7 +322,7 @@ class ApiResponse:
             raise not_the_api(self.server, f"it is not {what}") from error
 
     def read_list(self, name: str, read: Callable[[Any], T]) -> list[T]:
-        """Return a list's items, parsed by `read`. Raises Unavailable if the list is missing or an item is invalid."""
+        """Return a list's items, parsed by `read`. Raises Unavailable without a list, or for an invalid item."""
 
         def every(content: dict[str, Any]) -> list[T]:
             if not isinstance(content[name], list):

@@ -48,7 +48,10 @@ class OverviewOperations:
         path = "/v1/tasks" if task_id is None else f"/v1/tasks/{quote(task_id, safe='')}"
         method = "POST" if task_id is None else "PATCH"
         query = {"validateOnly": "true"}
-        return send_fields(fields, lambda content: ApiRequest(method, path, content, query=query, is_idempotent=True))
+        return send_fields(
+            fields,
+            lambda content: ApiRequest(method, path, content, query=query, is_idempotent=True),
+        )
 
     @listing
     def find_executions(self, /, **filters: str | datetime | None) -> Listing[Execution]:
@@ -98,11 +101,18 @@ class OverviewOperations:
         return fetch("a count", TaskCount, "POST", "/v1/tasks/batchChange", content)
 
     @operation
-    def batch_change(self, action: str, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
+    def batch_change(
+        self,
+        action: str,
+        /,
+        *,
+        idempotency_key: str | None = None,
+        **filters: Any,
+    ) -> Flow[TaskView]:
         """Start to change all tasks that match the filters. Return the task that does it.
 
-        The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content` says how many
-        tasks were changed, skipped and refused, and why.
+        The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content`
+        says how many tasks were changed, skipped and refused, and why.
 
         Args:
             action: ``pause``, ``resume``, ``cancel``, ``retryFailed`` or ``delete``.
@@ -136,8 +146,9 @@ class OverviewOperations:
     def batch_retry(self, /, *, idempotency_key: str | None = None, **filters: Any) -> Flow[TaskView]:
         """Start to retry all failed executions that match the filters. Return the task that does it.
 
-        The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content` says how many
-        were retried (`changed`), skipped and refused, and why. Cancelling the task stops it.
+        The key makes it safe to repeat. None makes a new key. `wait` returns the execution: its `content`
+        says how many were retried (`changed`), skipped and refused, and why. Cancelling the task stops
+        it.
 
         Args:
             idempotency_key: The same for the same retry.
@@ -208,7 +219,13 @@ class OverviewOperations:
             page_size: The largest number of owners.
             page_token: The `next_page_token` of the previous page.
         """
-        filters = {"month": month, "owner": owner, "handler": handler, "page_size": page_size, "page_token": page_token}
+        filters = {
+            "month": month,
+            "owner": owner,
+            "handler": handler,
+            "page_size": page_size,
+            "page_token": page_token,
+        }
         return fetch("usage", UsagePage, "GET", "/v1/usage", query=_to_query(filters))
 
     @operation
@@ -267,9 +284,19 @@ class OverviewOperations:
 
         A queue that is PAUSED keeps its calls until its state is RUNNING again.
         """
-        content = given(state=state, max_dispatches_per_second=per_second, max_concurrent_dispatches=concurrent)
+        content = given(
+            state=state,
+            max_dispatches_per_second=per_second,
+            max_concurrent_dispatches=concurrent,
+        )
         path = _dispatch_queue_path(queue)
-        return fetch("a queue", DispatchQueue, "PATCH", path, {to_camel(name): each for name, each in content.items()})
+        return fetch(
+            "a queue",
+            DispatchQueue,
+            "PATCH",
+            path,
+            {to_camel(name): each for name, each in content.items()},
+        )
 
 
 def _to_query(filters: Mapping[str, str | int | datetime | None]) -> dict[str, str | int | None]:

@@ -45,10 +45,11 @@ class RecordOperations:
             url: The address of an iCalendar file, fetched every day.
             holidays: A country, such as ``{"country": "DE", "subdivision": "BY"}``.
         """
-        week = None if weekdays is None else list(weekdays)
-        listed = None if days is None else [{"date": each} if isinstance(each, str) else each for each in days]
-        optional = given(owner=owner, weekdays=week, days=listed, ics=ics, url=url, holidays=holidays)
-        body = {"title": title, **optional}
+        body: dict[str, Any] = {"title": title, **given(owner=owner, ics=ics, url=url, holidays=holidays)}
+        if weekdays is not None:
+            body["weekdays"] = list(weekdays)
+        if days is not None:
+            body["days"] = [{"date": each} if isinstance(each, str) else each for each in days]
         return fetch("a calendar", CalendarView, "PUT", _calendar_path(calendar_id), body)
 
     @operation
@@ -86,8 +87,9 @@ class RecordOperations:
             description: A description for people.
             tools: The handlers that it may call. None for all tools.
         """
-        optional = given(owner=owner, tools=None if tools is None else list(tools))
-        body = {"source": source, "description": description, **optional}
+        body: dict[str, Any] = {"source": source, "description": description, **given(owner=owner)}
+        if tools is not None:
+            body["tools"] = list(tools)
         return fetch("a script", ScriptView, "PUT", _script_path(name), body)
 
     @operation
@@ -155,9 +157,9 @@ class PeopleOperations:
     def update_person(self, /, owner: str, *, etag: str | None = None, **changes: Any) -> Flow[PersonView]:
         """Change some of a person's contacts and preferences, by their Python names. All others stay.
 
-        None removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the
-        categories that you name change, and None removes one. To add a device, give the `etag` of the person with those
-        that you have read.
+        None removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only
+        the categories that you name change, and None removes one. To add a device, give the `etag` of the
+        person with those that you have read.
 
         Raises:
             NotFound: Nothing is stored of the person: use `put_person`.
@@ -188,7 +190,8 @@ class PeopleOperations:
         """
         texts: list[str] = []
         query: dict[str, str] = {}
-        pause, path = _FIRST_PAUSE, f"{_person_path(owner)}/export"
+        pause = _FIRST_PAUSE
+        path = f"{_person_path(owner)}/export"
         until = time.monotonic() + _EXPORT_TIMEOUT
         while True:
             answer = yield ApiRequest("POST", path, {}, query=query, is_idempotent=True)

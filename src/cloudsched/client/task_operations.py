@@ -45,8 +45,10 @@ POLL_INTERVAL = timedelta(seconds=1)
 """The first interval at which `wait` polls."""
 MIN_POLL_TIMEOUT = 5.0
 """The shortest timeout of one poll, in seconds."""
-POLL_GROWTH, MAX_POLL_FACTOR = 1.2, 10
-"""The factor by which the interval grows with each poll, and its largest multiple of the first interval."""
+POLL_GROWTH = 1.2
+"""The factor by which the interval grows with each poll."""
+MAX_POLL_FACTOR = 10
+"""The largest multiple of the first interval."""
 
 MAX_BATCH = 50
 """The number of tasks that the API creates with one request."""
@@ -79,8 +81,8 @@ class TaskOperations:
     ) -> Flow[TaskView]:
         """Create a task that runs once, now. It is stored when this returns, and runs then.
 
-        It is `create` without a schedule, and as safe to repeat: a task with an `id` of your own runs once, however
-        often you ask. To run an existing task once more, use `trigger`.
+        It is `create` without a schedule, and as safe to repeat: a task with an `id` of your own runs
+        once, however often you ask. To run an existing task once more, use `trigger`.
 
         Raises:
             InvalidInput: A field is invalid.
@@ -94,15 +96,17 @@ class TaskOperations:
     ) -> Flow[list[Created]]:
         """Create tasks, 50 with each request. The results are in the same order, each a task or an error.
 
-        If a request fails as a whole, the tasks of earlier requests are created. To go on, repeat the call with the
-        same tasks and an `idempotency_key` of your own.
+        If a request fails as a whole, the tasks of earlier requests are created. To go on, repeat the
+        call with the same tasks and an `idempotency_key` of your own.
         """
-        contents, key = [to_wire_fields(task) for task in tasks], idempotency_key or str(uuid.uuid4())
+        contents = [to_wire_fields(task) for task in tasks]
+        key = idempotency_key or str(uuid.uuid4())
         created: list[Created] = []
         for begin in range(0, len(contents), MAX_BATCH) or (0,):
             content = {"tasks": contents[begin : begin + MAX_BATCH]}
             headers = {"Idempotency-Key": f"{key}-{begin}" if begin else key}
-            answer = yield ApiRequest("POST", "/v1/tasks/batchCreate", content, headers=headers, is_idempotent=True)
+            path = "/v1/tasks/batchCreate"
+            answer = yield ApiRequest("POST", path, content, headers=headers, is_idempotent=True)
             created += answer.read_list("results", _parse_created)
         return created
 
@@ -127,13 +131,14 @@ class TaskOperations:
     ) -> Flow[TaskView]:
         """Change some fields, by their Python names. None restores a default.
 
-        The key makes this and all changes below safe to repeat, and they are repeated automatically if no answer comes.
-        None makes a new key. With an `etag`, nothing happens if the task has changed since.
+        The key makes this and all changes below safe to repeat, and they are repeated automatically if no
+        answer comes. None makes a new key. With an `etag`, nothing happens if the task has changed since.
 
         Raises:
             PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
         """
-        path, headers = _task_path(task_id), _write_conditions(etag, idempotency_key)
+        path = _task_path(task_id)
+        headers = _write_conditions(etag, idempotency_key)
         return send_fields(
             changes, lambda content: ApiRequest("PATCH", path, content, headers=headers, is_idempotent=True)
         )
@@ -194,7 +199,8 @@ class TaskOperations:
     ) -> Flow[TaskView]:
         """Run a task's last run again, later. The answer's `snoozed_until` has the instant.
 
-        The schedule does not change, and its occurrences run meanwhile, too. Another snooze moves a pending one.
+        The schedule does not change, and its occurrences run meanwhile, too. Another snooze moves a
+        pending one.
 
         Args:
             task_id: The task.
@@ -251,7 +257,8 @@ class TaskOperations:
             NotAwaited: No execution waits for it, or several may be meant. `awaited` has the awaited events, and their
                 ends.
         """
-        path, content = f"{_task_path(task_id)}/events/{quote(event, safe='')}", {"payload": payload}
+        path = f"{_task_path(task_id)}/events/{quote(event, safe='')}"
+        content = {"payload": payload}
         content |= given(executionId=execution_id, early=early or None)
         headers = _write_conditions(None, idempotency_key)
         response = yield ApiRequest("POST", path, content, None, headers, is_idempotent=True)
@@ -361,7 +368,11 @@ class TaskOperations:
             categories: Only tasks of these categories. All if there are none.
             labels: Only tasks that have all of these labels, each ``key=value``.
         """
-        content: dict[str, Any] = {"categories": list(categories), "labels": list(labels), **given(owner=owner)}
+        content: dict[str, Any] = {
+            "categories": list(categories),
+            "labels": list(labels),
+            **given(owner=owner),
+        }
         return (yield ApiRequest("POST", "/v1/feeds", content)).read("a feed", reader(FeedView))
 
     @operation
@@ -438,7 +449,12 @@ class TaskOperations:
         Raises:
             InvalidInput: It is no schedule, or the words have several meanings.
         """
-        content = {"schedule": schedule, "timezone": timezone, "count": count, **given(owner=owner, locale=locale)}
+        content = {
+            "schedule": schedule,
+            "timezone": timezone,
+            "count": count,
+            **given(owner=owner, locale=locale),
+        }
         return fetch("a preview", SchedulePreview, "POST", "/v1/schedules/preview", content)
 
     @operation
@@ -475,7 +491,10 @@ def _create(fields: dict[str, Any], key: str | None) -> Flow[TaskView]:
     )
 
 
-def send_fields(fields: dict[str, Any], make_request: Callable[[dict[str, Any]], ApiRequest]) -> Flow[TaskView]:
+def send_fields(
+    fields: dict[str, Any],
+    make_request: Callable[[dict[str, Any]], ApiRequest],
+) -> Flow[TaskView]:
     """Send a task's fields, and return the task. An error names an invalid field by its Python name."""
     try:
         return parse_task((yield make_request(to_wire_fields(fields))))
@@ -493,13 +512,14 @@ def _post_change(
     key: str | None = None,
     query: dict[str, Any] | None = None,
 ) -> Flow[TaskView]:
-    path, headers = f"{_task_path(task_id)}/{verb}", _write_conditions(etag, key)
+    path = f"{_task_path(task_id)}/{verb}"
+    headers = _write_conditions(etag, key)
     return parse_task((yield ApiRequest("POST", path, content, query, headers, is_idempotent=True)))
 
 
 def _write_conditions(etag: str | None, key: str | None) -> dict[str, str]:
     """Return the headers that identify the state that a change applies to, and the request."""
-    return {"Idempotency-Key": key or str(uuid.uuid4()), **({} if etag is None else {"If-Match": etag})}
+    return {"Idempotency-Key": key or str(uuid.uuid4()), **given(**{"If-Match": etag})}
 
 
 def _fetch_finished(task_id: str, deadline: float) -> Flow[Execution | None]:

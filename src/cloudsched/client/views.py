@@ -47,7 +47,14 @@ def keep_newer_value(value: object, read: ValidatorFunctionWrapHandler) -> Any: 
 
 
 _STRICT = {"title", "handler", "priority"}
-_MAY_BE_NEWER = (*(TaskSpec.model_fields.keys() - _STRICT), "owner", "schedule", "outcome", "parent", "upcoming")
+_MAY_BE_NEWER = (
+    *(TaskSpec.model_fields.keys() - _STRICT),
+    "owner",
+    "schedule",
+    "outcome",
+    "parent",
+    "upcoming",
+)
 """The fields of a task whose values may be of a newer API: those that its owner sets, and their results."""
 
 
@@ -106,7 +113,9 @@ class PersonView(responses.Person):
     etag: str = Field(default="", exclude=True)
     """Identifies this state. Pass it to a change, which fails if the person has changed since."""
 
-    _keep_newer_value = field_validator("email", "devices", "webhook", "channels", mode="wrap")(keep_newer_value)
+    _keep_newer_value = field_validator("email", "devices", "webhook", "channels", mode="wrap")(
+        keep_newer_value,
+    )
 
 
 class FindingView(Finding):
@@ -139,7 +148,9 @@ class ClaimView(responses.Claim[TaskView]):
     def from_response(cls, content: object) -> ClaimView:
         """Parse a response. Raises Unavailable if it is not a claim."""
         try:
-            return reader(cls)({**content, "taskData": content.get("task")} if isinstance(content, dict) else content)
+            return reader(cls)(
+                {**content, "taskData": content.get("task")} if isinstance(content, dict) else content,
+            )
         except ValidationError as error:
             raise _unexpected_response_error("a claim", error) from None
 
@@ -150,4 +161,7 @@ class HeartbeatResult(responses.RenewedLease):
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:
     """Return the error for an unexpected response. The message repeats nothing of the response."""
-    return Unavailable("The API", f"the response is not the API's: it is not {what}, {error.error_count()} errors")
+    return Unavailable(
+        "The API",
+        f"the response is not the API's: it is not {what}, {error.error_count()} errors",
+    )

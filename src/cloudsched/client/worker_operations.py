@@ -57,9 +57,10 @@ class WorkerOperations:
     ) -> Flow[list[ClaimView]]:
         """Claim work from a queue, by priority and then by due time. Returns an empty list if there is none.
 
-        The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed all the same.
-        No worker knows of them until their lease expires, and then they are offered again as the next attempt. A claim
-        that cannot be parsed is released, to be offered again after a minute, and left out of the list.
+        The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed
+        all the same. No worker knows of them until their lease expires, and then they are offered again
+        as the next attempt. A claim that cannot be parsed is released, to be offered again after a
+        minute, and left out of the list.
 
         Args:
             queue: The queue's name.
@@ -148,11 +149,18 @@ class WorkerOperations:
             InvalidInput: The result cannot be stored. Nothing was changed.
             NotFound: The task was deleted.
         """
-        fields = to_wire_fields({"content": content, "message": message, "queries": queries, "tokens": tokens})
+        fields = to_wire_fields(
+            {"content": content, "message": message, "queries": queries, "tokens": tokens},
+        )
         require_content("content", fields["content"])
         messages = [{"title": notice.title, "body": notice.body} for notice in notices]
         texts = {"progress": _encode_progress(progress), "logs": _encode_log(logs)}
-        more: dict[str, Any] = {"status": status, "notices": messages or None, "silent": silent or None, **texts}
+        more: dict[str, Any] = {
+            "status": status,
+            "notices": messages or None,
+            "silent": silent or None,
+            **texts,
+        }
         return parse_task((yield from _post_claim(claim, "complete", **fields, **more)))
 
     @operation
@@ -231,7 +239,10 @@ def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
         case {"task": {"id": str(task_id)}, "executionId": str(execution_id), "leaseToken": str(token)}:
             about = {"action": "claim_unreadable", "taskId": task_id}
         case _:
-            log.warning("a claim without ids or lease token cannot be released; its lease will expire: %s", error)
+            log.warning(
+                "a claim without ids or lease token cannot be released; its lease will expire: %s",
+                error,
+            )
             return
     log.warning("released: it cannot be parsed; is the API newer than this client? %s", error, extra=about)
     fields = to_wire_fields({"reason": "The client cannot parse the task.", "after": UNREADABLE_RETRY_DELAY})
@@ -242,7 +253,15 @@ def _release_unreadable(content: object, error: Unavailable) -> Flow[None]:
 
 
 def _post_claim(claim: ClaimView, verb: str, **content: Any) -> Flow[ApiResponse]:
-    return (yield from _post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, given(**content)))
+    return (
+        yield from _post_execution(
+            claim.task.id,
+            claim.execution_id,
+            claim.lease_token,
+            verb,
+            given(**content),
+        )
+    )
 
 
 def _post_execution(

@@ -1,7 +1,7 @@
 """Access to the API: the part of `Settings` for authentication, networks and quotas.
 
-Nobody has access unless a setting here grants it. Where no credentials are set, `open` admits requests from the same
-machine, and only outside the cloud. Nothing here is secret: API keys are stored as hashes.
+Nobody has access unless a setting here grants it. Where no credentials are set, `open` admits requests
+from the same machine, and only outside the cloud. Nothing here is secret: API keys are stored as hashes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Access(SettingsSection):
 
     firebase_project: str | None = setting(
         "CLOUDSCHED_FIREBASE_PROJECT",
-        "The Firebase project whose users may call the API. [Access](../guides/access.md) explains this and the "
-        "following settings.",
+        "The Firebase project whose users may call the API. [Access](../guides/access.md) explains this and "
+        "the following settings.",
         default=None,
     )
     firebase_emulator: str | None = setting(
@@ -87,22 +87,22 @@ class Access(SettingsSection):
     )
     ping_hosts: tuple[str, ...] = setting(
         "CLOUDSCHED_PING_HOSTS",
-        "The hosts to which users' tasks may send [pings](../guides/delivery.md), besides that of their owner's "
-        "webhook: `hc-ping.com cronitor.link`.",
+        "The hosts to which users' tasks may send [pings](../guides/delivery.md), besides that of their "
+        "owner's webhook: `hc-ping.com cronitor.link`.",
         WORDS,
         default=(),
     )
     open: bool = setting(
         "CLOUDSCHED_OPEN",
-        "`on` admits requests from the same machine without a credential, while none is configured. `cloudsched dev` "
-        "sets it. Refused in the cloud.",
+        "`on` admits requests from the same machine without a credential, while none is configured. "
+        "`cloudsched dev` sets it. Refused in the cloud.",
         SWITCH,
         default=False,
     )
     max_active_tasks: int | None = setting(
         "CLOUDSCHED_MAX_ACTIVE_TASKS",
-        "How many tasks that have not ended one user may have, calls included, or `unlimited`. Set it for executors, "
-        "and for workers that open the store, too.",
+        "How many tasks that have not ended one user may have, calls included, or `unlimited`. Set it for "
+        "executors, and for workers that open the store, too.",
         whole_number(none="unlimited"),
         default=1000,
     )
@@ -115,15 +115,15 @@ class Access(SettingsSection):
     )
     max_run_creations: int | None = setting(
         "CLOUDSCHED_MAX_RUN_CREATIONS_A_MINUTE",
-        "How many tasks runs may create for one owner in a minute, or `unlimited`. It stops a handler that creates "
-        "tasks of its own kind. Calls and children are not limited by it.",
+        "How many tasks runs may create for one owner in a minute, or `unlimited`. It stops a handler that "
+        "creates tasks of its own kind. Calls and children are not limited by it.",
         whole_number(none="unlimited"),
         default=500,
     )
     least_interval: timedelta = setting(
         "CLOUDSCHED_LEAST_INTERVAL_SECONDS",
-        "The shortest time between two runs of a schedule that a user sets or a [draft](../guides/plain-language.md) "
-        "proposes. Anything more frequent is refused.",
+        "The shortest time between two runs of a schedule that a user sets or a "
+        "[draft](../guides/plain-language.md) proposes. Anything more frequent is refused.",
         seconds_between(0, 365 * 86_400),
         default=timedelta(minutes=1),
     )
@@ -132,7 +132,9 @@ class Access(SettingsSection):
         emails = [entry.partition("=")[0] for entry in self.service_accounts]
         for email in emails:
             if emails.count(email) > 1:
-                raise Misconfigured(f"CLOUDSCHED_SERVICE_ACCOUNTS lists {email} more than once. Give it one role.")
+                raise Misconfigured(
+                    f"CLOUDSCHED_SERVICE_ACCOUNTS lists {email} more than once. Give it one role.",
+                )
 
     @property
     def is_configured(self) -> bool:
@@ -148,5 +150,7 @@ class Access(SettingsSection):
                 "FIREBASE_AUTH_EMULATOR_HOST is set in the cloud, where anyone could then forge a token. Remove it."
             )
         if access.open and "K_SERVICE" in env:
-            raise Misconfigured("CLOUDSCHED_OPEN is on in the cloud, where it would protect nothing. Remove it.")
+            raise Misconfigured(
+                "CLOUDSCHED_OPEN is on in the cloud, where it would protect nothing. Remove it.",
+            )
         return access

@@ -1,4 +1,4 @@
-"""Help for imports: a pause of garbage collection, and an error that names the command to install a missing extra."""
+"""Help for imports: a pause of garbage collection, and an error that says how to install what is missing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Final
 from cloudsched.errors import MissingExtra
 
 RARE_COLLECTION = 100_000
-"""The number of new objects after which our own programs look for garbage in cycles, of which runs make none. A group
-of runs makes 10,000, and a tenth of the time would go into searches of what is still in use."""
+"""The number of new objects after which our own programs look for garbage in cycles. Runs make no cycles. A
+group of runs makes 10,000 objects, and a tenth of the time would go into searches of what is still in use."""
 
 
 @contextmanager
 def pause_collection(*, keeps_all: bool = False) -> Iterator[None]:
     """Pause garbage collection while modules are imported.
 
-    Imported objects stay, and repeated searches of them would take a tenth of the time. With `keeps_all`, all present
-    objects are exempt for ever, and later ones are searched less often. Only our own programs do so.
+    Imported objects stay, and repeated searches of them would take a tenth of the time. With `keeps_all`,
+    all present objects are exempt for ever, and later ones are searched less often. Only our own programs
+    do so.
     """
     is_collecting = gc.isenabled()
     gc.disable()
@@ -69,7 +70,7 @@ EXTRAS: Final = {
 
 @contextmanager
 def require_extra(part: str, extra: str = "") -> Iterator[None]:
-    """Turn our own failure to import another project's module into `MissingExtra`, which names the command to run.
+    """Turn our own failure to import another project's module into `MissingExtra`.
 
     Args:
         part: What needs the module.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def find_own_command(environment: Mapping[str, str]) -> str:
-    """Return how to run cloudsched from there: a clone's ``./emulator.sh``, the command if it is installed, or Python.
+    """Return how to run cloudsched there: a clone's ``./emulator.sh``, the installed command, or Python.
 
     ``./emulator.sh`` names itself, since it puts a folder on the path that another terminal does not have.
     """

@@ -1,8 +1,9 @@
-"""Find the requirement that installs cloudsched from where it came: an index, a repository, an archive or a folder."""
+"""Find the requirement that installs cloudsched from where it came: an index, a repository or a file."""
 
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ class OwnRequirement(NamedTuple):
 
     Attributes:
         specifier: A version that an index has, or a direct reference.
-        local_path: The clone or the file on this machine that it names. None if other machines can reach it, too.
+        local_path: The clone or file on this machine that it names. None if other machines can reach it, too.
     """
 
     specifier: str
@@ -23,12 +24,14 @@ class OwnRequirement(NamedTuple):
 
     def with_extra(self, extra: str) -> str:
         """Return the whole requirement, with an extra."""
-        return f"cloudsched[{extra}]{'' if self.specifier.startswith('>=') else self.specifier}"
+        if self.specifier.startswith(">="):
+            return f"cloudsched[{extra}]"
+        return f"cloudsched[{extra}]{self.specifier}"
 
     @property
     def pinned(self) -> str:
         """The package to deploy: of an index exactly this version, so that it installs what was tested."""
-        return self.specifier.replace(">=", "==") if self.specifier.startswith(">=") else self.specifier
+        return re.sub("^>=", "==", self.specifier)
 
 
 def find_own_requirement() -> OwnRequirement:
@@ -38,11 +41,11 @@ def find_own_requirement() -> OwnRequirement:
 
 
 def read_own_requirement(version: str, direct_url: str | None) -> OwnRequirement:
-    """Return the requirement for a version, by the ``direct_url.json`` of its installation (PEP 610), if it has one.
+    """Return the requirement for a version, by the ``direct_url.json`` of its installation (PEP 610).
 
     A folder or file that no longer exists is no help: the version is required instead.
     """
-    origin: dict[str, Any] = {} if direct_url is None else json.loads(direct_url)
+    origin: dict[str, Any] = json.loads(direct_url or "{}")
     url = origin.get("url", "")
     if not url:
         return OwnRequirement(f">={version}")

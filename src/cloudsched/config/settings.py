@@ -1,12 +1,12 @@
-"""The settings: one frozen object, read once from the environment and passed down, with a section for each feature.
+"""The settings: one frozen object, read once from the environment and passed down.
 
-This is the only module that reads the environment. The documentation of each field stands beside it, and in the table
-of ``docs/reference/settings.md``.
+It has a section for each feature. This is the only module that reads the environment. The documentation of
+each field stands beside it, and in the table of ``docs/reference/settings.md``.
 
-A script is a user's code in place of a handler (``docs/guides/scripts.md``). One that exceeds a limit fails. Prices are
-in US dollars for a million of each. The defaults are Google's for us-central1 as of November 2026
-(cloud.google.com/firestore/pricing, cloud.google.com/tasks/pricing, cloud.google.com/run/pricing). Only you know the
-cost of queries and tokens.
+A script is a user's code in place of a handler (``docs/guides/scripts.md``). One that exceeds a limit fails.
+Prices are in US dollars for a million of each. The defaults are Google's for us-central1 as of November 2026
+(cloud.google.com/firestore/pricing, cloud.google.com/tasks/pricing, cloud.google.com/run/pricing). Only you
+know the cost of queries and tokens.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def _parse_price_table(text: str) -> _Table:
     for word in text.split():
         name, _, value = word.partition("=")
         try:
-            price = float(value) if value.isascii() else math.nan
+            price = float(value)
         except ValueError:
             price = math.nan
-        if name not in prices or not 0 <= price < math.inf:
+        if name not in prices or not value.isascii() or not 0 <= price < math.inf:
             known = ", ".join(prices)
             raise ValueError(f"has {word!r}; it must have words such as read=0.30, of {known}, each for a million.")
         prices[name] = price
@@ -83,8 +83,8 @@ class Prices(SettingsSection):
 
     table: _Table = setting(
         "CLOUDSCHED_PRICES",
-        "Prices in US dollars for a million of each, for [costs and usage](../run/costs.md). Prices that you leave out "
-        "keep these defaults.",
+        "Prices in US dollars for a million of each, for [costs and usage](../run/costs.md). Prices that "
+        "you leave out keep these defaults.",
         Kind(_parse_price_table, lambda table: " ".join(f"{name}={price!r}" for name, price in table)),
         default=tuple(DEFAULT_PRICES.items()),
     )
@@ -106,8 +106,8 @@ class AssistantSettings(SettingsSection):
 
     is_on: bool = setting(
         "CLOUDSCHED_ASSISTANT",
-        "`on` lets tasks name the built-in handler [`assistant`](../guides/agents.md), which lets the language model "
-        "do the work. Needs `CLOUDSCHED_MODEL`.",
+        "`on` lets tasks name the built-in handler [`assistant`](../guides/agents.md), which lets the "
+        "language model do the work. Needs `CLOUDSCHED_MODEL`.",
         SWITCH,
         default=False,
     )
@@ -146,10 +146,13 @@ class ModelSettings(SettingsSection):
 
     name: str | None = setting(
         "CLOUDSCHED_MODEL",
-        "The [language model](../guides/plain-language.md) that helps where the grammar does not understand: "
-        "`gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, or `openai:NAME` for any "
-        "server that speaks OpenAI's API. Without one, the grammar works alone.",
-        matching(r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}", "be gemini:NAME, vertex:NAME or openai:NAME"),
+        "The [language model](../guides/plain-language.md) that helps where the grammar does not "
+        "understand: `gemini:NAME` with an API key, `vertex:NAME` with this program's Google credentials, "
+        "or `openai:NAME` for any server that speaks OpenAI's API. Without one, the grammar works alone.",
+        matching(
+            r"(gemini|vertex|openai):[A-Za-z0-9._:/@-]{1,200}",
+            "be gemini:NAME, vertex:NAME or openai:NAME",
+        ),
         default=None,
     )
     key: str | None = setting(
@@ -166,8 +169,8 @@ class ModelSettings(SettingsSection):
     )
     prices: str = setting(
         "CLOUDSCHED_MODEL_PRICES",
-        "The price in dollars of a million tokens, read and written, such as `0.30/2.50`. Without it, tokens have no "
-        "cost.",
+        "The price in dollars of a million tokens, read and written, such as `0.30/2.50`. Without it, "
+        "tokens have no cost.",
         matching(rf"{_DOLLARS}/{_DOLLARS}", "be two numbers of dollars, such as 0.30/2.50"),
         default="",
     )
@@ -215,8 +218,8 @@ class Sandbox(SettingsSection):
     )
     requires_filter: bool = setting(
         "CLOUDSCHED_SANDBOX_FILTER",
-        "`required` runs scripts only where the kernel filters their system calls. `best-effort` runs them elsewhere "
-        "as well, with a warning, and is refused in the cloud.",
+        "`required` runs scripts only where the kernel filters their system calls. `best-effort` runs them "
+        "elsewhere as well, with a warning, and is refused in the cloud.",
         _FILTER,
         default=True,
     )
@@ -250,10 +253,11 @@ def _parse_addresses(text: str) -> tuple[str, ...]:
 def _find_problem(address: str) -> str:
     try:
         parts = urlsplit(address)
-        host, has_valid_port = (parts.hostname or "").rstrip("."), parts.port != 0
+        host = (parts.hostname or "").rstrip(".")
+        port = parts.port
     except ValueError:
         return "is not a URL"
-    if not host or not has_valid_port or not (address.isascii() and address.isprintable()):
+    if not host or port == 0 or not (address.isascii() and address.isprintable()):
         return "is not a URL"
     if parts.username is not None or parts.password is not None:
         return "contains a user or a password"
@@ -289,18 +293,19 @@ StoreKind = Literal["firestore", "sqlite"]
 StoreChoice = Literal["auto", StoreKind]
 """The store of the local stack. ``auto`` takes the Firestore emulator if it is installed or running."""
 _NO_STORE = (
-    "No store is set, and this is not the cloud, so nothing was opened. In a test: with Simulation(app). On your "
+    "No store is set, and this is not the cloud, so nothing was opened. In a test: with Simulation(app). On "
+    "your "
     'machine: {command} dev; in a second terminal, run eval "$({command} dev --print-env)" first. Really in Google '
     "Cloud: set CLOUDSCHED_STORE=firestore and GOOGLE_CLOUD_PROJECT."
 )
 _NO_PROJECT = (
-    "CLOUDSCHED_STORE is firestore, but GOOGLE_CLOUD_PROJECT is not set. Set it to your project; or, for Google's "
-    "Firestore emulator, FIRESTORE_EMULATOR_HOST."
+    "CLOUDSCHED_STORE is firestore, but GOOGLE_CLOUD_PROJECT is not set. Set it to your project; or, for "
+    "Google's Firestore emulator, FIRESTORE_EMULATOR_HOST."
 )
 
 MAX_SHARDS = 1_000
 MAX_QUEUES_PER_PRIORITY = 200
-"""Cloud Tasks allows 1,000 queues in a region (cloud.google.com/tasks/docs/quotas), and there are four priorities."""
+"""Cloud Tasks allows 1,000 queues in a region (cloud.google.com/tasks/docs/quotas). There are four priorities."""
 
 _YEAR: Final = 365 * 86_400
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
@@ -316,8 +321,8 @@ class Settings:
     """The store, the queue and all other settings of one app.
 
     The documentation of each field stands beside it, and in ``docs/reference/settings.md``. `store` None is
-    Firestore in the cloud and where its emulator is named. Elsewhere it is no store at all, so that nothing reaches
-    production by accident. See `require_store`.
+    Firestore in the cloud and where its emulator is named. Elsewhere it is no store at all, so that nothing
+    reaches production by accident. See `require_store`.
 
     Attributes:
         access: The callers of the API, and their quotas.
@@ -347,22 +352,24 @@ class Settings:
     )
     shards: int = setting(
         "CLOUDSCHED_SHARDS",
-        "Over how many ranges of Firestore's indexes tasks are spread, up to 1000. Firestore takes some 500 writes a "
-        "second into each. [Capacity](../run/capacity.md) says how many you need and how to raise it. Never lower it.",
+        "Over how many ranges of Firestore's indexes tasks are spread, up to 1000. Firestore takes some 500 "
+        "writes a second into each. [Capacity](../run/capacity.md) says how many you need and how to raise "
+        "it. Never lower it.",
         whole_number(MAX_SHARDS),
         default=1,
     )
     queues_per_priority: int = setting(
         "CLOUDSCHED_QUEUES_PER_PRIORITY",
-        "How many Cloud Tasks queues share the load of each priority, up to 200. Each delivers 500 calls a second. "
-        "`QUEUES_PER_PRIORITY` in `infra/config.sh` sets it and makes the [queues](../run/capacity.md).",
+        "How many Cloud Tasks queues share the load of each priority, up to 200. Each delivers 500 calls a "
+        "second. `QUEUES_PER_PRIORITY` in `infra/config.sh` sets it and makes the "
+        "[queues](../run/capacity.md).",
         whole_number(MAX_QUEUES_PER_PRIORITY),
         default=1,
     )
     queue_admin: bool = setting(
         "CLOUDSCHED_QUEUE_ADMIN",
-        "`on` lets admins look at the queues in Cloud Tasks through the API, and pause, change and purge them. "
-        "`QUEUE_ADMIN` in `infra/config.sh` sets it and grants [the role](../run/operate.md#queues). "
+        "`on` lets admins look at the queues in Cloud Tasks through the API, and pause, change and purge "
+        "them. `QUEUE_ADMIN` in `infra/config.sh` sets it and grants [the role](../run/operate.md#queues). "
         "A local Cloud Tasks needs neither.",
         SWITCH,
         default=False,
@@ -376,9 +383,9 @@ class Settings:
     )
     public_url: str = setting(
         "CLOUDSCHED_PUBLIC_URL",
-        "The address at which people reach the API, with the path that you mount it under. Links in mails and "
-        "[calendar feeds](../guides/calendars.md) begin with it. Without one, mails have codes instead of links and "
-        "feeds cannot be made. An open API uses the address of the request.",
+        "The address at which people reach the API, with the path that you mount it under. Links in mails "
+        "and [calendar feeds](../guides/calendars.md) begin with it. Without one, mails have codes instead "
+        "of links and feeds cannot be made. An open API uses the address of the request.",
         ADDRESS,
         default="",
     )
@@ -461,24 +468,24 @@ class Settings:
     )
     apprise_urls: tuple[str, ...] = setting(
         "CLOUDSCHED_APPRISE_URLS",
-        "Your team's own channels for `OPERATOR`, as [Apprise](../guides/delivery.md) writes them, separated by "
-        "spaces. Needs the extra `apprise`.",
+        "Your team's own channels for `OPERATOR`, as [Apprise](../guides/delivery.md) writes them, "
+        "separated by spaces. Needs the extra `apprise`.",
         CHANNELS,
         default=(),
         is_secret=True,
     )
     preferred_channels: bool | None = setting(
         "CLOUDSCHED_PREFERRED_CHANNELS",
-        "`on` gives a new task that names no `deliveryChannels` those that its owner [prefers](../guides/delivery.md), "
-        "at the cost of one more read.",
+        "`on` gives a new task that names no `deliveryChannels` those that its owner "
+        "[prefers](../guides/delivery.md), at the cost of one more read.",
         ANSWER,
         default=None,
         shown_default="`on` where mail or pushes are set up",
     )
     default_lead: timedelta = setting(
         "CLOUDSCHED_DEFAULT_LEAD_SECONDS",
-        "How long from now a [draft](../guides/plain-language.md) runs whose words name no time. Tasks that are no "
-        "drafts run at once.",
+        "How long from now a [draft](../guides/plain-language.md) runs whose words name no time. Tasks that "
+        "are no drafts run at once.",
         seconds_between(0, _YEAR),
         default=timedelta(minutes=5),
     )
@@ -490,14 +497,15 @@ class Settings:
     )
     draft_least_lead: timedelta = setting(
         "CLOUDSCHED_DRAFT_LEAST_LEAD_SECONDS",
-        "The shortest time between a [draft](../guides/plain-language.md) of a single run and that run, so that people "
-        "can read and confirm it.",
+        "The shortest time between a [draft](../guides/plain-language.md) of a single run and that run, so "
+        "that people can read and confirm it.",
         seconds_between(0, _YEAR),
         default=timedelta(seconds=30),
     )
     default_time: time = setting(
         "CLOUDSCHED_DEFAULT_TIME",
-        "The time of day, such as `08:30`, of [plain words](../guides/plain-language.md) that name a day and no time "
+        "The time of day, such as `08:30`, of [plain words](../guides/plain-language.md) that name a day "
+        "and no time "
         '("every Monday").',
         TIME_OF_DAY,
         default=time(9),
@@ -510,22 +518,22 @@ class Settings:
     )
     fallback: bool = setting(
         "CLOUDSCHED_FALLBACK",
-        "`on` lets the sweep run due tasks itself while the queue cannot be reached. Give the sweep function the time "
-        "that your handlers need.",
+        "`on` lets the sweep run due tasks itself while the queue cannot be reached. Give the sweep "
+        "function the time that your handlers need.",
         SWITCH,
         default=False,
     )
     retention: timedelta | None = setting(
         "CLOUDSCHED_RETENTION_DAYS",
-        "How many days an ended task is kept with its executions, or `never` to keep it for good. A `retention` of a "
-        "task or handler comes first.",
+        "How many days an ended task is kept with its executions, or `never` to keep it for good. A "
+        "`retention` of a task or handler comes first.",
         DAYS,
         default=timedelta(days=400),
     )
     bucket: str | None = setting(
         "CLOUDSCHED_BUCKET",
-        "The Cloud Storage bucket for results that are too large for a document. Without one, they are files beside "
-        "the SQLite store.",
+        "The Cloud Storage bucket for results that are too large for a document. Without one, they are "
+        "files beside the SQLite store.",
         default=None,
     )
     time_limit: timedelta = setting(
@@ -554,23 +562,28 @@ class Settings:
     )
     log_level: LogLevel = setting(
         "CLOUDSCHED_LOG_LEVEL",
-        "The lowest severity that a deployed function logs: `DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`. "
-        "`WARNING` leaves out the lines of runs that succeed, which [some alerts need](../run/costs.md). OpenTelemetry "
-        "metrics stay complete.",
+        "The lowest severity that a deployed function logs: `DEBUG`, `INFO`, `WARNING`, `ERROR` or "
+        "`CRITICAL`. `WARNING` leaves out the lines of runs that succeed, which [some alerts "
+        "need](../run/costs.md). OpenTelemetry metrics stay complete.",
         choice_of(*get_args(LogLevel)),
         default="INFO",
     )
     metric_labels: tuple[str, ...] = setting(
         "CLOUDSCHED_METRIC_LABELS",
-        "The keys of tasks' labels by which [OpenTelemetry metrics](resources.md#traces-and-metrics) are broken down, "
-        "at most 3, separated by spaces.",
-        words_matching(r"[a-z][a-z0-9_.-]{0,62}", "each must be the key of a label, such as team", most=MAX_LABEL_KEYS),
+        "The keys of tasks' labels by which [OpenTelemetry metrics](resources.md#traces-and-metrics) are "
+        "broken down, at most 3, separated by spaces.",
+        words_matching(
+            r"[a-z][a-z0-9_.-]{0,62}",
+            "each must be the key of a label, such as team",
+            most=MAX_LABEL_KEYS,
+        ),
         default=(),
     )
     sweep_ping: tuple[str, ...] = setting(
         "CLOUDSCHED_SWEEP_PING",
-        "The address of a [dead-man's switch](../run/dashboard.md) that is called after each good sweep. After a "
-        "space, one for bad sweeps. Keep both secret, because anybody who knows them can silence the alarm.",
+        "The address of a [dead-man's switch](../run/dashboard.md) that is called after each good sweep. "
+        "After a space, one for bad sweeps. Keep both secret, because anybody who knows them can silence "
+        "the alarm.",
         Kind(_parse_addresses, " ".join),
         default=(),
         is_secret=True,
@@ -619,7 +632,7 @@ class Settings:
         return self.smtp_url is not None or self.fcm_project is not None
 
     def require_store(self) -> StoreKind:
-        """Return the kind of store to open. Google's own Firestore, outside the cloud, needs an explicit setting."""
+        """Return the kind of store to open. Outside the cloud, Google's Firestore needs an explicit setting."""
         if self.store == "sqlite":
             return "sqlite"
         if not self.is_deployed and not self.firestore_emulator:
@@ -639,7 +652,7 @@ class Settings:
         return tuple(name for name, value in self._to_variables().items() if not value)
 
     def to_child_environment(self, **more: str) -> dict[str, str]:
-        """Return this process's environment, with the variables of these settings and `more` in place of its own."""
+        """Return this process's environment, with these settings and `more` in place of its own variables."""
         ours = self._to_variables()
         theirs = {name: value for name, value in os.environ.items() if name not in ours}
         return {**theirs, **self.to_environment(), **more}
@@ -661,7 +674,7 @@ _SECTIONS: Final[Mapping[str, type[SettingsSection]]] = {
 
 
 def is_firebase_emulated() -> bool:
-    """Return whether Google's library, which reads this variable itself, accepts unsigned tokens in this process."""
+    """Return whether Google's library, which reads this variable, accepts unsigned tokens in this process."""
     return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
 
 

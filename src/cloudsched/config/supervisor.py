@@ -6,6 +6,7 @@ Without systemd, it does nothing.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 import urllib.request
@@ -25,14 +26,16 @@ class Supervisor:
         self._address = os.environ.get("NOTIFY_SOCKET", "")
         microseconds = os.environ.get("WATCHDOG_USEC", "")
         is_for_us = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
-        self.interval = int(microseconds) / 2e6 if microseconds.isdigit() and is_for_us else None
+        self.interval: float | None = None
         """The seconds between two signs of life: half of systemd's time limit (sd_watchdog_enabled(3))."""
+        if microseconds.isdigit() and is_for_us:
+            self.interval = int(microseconds) / 2e6
 
     def tell(self, *lines: str) -> None:
         """Tell it something, such as ``READY=1``. A failure to do so is ignored."""
         if not self._address:
             return
-        address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        address = re.sub("^@", "\0", self._address)  # an abstract socket
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.sendto("\n".join(lines).encode(), address)
@@ -44,7 +47,8 @@ class Supervisor:
 
         `find_trouble` returns what keeps it from its work. It is told that, too.
         """
-        pause, told = threading.Event(), ""
+        pause = threading.Event()
+        told = ""
         while not pause.wait(self.interval or _LOOK_SECONDS):
             if (trouble := find_trouble()) != told:
                 told = trouble

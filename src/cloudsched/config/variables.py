@@ -1,7 +1,8 @@
 """One setting: its variable, its type, its default, and its meaning.
 
-The fields of `Settings` and of its sections, such as `Access`, are declared with `setting`. These declarations are the
-one table from which variables are read and written again. A test holds ``docs/reference/settings.md`` against it.
+The fields of `Settings` and of its sections, such as `Access`, are declared with `setting`. These declarations
+are the one table from which variables are read and written again. A test compares
+``docs/reference/settings.md`` with it.
 """
 
 from __future__ import annotations
@@ -156,8 +157,10 @@ def words_matching(pattern: str, must: str, most: int | None = None) -> Kind[tup
 
 def whole_number(maximum: int | None = None, *, unit: int = 1, none: str | None = None) -> Kind[int]:
     """Return the kind of a whole number from 1 on, in a `unit` such as bytes. `none` is the word for no number."""
-    must = "be a whole number from 1 on" if maximum is None else f"be a whole number from 1 to {maximum}"
-    must += f" or {none}" if none else ""
+    upper = "on" if maximum is None else f"to {maximum}"
+    must = f"be a whole number from 1 {upper}"
+    if none:
+        must += f" or {none}"
 
     def parse(text: str) -> int:
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(maximum or 10**18))
@@ -173,10 +176,10 @@ def seconds_between(least: float, most: float) -> Kind[timedelta]:
 
     def parse(text: str) -> timedelta:
         try:
-            value = float(text) if text.isascii() else math.nan
+            value = float(text)
         except ValueError:
             value = math.nan
-        if not least <= value <= most:
+        if not text.isascii() or not least <= value <= most:
             raise _refuse(text, f"be a number of seconds from {least:g} to {most:.10g}")
         return timedelta(seconds=value)
 
@@ -205,7 +208,8 @@ def _parse_networks(text: str) -> tuple[str, ...]:
         try:
             ip_network(network)
         except ValueError as error:
-            raise ValueError(f"has {network!r}; each must be a network such as 10.1.0.0/16 ({error}).") from None
+            form = f"a network such as 10.1.0.0/16 ({error})"
+            raise ValueError(f"has {network!r}; each must be {form}.") from None
     return tuple(text.split())
 
 
@@ -227,7 +231,7 @@ def _parse_mail_server(text: str) -> str:
 def _parse_channels(text: str) -> tuple[str, ...]:
     channels = tuple(text.split())
     if not all("://" in channel for channel in channels):
-        raise ValueError("must be Apprise's URLs, such as slack://…, separated by spaces.")  # not shown: they have keys
+        raise ValueError("must be Apprise's URLs, such as slack://…, separated by spaces.")  # they have keys
     return channels
 
 
@@ -236,7 +240,8 @@ ADDRESS: Kind[str] = Kind(_parse_address)
 MAIL_SERVER: Kind[str] = Kind(_parse_mail_server)
 _MAIL_ADDRESS = r"[^<>@\s]+@[^<>@\s]+"
 MAIL_SENDER: Kind[str] = matching(
-    rf"{_MAIL_ADDRESS}|[^<>]*<{_MAIL_ADDRESS}>", "be an address such as ada@example.com, or Ada <ada@example.com>"
+    rf"{_MAIL_ADDRESS}|[^<>]*<{_MAIL_ADDRESS}>",
+    "be an address such as ada@example.com, or Ada <ada@example.com>",
 )
 CHANNELS: Kind[tuple[str, ...]] = Kind(_parse_channels, " ".join)
 PATH: Kind[Path] = Kind(Path)

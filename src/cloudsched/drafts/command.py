@@ -26,7 +26,12 @@ _REFUSED = 1
 @click.option("--task", "task_id", metavar="ID", help="The task to change, if the words fit several.")
 @click.option("--yes", is_flag=True, help="Create or change the task without asking.")
 @click.option("--dry-run", is_flag=True, help="Only show the draft.")
-@click.option("--json", "as_json", is_flag=True, help="Print the draft as JSON, for programs, and store nothing.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the draft as JSON, for programs, and store nothing.",
+)
 @pass_client
 def draft(  # noqa: PLR0913 - one argument for each option
     client: Client,
@@ -44,16 +49,20 @@ def draft(  # noqa: PLR0913 - one argument for each option
     """Draft a task, or a change of one, from TEXT: "Remind me to stretch every weekday at 9:00"."""
     from cloudsched.domain.responses.api_responses import Decision  # noqa: PLC0415 - not needed for --help
 
-    known = {**({"handler": handler} if handler else {}), **({"taskId": task_id} if task_id else {})}
-    drafted = client.draft(text, timezone=timezone, owner=owner, context=known, locale=locale)
+    named = {"handler": handler, "taskId": task_id}
+    context = {name: value for name, value in named.items() if value}
+    drafted = client.draft(text, timezone=timezone, owner=owner, context=context, locale=locale)
+
     if as_json:
         click.echo(to_json_line(drafted.to_wire()))
     else:
-        _print(drafted, client.get(drafted.task_id).title if drafted.task_id else None)
+        title = client.get(drafted.task_id).title if drafted.task_id else None
+        _print(drafted, title)
     if drafted.draft_token is None:
         raise click.exceptions.Exit(_REFUSED)
     if as_json or dry_run:
         return
+
     verb = "Create this task" if drafted.decision is Decision.CREATION else "Change the task"
     if yes or click.confirm(f"{verb}?"):
         click.echo(client.confirm(drafted).id)
@@ -67,8 +76,15 @@ def _print(drafted: DraftResult, title: str | None) -> None:
     shown.pop("schedule", None)
     if drafted.decision is Decision.CREATION:
         shown.pop("description", None)  # what was typed
-    lines = [f"{drafted.decision.value}{f' of {title!r} ({drafted.task_id})' if drafted.task_id else ''}"]
-    lines += [f"  {name}: {value if isinstance(value, str) else to_json_line(value)}" for name, value in shown.items()]
+
+    head = drafted.decision.value
+    if drafted.task_id:
+        head += f" of {title!r} ({drafted.task_id})"
+    lines = [head]
+    for name, value in shown.items():
+        text = value if isinstance(value, str) else to_json_line(value)
+        lines.append(f"  {name}: {text}")
+
     if drafted.description:
         lines.append(f"  schedule: {drafted.description}")
     lines += [f"    {each.local:%a %Y-%m-%d %H:%M %z}" for each in drafted.next]
@@ -76,6 +92,7 @@ def _print(drafted: DraftResult, title: str | None) -> None:
     for question in drafted.questions:
         lines.append(f"  question: {question.question}")
         lines += [f"    {_answer(each)}" for each in question.answers]
+
     if drafted.decision is Decision.REFUSAL:
         lines += [f"  reason: {each.reason}" for each in drafted.missing]
     else:
@@ -88,6 +105,11 @@ def _answer(answer: DraftAnswer) -> str:
     """Return an answer, and what to type for it."""
     options = {"handler": "--handler", "taskId": "--task"}
     given = [f"{options[name]} {value}" for name, value in (answer.context or {}).items() if name in options]
-    typed = " ".join([*([shlex.quote(answer.text)] if answer.text else []), *given])
-    about = f"{answer.label} ({answer.description})" if answer.label and answer.description else answer.label
-    return f"- {about or answer.description}: {'say' if answer.text else 'add'} {typed}"
+    verb = "add"
+    if answer.text:
+        verb = "say"
+        given.insert(0, shlex.quote(answer.text))
+    about = answer.label or answer.description
+    if answer.label and answer.description:
+        about += f" ({answer.description})"
+    return f"- {about}: {verb} {' '.join(given)}"

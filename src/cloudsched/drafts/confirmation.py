@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from cloudsched.drafts.draft_tokens import DraftTokens, Requester
 
 
-def create_confirmed(app: App, tokens: DraftTokens, content: dict[str, Any], requester: Requester) -> tuple[Task, bool]:
+def create_confirmed(
+    app: App,
+    tokens: DraftTokens,
+    content: dict[str, Any],
+    requester: Requester,
+) -> tuple[Task, bool]:
     """Create the task of a confirmed draft, from its fields as JSON with the draft's token among them."""
     fields = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, fields)
@@ -25,7 +30,13 @@ def create_confirmed(app: App, tokens: DraftTokens, content: dict[str, Any], req
     return app.put_content({**owned, "id": f"d{confirmed.id}"}, mark=mark)
 
 
-def patch_confirmed(app: App, tokens: DraftTokens, task_id: str, content: dict[str, Any], requester: Requester) -> Task:
+def patch_confirmed(
+    app: App,
+    tokens: DraftTokens,
+    task_id: str,
+    content: dict[str, Any],
+    requester: Requester,
+) -> Task:
     """Change a task as a confirmed draft has shown, from the changes as JSON with the draft's token among them."""
     changes = {name: value for name, value in content.items() if name != DRAFT_TOKEN}
     confirmed = tokens.check(content.get(DRAFT_TOKEN), requester, changes, task_id)

@@ -1,9 +1,9 @@
 """Draft tokens ensure that the stored task is the one that was shown.
 
-* A token names every field that was shown by a hash, and is signed (HMAC-SHA256) with the app's secret, under a purpose
-  of its own. No token of a dispatch is one, and the other way round.
+* A token has a hash of every field that was shown. It is signed (HMAC-SHA256) with the app's secret, for a
+  purpose of its own, so a token of a dispatch is none of these, nor the other way round.
 * It holds for one caller, one owner and one task, for 15 minutes.
-* It can be used again. A creation with it has the id that the token derives, so a repeated request creates nothing new.
+* It can be used again. A creation derives the task's id from the token, so a repetition creates nothing new.
   An update is refused once the task has changed, unless it has those values already.
 * It allows nothing that the caller may not do without it.
 """
@@ -60,7 +60,7 @@ class Confirmed:
 
 
 class DraftTokens:
-    """Makes and checks such tokens."""
+    """Makes and checks draft tokens."""
 
     def __init__(self, keys: SigningKeys, clock: Clock) -> None:
         self._keys = keys
@@ -79,26 +79,31 @@ class DraftTokens:
         return f"{base64.urlsafe_b64encode(body).decode()}.{self._keys.sign(body).removeprefix('v1=')}"
 
     def check(
-        self, token: object, requester: Requester, fields: Mapping[str, Any], task_id: str | None = None
+        self,
+        token: object,
+        requester: Requester,
+        fields: Mapping[str, Any],
+        task_id: str | None = None,
     ) -> Confirmed:
         """Return the confirmation in a token. Raises InvalidInput, or DraftExpired after 15 minutes."""
         content = self._read(token)
-        shown: dict[str, str] = content["fields"]
-        task = content["task"]
         if content["by"] != _hash_requester(requester):
             raise InvalidInput(DRAFT_TOKEN, "belongs to another caller or owner", _AGAIN)
         if content["until"] <= self._clock.now().timestamp():
             raise DraftExpired(DRAFT_TOKEN, f"is older than {LIFETIME.total_seconds() / 60:.0f} minutes", _AGAIN)
-        if (None if task is None else task[0]) != task_id:
-            what = "a new task" if task is None else "a change of another task or of this one"
-            raise InvalidInput(
-                DRAFT_TOKEN, f"is of {what}", "Create with the token of a creation, edit with an update's."
-            )
+
+        known_id, revision = content["task"] or (None, None)
+        if known_id != task_id:
+            what = "a change of another task or of this one" if known_id else "a new task"
+            hint = "Create with the token of a creation, edit with an update's."
+            raise InvalidInput(DRAFT_TOKEN, f"is of {what}", hint)
+
+        shown: dict[str, str] = content["fields"]
         for name in sorted({*fields, *shown}):
             if name not in shown or name not in fields or _hash(name, fields[name]) != shown[name]:
                 hint = f"Send what the draft has, or leave {DRAFT_TOKEN} out. {_AGAIN}"
                 raise InvalidInput(name, "is not as the draft has it", hint)
-        return Confirmed(content["id"], None if task is None else task[1], fields)
+        return Confirmed(content["id"], revision, fields)
 
     def _read(self, token: object) -> Any:  # noqa: ANN401 - what we signed
         if not isinstance(token, str) or len(token) > MAX_DRAFT_TOKEN or not token.isascii():

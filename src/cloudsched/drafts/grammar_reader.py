@@ -54,7 +54,9 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
     filled = filled._replace(rest=delivery.rest)
     reading = situation.read(filled.rest or text)
     title = reading.title
-    questions = tuple(each for each in (choice.question,) if each)
+    questions = (choice.question,) if choice.question else ()
+
+    # A reminder whose time the grammar does not understand, or that names none.
     if _needs_words(reading) and is_reminder(text) and not any(character.isdigit() for character in text):
         title, when = split_request(filled.rest)
         if when or may_name_time(title):
@@ -63,14 +65,16 @@ def _read_rest(situation: Situation, text: str, choice: Choice, filled: Filled) 
             reading = situation.read_without_time()
         read = make_creation(situation, choice, filled, title, reading, questions, delivery)
         return replace(read, is_understood=False)
+
+    # A title that is an order itself, such as "cancel the report", may not be meant as one.
     is_sure = title is None or f'"{title}"' in text or asks_reminder(text)
-    order = None if is_sure or title is None else find_any_order(title)
-    if order is not None:
+    if title is not None and not is_sure and (order := find_any_order(title)) is not None:
         if (settled := settle_order(situation, order)) is not None:
             return settled
         if (unsure := ask_if_new(situation, order, title, reading)) and reading.kind == "schedule":
             read = make_creation(situation, choice, filled, title, reading, (*unsure, *questions), delivery)
             return replace(read, is_understood=False)
+
     if reading.kind == "refusal":
         missing = to_missing_fields(reading)
         return Proposal(decision=Decision.REFUSAL, missing=missing, is_understood=not _needs_words(reading))
@@ -89,16 +93,20 @@ def make_creation(  # noqa: PLR0917 - what was found in one text
     delivery: Delivery,
 ) -> Proposal:
     """Return the proposal of a new task."""
-    handler, missing = choice.handler, [each for each in (choice.missing,) if each]
+    handler = choice.handler
+    missing = [choice.missing] if choice.missing else []
+    does = ""
     if handler is not None:
         filled = complete_payload(handler, filled, title)
         missing += filled.missing
-    shown = title or (handler.draft if handler is not None else None) or "Task"
+        does = handler.draft or ""
+    shown = title or does or "Task"
+
     return Proposal(
         decision=Decision.CREATION,
         title=shown[0].upper() + shown[1:],
         purpose=title or "",
-        category=find_category(f"{situation.request.text} {'' if handler is None else handler.draft}"),
+        category=find_category(f"{situation.request.text} {does}"),
         channels=delivery.channels,
         handler=handler,
         payload=filled.payload,
@@ -114,19 +122,24 @@ def _needs_words(reading: Reading) -> bool:
 
 
 def ask_schedule(
-    situation: Situation, reading: Reading, title: str | None, delivery: Delivery, filled: Filled
+    situation: Situation,
+    reading: Reading,
+    title: str | None,
+    delivery: Delivery,
+    filled: Filled,
 ) -> DraftQuestion:
     """Return a question with the possible readings. The text of each answer has only one reading."""
-    more = "".join(
-        f", {name}: {quote_value(value)}" for name, value in filled.payload.items() if isinstance(value, str)
-    )
-    by = "".join(f" by {channel.value.lower()}" for channel in delivery.channels)
+    texts = {name: value for name, value in filled.payload.items() if isinstance(value, str)}
+    more = "".join(f" by {channel.value.lower()}" for channel in delivery.channels)
+    more += "".join(f", {name}: {quote_value(value)}" for name, value in texts.items())
+
     answers = []
     for each in reading.readings:
-        text = f"{title} {each.description}" if title else each.description
+        text = each.description
         if title:
+            text = f"{title} {each.description}"
             again = situation.read(text)
             if (again.schedule, again.title) != (each.schedule, title):
                 text = f'"{title}" {each.description}'
-        answers.append(DraftAnswer(label=each.label, description=each.description, text=f"{text}{by}{more}"))
+        answers.append(DraftAnswer(label=each.label, description=each.description, text=f"{text}{more}"))
     return DraftQuestion(field="schedule", question=reading.problems[0].hint, answers=tuple(answers))

@@ -5,15 +5,15 @@ JSON is posted to a model's server, within a time limit and with one repetition.
 Gemini is asked over REST, with an API key or on Vertex AI with this program's Google credentials. Source:
 ai.google.dev/api/generate-content. From it:
 
-* ``generationConfig.responseJsonSchema`` asks for JSON that fits a schema. The text has to be checked all the same.
-* ``promptFeedback.blockReason`` says that the request was blocked, ``finishReason`` why an answer ended: only ``STOP``
-  is a whole one.
+* ``generationConfig.responseJsonSchema`` asks for JSON that fits a schema. The text still has to be checked.
+* ``promptFeedback.blockReason`` says that the request was blocked, ``finishReason`` why an answer ended: only
+  ``STOP`` is a whole one.
 * Thinking is billed as output, and counted beside it (``thoughtsTokenCount``).
 
 Other providers, and servers on one's own machine, are asked by the chat completions API of OpenAI. Source:
-platform.openai.com/docs/api-reference/chat. ``response_format`` asks for JSON that fits a schema. Servers that do not
-know it ignore it, so the schema stands in the instructions as well. ``refusal`` is set in place of the content, and
-``finish_reason`` is ``stop`` for a whole answer.
+platform.openai.com/docs/api-reference/chat. ``response_format`` asks for JSON that fits a schema. Servers
+that do not know it ignore it, so the schema stands in the instructions as well. ``refusal`` is set in place
+of the content, and ``finish_reason`` is ``stop`` for a whole answer.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ _MILLION: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class ModelPrices:
     """The cost of a million tokens, in dollars."""
 
     input: float = 0.0
     output: float = 0.0
 
     def count(self, read: object, written: object) -> Usage:
-        """Return the usage of a call from the numbers that a server gives. Anything that is no number counts as 0."""
-        inputs, outputs = _to_count(read), _to_count(written)
+        """Return the usage of a call from the numbers that a server gives. Anything else counts as 0."""
+        inputs = _to_count(read)
+        outputs = _to_count(written)
         return Usage(inputs, outputs, (inputs * self.input + outputs * self.output) / _MILLION)
 
 
@@ -72,7 +73,9 @@ def _reject_constant(name: str) -> Any:  # noqa: ANN401 - the signature of json'
 
 
 def _to_count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(value, 0)
+    return 0
 
 
 MAX_ANSWER: Final = 1024 * 1024
@@ -81,7 +84,9 @@ _MOST_CALLS: Final = 8
 """The number of requests that may wait at once: a server that hangs must not take all threads."""
 _LONGEST_WAIT: Final = 2.0
 """A server that asks for a longer wait is not asked again by the same call."""
-_OK, _TOO_MANY, _SERVER_ERROR = 200, 429, 500
+_OK: Final = 200
+_TOO_MANY: Final = 429
+_SERVER_ERROR: Final = 500
 
 
 class JsonTransport:
@@ -109,6 +114,7 @@ class JsonTransport:
                 status, body, _ = self._send(url, content, headers)
         if status != _OK:
             raise ModelUnavailable(self._service, f"it answered with status {status}")
+
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):
@@ -118,7 +124,7 @@ class JsonTransport:
         return answer
 
     def _send(self, url: str, content: object, headers: Mapping[str, str]) -> tuple[int, bytes, str]:
-        """Return status, body and ``Retry-After`` of one request. One that takes too long is left to its thread."""
+        """Return status, body and ``Retry-After``. A request that takes too long is left to its thread."""
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         pending = self._threads.submit(self._request, url, body, headers)
         try:
@@ -131,11 +137,12 @@ class JsonTransport:
         return ModelUnavailable(self._service, f"it did not answer within {self._timeout:g} s")
 
     def _request(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes, str]:
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - imported when the first model is asked
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - only when the first model is asked
         from requests import RequestException, Timeout  # noqa: PLC0415 - likewise
 
         until = time.monotonic() + self._timeout
         sent = {"Content-Type": "application/json; charset=utf-8", **headers}
+
         try:
             with self._session.post(
                 url, data=body, headers=sent, timeout=self._timeout, allow_redirects=False, stream=True
@@ -172,7 +179,7 @@ def make_session() -> requests.Session:
 
 
 def require_safe_url(url: str, *, has_key: bool) -> str:
-    """Return an address without a slash at its end, unless a key would be sent without TLS to another machine."""
+    """Return an address without a final slash. A key is not sent without TLS. Raises Misconfigured."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise Misconfigured(f"CLOUDSCHED_MODEL_URL is {url!r}; give an address such as https://host/v1.")
@@ -182,8 +189,10 @@ def require_safe_url(url: str, *, has_key: bool) -> str:
 
 
 def _parse_wait(text: str) -> float:
-    """Return how long to wait: as the server says, in seconds, or a moment that differs from call to call."""
-    return float(text) if text.isascii() and text.isdigit() else random.uniform(0.2, 0.6)  # noqa: S311 - no secret
+    """Return the seconds to wait: as many as the server says, or a random moment."""
+    if text.isascii() and text.isdigit():
+        return float(text)
+    return random.uniform(0.2, 0.6)  # noqa: S311 - no secret
 
 
 GEMINI_URL: Final = "https://generativelanguage.googleapis.com/v1beta"
@@ -205,15 +214,20 @@ def make_google_session() -> requests.Session:
 
 
 class GeminiModel:
-    """A `Model` of Google's. Without a key, the transport has credentials. The URL is the API's, up to ``/models``."""
+    """A `Model` of Google's. Without a key, the transport has credentials. The URL ends before ``/models``."""
 
     def __init__(
-        self, transport: JsonTransport, url: str, name: str, key: str | None = None, prices: Prices | None = None
+        self,
+        transport: JsonTransport,
+        url: str,
+        name: str,
+        key: str | None = None,
+        prices: ModelPrices | None = None,
     ) -> None:
         self._transport = transport
         self._url = f"{url}/models/{quote(name, safe='')}:generateContent"
         self._headers = {} if key is None else {"x-goog-api-key": key}
-        self._prices = prices or Prices()
+        self._prices = prices or ModelPrices()
 
     def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return the model's answer. See `Model`."""
@@ -232,9 +246,11 @@ class GeminiModel:
             },
             self._headers,
         )
+
         usage = answer.get("usageMetadata")
         written = sum(_to_count(_get(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
         record_usage(self._prices.count(_get(usage, "promptTokenCount"), written))
+
         blocked = _get(answer, "promptFeedback", "blockReason")
         if blocked is not None:
             raise UnusableAnswer("refused", f"it was blocked ({blocked})")
@@ -244,6 +260,7 @@ class GeminiModel:
             raise UnusableAnswer("truncated", "it was cut off")
         if reason != "STOP":
             raise UnusableAnswer("refused", f"it ended early ({reason})")
+
         parts = _get(candidate, "content", "parts") or ()
         texts = [part.get("text") for part in parts if isinstance(part, dict) and not part.get("thought")]
         return parse_answer("".join(each for each in texts if isinstance(each, str)))
@@ -267,13 +284,18 @@ class ChatCompletionsModel:
     """A `Model` of any such server. The URL is the API's, up to ``/chat/completions``."""
 
     def __init__(
-        self, transport: JsonTransport, url: str, name: str, key: str | None = None, prices: Prices | None = None
+        self,
+        transport: JsonTransport,
+        url: str,
+        name: str,
+        key: str | None = None,
+        prices: ModelPrices | None = None,
     ) -> None:
         self._transport = transport
         self._url = f"{url}/chat/completions"
         self._name = name
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._prices = prices or Prices()
+        self._prices = prices or ModelPrices()
 
     def complete(self, instructions: str, data: Any, schema: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return the model's answer. See `Model`."""
@@ -286,13 +308,19 @@ class ChatCompletionsModel:
                     {"role": "system", "content": told},
                     {"role": "user", "content": json.dumps(data, ensure_ascii=False)},
                 ],
-                "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "answer", "schema": schema},
+                },
                 "max_completion_tokens": MAX_OUTPUT_TOKENS,
             },
             self._headers,
         )
-        usage, choice = answer.get("usage"), _get(answer, "choices", 0)
+
+        usage = answer.get("usage")
         record_usage(self._prices.count(_get(usage, "prompt_tokens"), _get(usage, "completion_tokens")))
+
+        choice = _get(answer, "choices", 0)
         reason = _get(choice, "finish_reason")
         if _get(choice, "message", "refusal") or reason == "content_filter":
             raise UnusableAnswer("refused", "the model refuses")

@@ -1,8 +1,9 @@
 """Read a text with a language model: it rewrites the words into canonical English, which the grammar reads.
 
-The grammar goes first. The model is asked if the grammar does not understand, or if there is a conversation. Any answer
-of the model is a proposal. It has to be faithful to the user's words, may name only what the caller may name, and is
-shown before anything is stored. If it is of no use, the grammar's own answer stands.
+The grammar goes first. The model is asked if the grammar does not understand, or if there is a
+conversation. Any answer of the model is a proposal. It has to be faithful to the user's words, may name
+only what the caller may name, and is shown before anything is stored. If it is of no use, the grammar's
+own answer stands.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.category import Category
@@ -21,7 +30,7 @@ from cloudsched.domain.own_logger import own_logger
 from cloudsched.domain.responses.api_responses import Decision, DraftQuestion, MissingField
 from cloudsched.drafts.assistant.brief import describe_tools
 from cloudsched.drafts.grammar_reader import ask_schedule, read_text
-from cloudsched.drafts.grounds import find_unfounded, says_repeated
+from cloudsched.drafts.grounding import Fact, find_ungrounded, says_repeated
 from cloudsched.drafts.phrases import (
     Delivery,
     Filled,
@@ -47,7 +56,9 @@ if TYPE_CHECKING:
 
 MAX_TASKS: Final = 20
 """The number of the owner's tasks that the model sees."""
-_MAX_TURNS, _MAX_TURN = 20, 2_000
+_MAX_TURNS: Final = 20
+_MAX_TURN: Final = 2_000
+"""The number of a conversation's messages that the model sees, and of each one's characters."""
 _MAX_FIELD: Final = 500
 """The number of characters of a task's text or payload that the model sees."""
 _Short = Annotated[str, StringConstraints(max_length=500)]
@@ -142,17 +153,24 @@ def write_data(situation: Situation, tasks: Sequence[Task]) -> dict[str, Any]:
                 "channels": [each.value for each in task.delivery_channels],
                 "purpose": clean(task.purpose or "")[:_MAX_FIELD],
                 "description": clean(task.description or "")[:_MAX_FIELD],
-                "payload": task.payload if json_size(task.payload) <= _MAX_FIELD else {},
+                "payload": _limit_payload(task.payload),
             }
             for task in tasks
         ],
     }
 
 
+def _limit_payload(payload: dict[str, Any]) -> dict[str, Any]:
+    return payload if json_size(payload) <= _MAX_FIELD else {}
+
+
 def _describe(handler: Handler, situation: Situation) -> dict[str, Any]:
-    fields = [] if handler.payload is None else list(list_fields(handler.payload.core_schema))
-    tools = {"tools": describe_tools(situation.tools)} if handler.is_built_in else {}
-    return {"name": handler.name, "does": handler.draft, "fields": fields, **tools}
+    described: dict[str, Any] = {"name": handler.name, "does": handler.draft, "fields": []}
+    if handler.payload is not None:
+        described["fields"] = list(list_fields(handler.payload.core_schema))
+    if handler.is_built_in:
+        described["tools"] = describe_tools(situation.tools)
+    return described
 
 
 log = own_logger(__name__)
@@ -191,9 +209,9 @@ class ModelReader:
             if own.is_understood:
                 return own
             reason = f"It was read without the model: {refusal[0].lower()}{refusal[1:]}"
-            return replace(
-                own, missing=(*own.missing, MissingField(field="text", code="budget-used-up", reason=reason))
-            )
+            missing = MissingField(field="text", code="budget-used-up", reason=reason)
+            return replace(own, missing=(*own.missing, missing))
+
         tasks = situation.tasks[:MAX_TASKS]
         model = _CountedModel(self._model)
         with meter_models() as meter:
@@ -202,61 +220,51 @@ class ModelReader:
             except (ModelUnavailable, UnusableAnswer) as error:
                 log.warning("model of no use: %s", error, extra={"action": "model_failed"})
                 proposal = None
+
         used = meter.total
         if model.calls:
             situation.count_use(model.calls, used.tokens)
         if meter.calls:
-            log.info(
-                "asked the model",
-                extra={
-                    "action": "model_asked",
-                    "tokens": used.tokens,
-                    "cost": used.cost,
-                    "useful": proposal is not None,
-                },
-            )
+            about = {"tokens": used.tokens, "cost": used.cost, "useful": proposal is not None}
+            log.info("asked the model", extra={"action": "model_asked", **about})
         return proposal or own
 
     def _propose(self, model: Model, situation: Situation, tasks: Sequence[Task]) -> Proposal | None:
         answer = self._ask(model, write_data(situation, tasks))
         if answer.decision == "refusal":
             reason = clean(answer.reason) or "It is not something to schedule."
-            return Proposal(
-                decision=Decision.REFUSAL, missing=(MissingField(field="text", code="refused", reason=reason),)
-            )
+            missing = MissingField(field="text", code="refused", reason=reason)
+            return Proposal(decision=Decision.REFUSAL, missing=(missing,))
         if answer.decision == "question":
-            question = DraftQuestion(field="text", question=clean(answer.question) or "What do you want, and when?")
+            asked = clean(answer.question) or "What do you want, and when?"
+            question = DraftQuestion(field="text", question=asked)
             return Proposal(decision=Decision.CREATION, title=clean(answer.title) or None, questions=(question,))
-        request = situation.request
-        referred = [task.schedule.describe() for task in tasks] if refers_to_past(request.text) else []
-        unfounded = find_unfounded(
-            answer.schedule, request.said, answer.assumptions, request.timezone, referred, request.text
-        )
-        order = find_any_order(request.text) if answer.decision == "creation" else None
-        if order is not None and order.is_task:
-            unfounded.append(("creation", order.verb))
-        if not unfounded and answer.decision == "creation" and says_repeated(request.text):
-            meant = situation.read(answer.schedule, locale="en").schedule
-            unfounded = [("once", answer.schedule)] if meant is not None and meant.is_one_time else []
-        if unfounded:
-            log.warning("unfaithful answer", extra={"action": "model_unfaithful", "facts": str(unfounded)[:200]})
+
+        ungrounded = _check_grounding(situation, answer, tasks)
+        if ungrounded:
+            facts = str(ungrounded)[:200]
+            log.warning("unfaithful answer", extra={"action": "model_unfaithful", "facts": facts})
             return None
-        build = _to_update if answer.decision == "update" else _to_creation
-        return build(situation, answer, tasks)
+        if answer.decision == "update":
+            return _to_update(situation, answer, tasks)
+        return _to_creation(situation, answer)
 
     @staticmethod
     def _ask(model: Model, data: dict[str, Any]) -> Translation:
         """Return the model's answer. One in a wrong form is given back once. Raises UnusableAnswer."""
         schema = answer_schema()
         try:
-            previous: Any = model.complete(INSTRUCTIONS, data, schema)
-            return Translation.model_validate(previous)
+            answer = model.complete(INSTRUCTIONS, data, schema)
+            return Translation.model_validate(answer)
         except ValidationError as error:
-            problem, previous = f"{error.error_count()} fields are not as the schema says", str(previous)
+            problem = f"{error.error_count()} fields are not as the schema says"
+            previous = str(answer)
         except UnusableAnswer as error:
             if error.kind == "refused":
                 raise
-            problem, previous = str(error), error.text
+            problem = str(error)
+            previous = error.text
+
         again = {**data, "previousAnswer": previous[:_MAX_REPEATED], "problem": problem}
         try:
             return Translation.model_validate(model.complete(INSTRUCTIONS + _REPAIR, again, schema))
@@ -264,35 +272,61 @@ class ModelReader:
             raise UnusableAnswer("schema", "its answer does not have the form") from None
 
 
-def _to_creation(situation: Situation, answer: Translation, _: Sequence[Task]) -> Proposal | None:
-    said = situation.request.said
-    is_unsaid = not answer.schedule.strip() and may_name_time(said)  # the model has not understood when
-    reading = situation.read(answer.schedule, locale="en") if answer.schedule.strip() else situation.read_without_time()
+def _check_grounding(situation: Situation, answer: Translation, tasks: Sequence[Task]) -> list[Fact]:
+    """Return what the user's own words do not support. See `grounding`."""
+    request = situation.request
+    referred = [task.schedule.describe() for task in tasks] if refers_to_past(request.text) else []
+    ungrounded = find_ungrounded(
+        answer.schedule, request.said, answer.assumptions, request.timezone, referred, request.text
+    )
+    if answer.decision != "creation":
+        return ungrounded
+
+    order = find_any_order(request.text)
+    if order is not None and order.is_task:
+        ungrounded.append(("creation", order.verb))
+    if not ungrounded and says_repeated(request.text):
+        meant = situation.read(answer.schedule, locale="en").schedule
+        if meant is not None and meant.is_one_time:
+            ungrounded.append(("once", answer.schedule))
+    return ungrounded
+
+
+def _to_creation(situation: Situation, answer: Translation) -> Proposal | None:
+    has_schedule = bool(answer.schedule.strip())
+    reading = situation.read_without_time()
+    if has_schedule:
+        reading = situation.read(answer.schedule, locale="en")
     if reading.title is not None or reading.kind == "refusal":
         if reading.title is not None or any(each.code in UNREAD for each in reading.problems):
             return None  # words that are neither a schedule's nor anything else's
         return Proposal(decision=Decision.REFUSAL, missing=to_missing_fields(reading))
+
     title = clean(answer.title).strip()
     named = situation.request.context.get("handler") or answer.handler or None
-    known = {each.name for each in situation.handlers}
-    choice = choose_handler(situation.handlers, situation.request.text, named if named in known else None)
-    questions, missing = [each for each in (choice.question,) if each], [each for each in (choice.missing,) if each]
+    if named is not None and situation.find_handler(named) is None:
+        named = None
+    choice = choose_handler(situation.handlers, situation.request.text, named)
+    questions = [choice.question] if choice.question else []
+    missing = [choice.missing] if choice.missing else []
     filled = Filled({each.name: each.value for each in answer.fields if each.value}, "")
     if choice.handler is not None:
         if _is_cut(situation, choice.handler, filled.payload):
             return None
         filled = complete_payload(choice.handler, filled, title)
         missing += filled.missing
+
     channels = tuple(dict.fromkeys(answer.channels))
-    if is_unsaid:
+    if not has_schedule and may_name_time(situation.request.said):  # the model has not understood when
         questions.append(ASK_WHEN)
         reading = replace(reading, schedule=None, assumptions=())
     elif reading.kind == "question":
         questions.append(ask_schedule(situation, reading, title or None, Delivery(channels, ""), filled))
-    shown = title or (choice.handler.draft if choice.handler is not None else None) or "Task"
+
+    does = choice.handler.draft if choice.handler is not None else None
     return Proposal(
         decision=Decision.CREATION,
-        title=shown,
+        title=title or does or "Task",
         purpose=clean(answer.purpose),
         category=answer.category,
         channels=channels,
@@ -318,6 +352,7 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
         if not meant:
             return None
         task = meant[0]
+
     handler = situation.find_handler(task.handler)
     if handler is not None and _is_cut(situation, handler, {each.name: each.value for each in answer.fields}):
         return None
@@ -334,25 +369,32 @@ def _to_update(situation: Situation, answer: Translation, tasks: Sequence[Task])
 
 
 def _find_changes(situation: Situation, answer: Translation, task: Task) -> Proposal:
-    """Return the changes besides the schedule. A title is a new one if it stands alone, or else the task's name."""
-    handler, parts = situation.find_handler(task.handler), list[Changes]()
+    """Return the changes besides the schedule. A title is a new one only if nothing else changes."""
+    handler = situation.find_handler(task.handler)
+    parts: list[Changes] = []
     if answer.channels:
         parts.append(change_channels(task, [*dict.fromkeys(answer.channels)], "set"))
-    named = {each.name: None if handler is None else find_field(handler, each.name) for each in answer.fields}
-    unknown = [name for name, own in named.items() if own is None]
+
+    values: dict[str, str] = {}
+    unknown: list[str] = []
+    for each in answer.fields:
+        field = find_field(handler, each.name) if handler is not None else None
+        if field is None:
+            unknown.append(each.name)
+        else:
+            values[field] = each.value
     if unknown:
-        parts.append(Changes({}, tuple(refuse_field(task, handler, clean(name)) for name in unknown)))
+        refusals = tuple(refuse_field(task, handler, clean(name)) for name in dict.fromkeys(unknown))
+        parts.append(Changes({}, refusals))
     else:
-        parts.append(change_payload(task, handler, {str(named[each.name]): each.value for each in answer.fields}))
-    title, description = clean(answer.title).strip(), clean(answer.description).strip()
+        parts.append(change_payload(task, handler, values))
+
+    description = clean(answer.description).strip()
     if description and description != task.description:
         parts.append(Changes({"description": description}))
-    if (
-        title
-        and title != task.title
-        and not any(each.fields or each.missing for each in parts)
-        and not answer.schedule.strip()
-    ):
+    title = clean(answer.title).strip()
+    changes_more = bool(answer.schedule.strip()) or any(each.fields or each.missing for each in parts)
+    if title and title != task.title and not changes_more:
         parts.append(Changes({"title": title}))
     return to_update(task, parts)
 

@@ -10,7 +10,7 @@ from cloudsched.drafts import language_models
 from cloudsched.drafts.language_models import (
     MAX_ANSWER,
     JsonTransport,
-    Prices,
+    ModelPrices,
     make_session,
     require_safe_url,
 )
@@ -18,6 +18,8 @@ from cloudsched.engine.concurrency.fork_safety import make_lock
 from cloudsched.errors import Misconfigured, ModelUnavailable
 
 if TYPE_CHECKING:
+    import requests
+
     from cloudsched.config.settings import Settings
     from cloudsched.engine.ports.model import Model
     from cloudsched.runtime.factories import Circuits
@@ -66,18 +68,22 @@ def open_model(settings: Settings, name: str | None = None, timeout: timedelta |
     model = settings.model
     kind, _, usual = (model.name or "").partition(":")
     name = name or usual
-    prices = Prices(*map(float, model.prices.split("/"))) if model.prices else Prices()
+    prices = ModelPrices(*map(float, model.prices.split("/"))) if model.prices else ModelPrices()
     is_google = kind == "vertex"
     if kind == "gemini" and model.key is None:
         raise Misconfigured("Set CLOUDSCHED_MODEL_KEY, or use vertex:NAME with this program's Google credentials.")
+
     default = {"gemini": language_models.GEMINI_URL, "vertex": "", "openai": language_models.OPENAI_URL}[kind]
     url = model.url or default or language_models.vertex_url(settings.project, settings.location)
     url = require_safe_url(url, has_key=is_google or model.key is not None)
     seconds = (timeout or model.timeout).total_seconds()
     make = language_models.make_google_session if is_google else make_session
-    transport = JsonTransport(
-        "The model", lambda: limit_session(make(), max_seconds=seconds, max_bytes=MAX_ANSWER), seconds
-    )
+
+    def make_limited() -> requests.Session:
+        return limit_session(make(), max_seconds=seconds, max_bytes=MAX_ANSWER)
+
+    transport = JsonTransport("The model", make_limited, seconds)
     if kind == "openai":
         return language_models.ChatCompletionsModel(transport, url, name, model.key, prices)
-    return language_models.GeminiModel(transport, url, name, None if is_google else model.key, prices)
+    key = None if is_google else model.key
+    return language_models.GeminiModel(transport, url, name, key, prices)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,22 +35,23 @@ from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
     from cloudsched.drafts.service import Steps
+    from cloudsched.language.schedule_text import ScheduleText
 
 
 @operation("POST", "/v1/tasks/draft", "Tasks", content=DraftRequest, response_schema="DraftResult")
 def draft_task(call: ApiCall) -> Response:
     """Draft a task, or a change of one, from a person's words.
 
-    Nothing is stored. Show the draft, and confirm it: send its `task` to `POST /v1/tasks`, or its `changes` to `PATCH
-    /v1/tasks/{taskId}`, unchanged and with its `draftToken`, within 15 minutes. There is no token as long as
-    `questions` or `missing` has anything. With `Accept: text/event-stream`, each step is an event `step` as it begins,
-    and the draft is the last event, `draft`.
+    Nothing is stored. Show the draft, and confirm it: send its `task` to `POST /v1/tasks`, or its
+    `changes` to `PATCH /v1/tasks/{taskId}`, unchanged and with its `draftToken`, within 15 minutes. There
+    is no token as long as `questions` or `missing` has anything. With `Accept: text/event-stream`, each
+    step is an event `step` as it begins, and the draft is the last event, `draft`.
     """
-    from cloudsched.drafts.service import Access  # noqa: PLC0415 - it brings the grammar, which few processes need
+    from cloudsched.drafts.service import DraftAccess  # noqa: PLC0415 - it imports the grammar
 
     request = DraftRequest.from_wire(call.read_content())
     requester = Requester(call.caller.subject, str(call.caller.resolve_owner(request.owner) or SYSTEM_OWNER))
-    access = Access(requester, call.authority)
+    access = DraftAccess(requester, call.authority)
     drafts = DraftsWiring.of(call.app.container).drafts
     if call.request.accept_mimetypes.best_match(["application/json", EVENT_STREAM]) != EVENT_STREAM:
         return json_response(drafts.make(request, access).to_wire())
@@ -60,7 +62,8 @@ def draft_task(call: ApiCall) -> Response:
 def _stream(steps: Steps, allowance: Allowance) -> Iterator[str]:
     """Yield a draft's steps as events, and then the draft, or the problem that stopped it.
 
-    The steps are made while the response is sent, after the request's own work. They still use the request's allowance.
+    The steps are made while the response is sent, after the request's own work. They are still a part of
+    the request's allowance.
     """
     try:
         while True:
@@ -89,32 +92,33 @@ def _event(name: str, content: object) -> str:
 def preview_schedule(call: ApiCall) -> Response:
     """Preview the next occurrences of a schedule.
 
-    Nothing is stored. The response explains the schedule in words and lists the instants at which it fires, in UTC and
-    local time.
+    Nothing is stored. The response explains the schedule in words and lists the instants at which it
+    fires, in UTC and local time.
     """
     content = call.read_content()
     owner = _read_owner(call, content)
     now = call.app.container.clock.now()
-    locale = "en"
-    read, records = None, call.app.container.store.records
+    records = call.app.container.store.records
     find_zone = cache(partial(find_owner_zone, records, owner))
+
+    # Words become the schedule that they mean. They may leave nothing to assume, but are always answered.
+    locale = "en"
+    notes: list[str] = []
+    title: str | None = None
+    no_notes: tuple[str, ...] | None = None
     if content.get("schedule") is not None and has_schedule_text(content):
-        settings = call.app.container.settings
-        read = read_schedule_field(
-            content,
-            now=now,
-            default_time=settings.default_time,
-            default_calendar=settings.default_calendar,
-            find_owner_zone=find_zone,
-            find_owner_locale=partial(find_owner_locale, records, owner),
-        )
-        content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
-        locale = content.pop("locale", None) or locale
-        content.pop("timezone", None)
+        read = _read_words(call, content, owner, now, find_zone)
+        locale = content.get("locale") or locale
+        dumped = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        content = {name: value for name, value in content.items() if name not in {"locale", "timezone"}}
+        content["schedule"] = dumped
+        notes += read.assumptions
+        title = read.title
+        no_notes = ()
+
     body = validate_model(bodies.PreviewRequest, content)
     start = body.start or now
     schedule = anchor_schedule(body.schedule, start)
-    notes = [] if read is None else [*read.assumptions]
     meanings = (*explain_fixed(schedule.timezone), *tell_missing(schedule))
     notes += (meaning for meaning in meanings if meaning not in notes)
     if schedule.follows_owner:
@@ -123,21 +127,42 @@ def preview_schedule(call: ApiCall) -> Response:
         schedule = resolve_schedule(records, schedule.as_fixed(), owner).follow_owner()
     else:
         schedule = resolve_schedule(records, schedule, owner)
+
     times = [start] if body.schedule.is_now else schedule.upcoming(start, body.count)
     occurrences = tuple(make_occurrence(at, schedule.timezone) for at in times)
-    ends = describe_ends(schedule.calendars, occurrences[-1].local.date()) if occurrences else []
     for rule in schedule.calendars:
         calendar = find_calendar(records, rule.id, owner)
         if calendar is not None and calendar.problem:
             notes.append(describe_stale(rule.id, calendar.problem))
+    if occurrences:
+        notes += describe_ends(schedule.calendars, occurrences[-1].local.date())
+
     preview = responses.SchedulePreview(
-        description=schedule.describe_next(times[0] if times else None, locale).text,
+        description=schedule.describe_next(next(iter(times), None), locale).text,
         schedule=schedule,
         occurrences=occurrences,
-        assumptions=(*notes, *ends) or (None if read is None else ()),
-        title=None if read is None else read.title,
+        assumptions=tuple(notes) or no_notes,
+        title=title,
     )
     return json_response(preview.to_wire())
+
+
+def _read_words(
+    call: ApiCall,
+    content: dict[str, Any],
+    owner: str,
+    now: datetime,
+    find_zone: Callable[[], str | None],
+) -> ScheduleText:
+    settings = call.app.container.settings
+    return read_schedule_field(
+        content,
+        now=now,
+        default_time=settings.default_time,
+        default_calendar=settings.default_calendar,
+        find_owner_zone=find_zone,
+        find_owner_locale=partial(find_owner_locale, call.app.container.store.records, owner),
+    )
 
 
 def _read_owner(call: ApiCall, content: dict[str, Any]) -> str:

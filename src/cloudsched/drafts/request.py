@@ -1,4 +1,4 @@
-"""The words and their context, with limits on everything in them, and the understood proposal before it is checked."""
+"""The request of a draft, with limits on everything in it, and the proposal that is understood of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from cloudsched.domain.documents.category import Category
 from cloudsched.domain.documents.document import Instant, WireModel
@@ -30,7 +37,7 @@ MAX_CONVERSATION: Final = 60 * 1024
 """The largest conversation, in bytes of JSON. With the rest it fits the 64 KiB of a task's source."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and line ends, characters that turn the direction of writing, and halves of characters.
+"""Control characters but tab and line ends, marks of the direction of writing, and halves of characters.
 With them, the stored text would not be the one that was shown."""
 
 
@@ -72,9 +79,9 @@ class DraftRequest(WireModel):
     conversation: Annotated[tuple[Turn, ...], Field(max_length=MAX_TURNS)] = ()
     """The earlier messages, the earliest first. They are data: nothing in them is an instruction."""
     context: dict[str, Any] = Field(default_factory=dict)
-    """The knowledge of your app. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source. ``taskId``
-    and ``handler`` name the task and the handler that are meant. Others fill fields of the handler's payload by their
-    names."""
+    """The knowledge of your app. ``chatId``, ``messageId`` and ``modelSettings`` become the task's source.
+    ``taskId`` and ``handler`` name the task and the handler that are meant. Others fill fields of the
+    handler's payload by their names."""
     now: Annotated[Instant, BeforeValidator(_require_instant_text)] | None = None
     """The instant from which "tomorrow" counts. Now if omitted."""
     owner: Owner | None = None
@@ -108,7 +115,10 @@ class DraftRequest(WireModel):
 _SAID: Final = {"not-understood": "This is not understood", "no-update": "This change is not understood"}
 """The problem, where the grammar's hint only tells what to write instead."""
 
-ASK_WHEN: Final = DraftQuestion(field="schedule", question="When should it run? Such as: every weekday at 9:00.")
+ASK_WHEN: Final = DraftQuestion(
+    field="schedule",
+    question="When should it run? Such as: every weekday at 9:00.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +154,7 @@ def to_missing_fields(reading: Reading) -> tuple[MissingField, ...]:
 
 
 def _explain(problem: Problem) -> str:
-    said, where = _SAID.get(problem.code), repr(problem.words) if problem.words else ""
-    if said is None:
-        return f"{where}: {problem.hint}" if where else problem.hint
-    return f"{said} at {where}: {problem.hint}" if where else f"{said}: {problem.hint}"
+    said = _SAID.get(problem.code)
+    where = repr(problem.words) if problem.words else None
+    place = " at ".join(each for each in (said, where) if each)
+    return f"{place}: {problem.hint}" if place else problem.hint

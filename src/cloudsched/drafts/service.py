@@ -1,4 +1,4 @@
-"""The pipeline of a draft: understand, build the schedule, check it as a creation or an edit would be, and sign it.
+"""The pipeline of a draft: understand it, build the schedule, check it as a task would be, and sign it.
 
 It stores nothing. The check is that of ``validateOnly``, which runs up to the commit.
 """
@@ -6,6 +6,7 @@ It stores nothing. The check is that of ``validateOnly``, which runs up to the c
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 from functools import cache
@@ -15,7 +16,13 @@ from cloudsched.domain.documents.delivery_channels import DeliveryChannel
 from cloudsched.domain.documents.usage import UsageCounts
 from cloudsched.domain.in_words import to_words
 from cloudsched.domain.recurrence.time_zones import load_tzinfo, require_zone
-from cloudsched.domain.responses.api_responses import Decision, DraftResult, DraftStep, MissingField, Occurrence
+from cloudsched.domain.responses.api_responses import (
+    Decision,
+    DraftResult,
+    DraftStep,
+    MissingField,
+    Occurrence,
+)
 from cloudsched.domain.transitions.edits import anchor_schedule
 from cloudsched.domain.transitions.task_draft import TaskDraft
 from cloudsched.drafts.assistant.brief import list_open_tools
@@ -44,25 +51,32 @@ class DraftLimits:
     least_interval: timedelta = timedelta(minutes=1)
 
 
-def check_times(schedule: Schedule, now: datetime, limits: DraftLimits) -> tuple[list[datetime], MissingField | None]:
+def check_times(
+    schedule: Schedule,
+    now: datetime,
+    limits: DraftLimits,
+) -> tuple[list[datetime], MissingField | None]:
     """Return the next occurrences of a schedule, and the reason why it is refused. None if it is not.
 
-    A recurring schedule that begins too soon only loses its first occurrences: it begins with the first one that is
-    late enough to be confirmed. A single instant is refused.
+    A recurring schedule that begins too soon only loses its first occurrences: it begins with the first
+    one that is late enough to be confirmed. A single instant is refused.
     """
     times = schedule.upcoming(now, _CHECKED)
     if not times:
         text = "It is in the past. Choose a time that is still to come."
         return [], MissingField(field="schedule", code="past", reason=text)
+
     to_the_second = now.replace(microsecond=0)  # as words are read: "in 30 seconds" is thirty
     if schedule.is_one_time and times[0] < to_the_second + limits.least_lead:
         text = f"It would run in {to_words(times[0] - now)}. Leave at least {to_words(limits.least_lead)}."
         return times[:SHOWN], MissingField(field="schedule", code="too-soon", reason=text)
-    shortest = None if schedule.is_one_time else schedule.find_shortest_interval(now)
-    if shortest is not None and shortest < limits.least_interval:
-        least = to_words(limits.least_interval)
-        text = f"It would run every {to_words(shortest)}. Leave at least {least} between two runs."
-        return times[:SHOWN], MissingField(field="schedule", code="too-often", reason=text)
+
+    if not schedule.is_one_time:
+        shortest = schedule.find_shortest_interval(now)
+        if shortest is not None and shortest < limits.least_interval:
+            least = to_words(limits.least_interval)
+            text = f"It would run every {to_words(shortest)}. Leave at least {least} between two runs."
+            return times[:SHOWN], MissingField(field="schedule", code="too-often", reason=text)
     return times[:SHOWN], None
 
 
@@ -91,7 +105,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class DraftAccess:
     """The caller, with the names and tasks that the caller may use."""
 
     requester: Requester
@@ -99,7 +113,7 @@ class Access:
 
 
 class Drafts:
-    """Makes drafts of people's words, which `understand` reads by the grammar, or with a model before it."""
+    """Makes drafts of people's words. `understand` reads them, by the grammar alone or with a model, too."""
 
     def __init__(
         self,
@@ -114,7 +128,7 @@ class Drafts:
         self._tokens = tokens
         self._understand = understand
 
-    def make(self, request: DraftRequest, access: Access) -> DraftResult:
+    def make(self, request: DraftRequest, access: DraftAccess) -> DraftResult:
         """Return the draft of the words. Raises InvalidInput."""
         steps = self.steps(request, access)
         while True:
@@ -124,7 +138,7 @@ class Drafts:
                 result: DraftResult = stop.value
                 return result
 
-    def steps(self, request: DraftRequest, access: Access) -> Steps:
+    def steps(self, request: DraftRequest, access: DraftAccess) -> Steps:
         """Yield each step as it begins, and return the draft, which has all of them. Raises InvalidInput."""
         steps: list[DraftStep] = []
 
@@ -137,63 +151,70 @@ class Drafts:
         proposal = self._understand(situation)
         yield note("Building the schedule")
         # A time is too soon as of the instant at which the words were read, however long reading them took.
-        read_at = situation.now if request.now is None else max(request.now, self._engine.clock.now())
+        read_at = situation.now
+        if request.now is not None:
+            read_at = max(request.now, self._engine.clock.now())
         checked = self._check_times(proposal, read_at, access)
         yield note("Checking it")
         result = self._finish(checked, request, access)
         return result.model_copy(update={"steps": tuple(steps)})
 
     def _now(self, request: DraftRequest) -> datetime:
-        return self._engine.clock.now() if request.now is None else request.now
+        return request.now or self._engine.clock.now()
 
-    def _situation(self, request: DraftRequest, access: Access) -> Situation:
+    def _situation(self, request: DraftRequest, access: DraftAccess) -> Situation:
         try:
             require_zone(request.timezone)
         except InvalidSchedule as error:
             raise InvalidInput("timezone", error.problem, error.hint) from error
-        handlers = open_handlers(self._engine.registry, access.authority.requesters)
         require_locale(request.locale)
         find_tasks = cache(lambda: self._find_tasks(request, access))
-        at, calendar = self._options.default_time, self._options.default_calendar
         if request.context.get("taskId") is not None:
             find_tasks()  # a wrong id is an error, whatever the words say
-        tools = list_open_tools(self._engine.registry) if any(each.is_built_in for each in handlers) else ()
+
+        handlers = open_handlers(self._engine.registry, access.authority.requesters)
+        has_assistant = any(each.is_built_in for each in handlers)
         owner = access.requester.owner
+
+        def count_use(queries: int, tokens: int) -> None:
+            # A draft is a part of the owner's budget.
+            self._engine.usage().add(owner, DRAFTS, UsageCounts(queries=queries, tokens=tokens))
+
+        options = self._options
         return Situation(
             request,
             self._now(request),
             handlers,
             find_tasks,
-            at,
-            calendar,
-            max(self._options.default_lead, self._options.limits.least_lead),
-            tools,
+            options.default_time,
+            options.default_calendar,
+            max(options.default_lead, options.limits.least_lead),
+            list_open_tools(self._engine.registry) if has_assistant else (),
             find_refusal=lambda: self._engine.budgets().find_refusal(owner),
-            count_use=lambda queries, tokens: self._engine.usage().add(  # a draft is a part of the owner's budget
-                owner, DRAFTS, UsageCounts(queries=queries, tokens=tokens)
-            ),
+            count_use=count_use,
         )
 
-    def _find_tasks(self, request: DraftRequest, access: Access) -> list[Task]:
-        owner, named = access.requester.owner, request.context.get("taskId")
+    def _find_tasks(self, request: DraftRequest, access: DraftAccess) -> list[Task]:
+        owner = access.requester.owner
+        named = request.context.get("taskId")
         if named is None:
             return load_past_tasks(self._engine.store, owner)
-        try:
-            task = self._scheduler.get(named, access.authority) if isinstance(named, str) else None
-        except NotFound:
-            task = None
-        if task is None or task.owner != owner:
-            raise InvalidInput("context.taskId", "names no task of this owner", "Leave it out, or name another.")
-        return [task]
+        if isinstance(named, str):
+            with suppress(NotFound):
+                task = self._scheduler.get(named, access.authority)
+                if task.owner == owner:
+                    return [task]
+        raise InvalidInput("context.taskId", "names no task of this owner", "Leave it out, or name another.")
 
-    def _check_times(self, proposal: Proposal, now: datetime, access: Access) -> Proposal:
+    def _check_times(self, proposal: Proposal, now: datetime, access: DraftAccess) -> Proposal:
         """Resolve the schedule's calendars, and refuse a schedule that is too soon, too often or past."""
         if proposal.schedule is None:
             return proposal
         try:
             schedule = self._show_schedule(proposal.schedule, now, access.requester.owner)
         except InvalidInput as error:
-            return replace(proposal, decision=Decision.REFUSAL, missing=(*proposal.missing, to_missing(error)))
+            missing = (*proposal.missing, to_missing(error))
+            return replace(proposal, decision=Decision.REFUSAL, missing=missing)
         if proposal.schedule.is_now:
             return proposal  # it runs as soon as it is confirmed
         _, refused = check_times(schedule, now, self._options.limits)
@@ -204,13 +225,10 @@ class Drafts:
     def _show_schedule(self, schedule: Schedule, now: datetime, owner: str) -> Schedule:
         return resolve_schedule(self._engine.store.records, anchor_schedule(schedule, now), owner)
 
-    def _finish(self, proposal: Proposal, request: DraftRequest, access: Access) -> DraftResult:
-        content = _to_task(proposal, request) if proposal.task is None else {**proposal.changes}
-        if proposal.task is not None and proposal.schedule is not None:
-            zone = proposal.schedule.timezone
-            moved = {} if zone == proposal.task.schedule.timezone else {"timezone": zone}
-            content["schedule"] = {**moved, **_dump(proposal.schedule)}
-        missing, stored = list(proposal.missing), None
+    def _finish(self, proposal: Proposal, request: DraftRequest, access: DraftAccess) -> DraftResult:
+        content = _to_task(proposal, request) if proposal.task is None else _to_changes(proposal, proposal.task)
+        missing = list(proposal.missing)
+        stored: Task | None = None
         is_complete = proposal.decision is not Decision.REFUSAL and not proposal.questions and not missing
         if is_complete and not content:
             missing.append(MissingField(field="changes", code="nothing", reason="It asks for no change."))
@@ -223,20 +241,22 @@ class Drafts:
                 missing.append(to_missing(error))
             except (QuotaExceeded, Forbidden, NotAllowed) as error:
                 refused = MissingField(field="(task)", code="not-allowed", reason=str(error))
-                return self._to_result(replace(proposal, decision=Decision.REFUSAL, missing=(refused,)), {}, access)
-        is_now = proposal.schedule is not None and proposal.schedule.is_now
-        if stored is not None and "schedule" in content and not is_now:
+                refusal = replace(proposal, decision=Decision.REFUSAL, missing=(refused,))
+                return self._to_result(refusal, {}, access)
+
+        proposal = replace(proposal, missing=tuple(missing))
+        if stored is None:
+            return self._to_result(proposal, content, access)
+        if "schedule" in content and not _is_now(proposal):
             content["schedule"] = _anchor(content["schedule"], stored.schedule)
-        if stored is not None and proposal.handler is not None and proposal.handler.estimate is not None:
+        if proposal.handler is not None and proposal.handler.estimate is not None:
             content["queryPerExecution"] = stored.query_per_execution
             content["tokensPerExecution"] = stored.tokens_per_execution
-        result = self._to_result(replace(proposal, missing=tuple(missing)), content, access, stored)
-        if stored is None:
-            return result
+        result = self._to_result(proposal, content, access, stored)
         token = self._tokens.make(access.requester, content, proposal.task)
         return result.model_copy(update={"draft_token": token})
 
-    def _find_channels(self, content: dict[str, Any], access: Access) -> list[str]:
+    def _find_channels(self, content: dict[str, Any], access: DraftAccess) -> list[str]:
         """Return the channels that the owner prefers. The inbox if they prefer none."""
         unsaid = {name: value for name, value in content.items() if name != "deliveryChannels"}
         draft = TaskDraft.from_wire({**unsaid, "owner": access.requester.owner})
@@ -244,7 +264,7 @@ class Drafts:
             draft = with_preferred_channels(draft, self._engine)
         return [channel.value for channel in draft.delivery_channels or (DeliveryChannel.WEB,)]
 
-    def _try(self, proposal: Proposal, content: dict[str, Any], access: Access) -> Task:
+    def _try(self, proposal: Proposal, content: dict[str, Any], access: DraftAccess) -> Task:
         try:
             if proposal.task is not None:
                 return self._scheduler.update(proposal.task.id, content, access.authority)
@@ -254,38 +274,53 @@ class Drafts:
             return stopped.task
 
     def _to_result(
-        self, proposal: Proposal, content: dict[str, Any], access: Access, stored: Task | None = None
+        self,
+        proposal: Proposal,
+        content: dict[str, Any],
+        access: DraftAccess,
+        stored: Task | None = None,
     ) -> DraftResult:
-        is_now = proposal.schedule is not None and proposal.schedule.is_now
-        schedule = proposal.schedule if stored is None or is_now else stored.schedule
-        now, times = self._engine.clock.now(), []
-        if is_now:
-            times = [now]
-        elif schedule is not None:
-            shown = schedule if stored is not None else self._try_to_show(schedule, now, access.requester.owner)
-            times = [] if shown is None else check_times(shown, now, self._options.limits)[0]
-        told = None if schedule is None else read_back_schedule(schedule, iter(times), proposal.assumptions)
-        is_update = proposal.task is not None
-        is_shown = proposal.decision is not Decision.REFUSAL
-        return DraftResult(
+        result = DraftResult(
             decision=proposal.decision,
-            task=content if is_shown and not is_update and proposal.decision is Decision.CREATION else None,
-            task_id=None if proposal.task is None else proposal.task.id,
-            changes=content if is_shown and is_update else None,
-            schedule=schedule,
-            description="" if told is None else told.description,
-            read_back=told,
-            next=tuple(_to_occurrence(at, schedule.timezone) for at in times) if schedule is not None else (),
             assumptions=proposal.assumptions,
             questions=proposal.questions,
             missing=proposal.missing,
         )
+        shown: dict[str, Any] = {}
+        if proposal.task is not None:
+            shown["task_id"] = proposal.task.id
+            if proposal.decision is not Decision.REFUSAL:
+                shown["changes"] = content
+        elif proposal.decision is Decision.CREATION:
+            shown["task"] = content
 
-    def _try_to_show(self, schedule: Schedule, now: datetime, owner: str) -> Schedule | None:
-        try:
-            return self._show_schedule(schedule, now, owner)
-        except InvalidInput:
-            return None
+        schedule = proposal.schedule
+        if stored is not None and not _is_now(proposal):
+            schedule = stored.schedule
+        if schedule is not None:
+            times = self._find_times(schedule, access, is_checked=stored is not None)
+            told = read_back_schedule(schedule, iter(times), proposal.assumptions)
+            shown |= {"schedule": schedule, "read_back": told}
+            if told is not None:
+                shown["description"] = told.description
+            shown["next"] = tuple(_to_occurrence(at, schedule.timezone) for at in times)
+        return result.model_copy(update=shown)
+
+    def _find_times(self, schedule: Schedule, access: DraftAccess, *, is_checked: bool) -> list[datetime]:
+        """Return the occurrences to show. There are none of a schedule whose calendars cannot be resolved."""
+        now = self._engine.clock.now()
+        if schedule.is_now:
+            return [now]
+        if not is_checked:
+            try:
+                schedule = self._show_schedule(schedule, now, access.requester.owner)
+            except InvalidInput:
+                return []
+        return check_times(schedule, now, self._options.limits)[0]
+
+
+def _is_now(proposal: Proposal) -> bool:
+    return proposal.schedule is not None and proposal.schedule.is_now
 
 
 def _to_occurrence(at: datetime, timezone: str) -> Occurrence:
@@ -310,12 +345,28 @@ def _to_task(proposal: Proposal, request: DraftRequest) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def _to_changes(proposal: Proposal, task: Task) -> dict[str, Any]:
+    """Return the changes of a task, as ``PATCH /v1/tasks/{taskId}`` takes them."""
+    changes = {**proposal.changes}
+    if proposal.schedule is not None:
+        changes["schedule"] = _dump(proposal.schedule)
+        if proposal.schedule.timezone != task.schedule.timezone:
+            changes["schedule"]["timezone"] = proposal.schedule.timezone
+    return changes
+
+
 def _to_source(request: DraftRequest) -> dict[str, Any]:
     own = {name: value for name, value in request.context.items() if name not in _RESERVED}
-    ids = {name: request.context.get(name) for name in ("chatId", "messageId")}
-    said = [turn.to_wire() for turn in request.conversation]
-    messages = [*said, {"role": "user", "content": request.text}] if said else None
-    source = {**ids, "context": own or None, "messages": messages, "model": request.context.get("modelSettings")}
+    messages = [turn.to_wire() for turn in request.conversation]
+    if messages:
+        messages.append({"role": "user", "content": request.text})
+    source = {
+        "chatId": request.context.get("chatId"),
+        "messageId": request.context.get("messageId"),
+        "context": own or None,
+        "messages": messages or None,
+        "model": request.context.get("modelSettings"),
+    }
     return {name: value for name, value in source.items() if value is not None}
 
 
@@ -325,6 +376,7 @@ def _dump(schedule: Schedule) -> dict[str, Any]:
 
 
 def _anchor(shown: dict[str, Any], stored: Schedule) -> dict[str, Any]:
-    """Return a schedule with the beginning that it would get, so that the time of its confirmation does not matter."""
-    has_beginning = "dtstart" in shown or stored.dtstart is None
-    return shown if has_beginning else {**shown, "dtstart": stored.dtstart}
+    """Return a schedule with the beginning that it would get now, whenever it is confirmed."""
+    if "dtstart" in shown or stored.dtstart is None:
+        return shown
+    return {**shown, "dtstart": stored.dtstart}

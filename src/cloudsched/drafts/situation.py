@@ -44,9 +44,9 @@ def open_handlers(registry: Registry, requesters: Requesters) -> list[Handler]:
     """
     visible = registry.for_users() if requesters is Requesters.USERS else registry
     found = {each.name: each for each in visible if each.draft is not None}
-    if ASSISTANT_HANDLER in registry:
-        assistant = registry.get(ASSISTANT_HANDLER)
-        found |= {assistant.name: assistant} if assistant.is_built_in else {}
+    assistant = registry.find(ASSISTANT_HANDLER)
+    if assistant is not None and assistant.is_built_in:
+        found[assistant.name] = assistant
     return [found[name] for name in sorted(found)]
 
 
@@ -54,15 +54,17 @@ def choose_handler(handlers: Sequence[Handler], text: str, named: object = None)
     """Return the handler that a text means: the named one, the only one, or the one whose words fit best."""
     if not handlers:
         hint = 'The app opens one by @app.handler("remind", access="users", draft="Sends a reminder").'
-        missing = MissingField(field="handler", code="none-open", reason=f"No handler is open for drafts. {hint}")
-        return Choice(missing=missing)
+        reason = f"No handler is open for drafts. {hint}"
+        return Choice(missing=MissingField(field="handler", code="none-open", reason=reason))
     if named is not None:
-        chosen = next((each for each in handlers if each.name == named), None)
-        known = ", ".join(each.name for each in handlers)
-        missing = MissingField(field="handler", code="unknown", reason=f"There is no such handler here, but {known}.")
-        return Choice(chosen, missing=None if chosen else missing)
+        for each in handlers:
+            if each.name == named:
+                return Choice(each)
+        reason = f"There is no such handler here, but {', '.join(each.name for each in handlers)}."
+        return Choice(missing=MissingField(field="handler", code="unknown", reason=reason))
     if len(handlers) == 1:
         return Choice(handlers[0])
+
     scores = {each.name: _score_handler(each, text) for each in handlers}
     best = max(scores.values())
     fitting = [each for each in handlers if scores[each.name] == best]
@@ -114,21 +116,23 @@ class Situation:
         return self.load_tasks()
 
     def read(self, text: str, current: Schedule | None = None, locale: str | None = None) -> Reading:
-        """Return the meaning of words of the grammar, or of a notation such as cron. A date alone counts as words.
+        """Return the meaning of words, or of a notation such as cron. A date alone counts as words.
 
-        Without a locale, the language is the request's, or is detected. The answers to a question are English in every
-        language.
+        Without a locale, the language is the request's, or is detected. The answers to a question are
+        English in every language.
         """
         if current is None and is_notation(text) and not _DATE.fullmatch(text.strip()):
             try:
                 return Reading("schedule", Schedule.parse(text, timezone=self.request.timezone, now=self.now))
             except InvalidSchedule as error:
                 return Reading("refusal", problems=(Problem((0, len(text)), "invalid", str(error)),))
+
         found = self._read_words(text, current, locale or self.request.locale)
         is_unread = any(each.code in {"other-language", "not-understood", "half-known"} for each in found.problems)
         if is_unread and locale is None and self.request.locale is not None:
             english = self._read_words(text, current, "en")
-            return english if english.kind != "refusal" else found
+            if english.kind != "refusal":
+                return english
         return found
 
     def _read_words(self, text: str, current: Schedule | None, locale: str | None) -> Reading:
@@ -191,11 +195,12 @@ def is_named(task: Task, what: str) -> bool:
 
 
 def list_named(tasks: Sequence[Task], what: str, *, wholly: bool = True) -> list[Task]:
-    """Return the live tasks that share a title word with some words. If `wholly`, all other words are in a lexicon.
+    """Return the live tasks whose titles share a word with `what`. If `wholly`, a lexicon has all other words.
 
     Words of the lexicons, such as "my", "reminder" and "monday", do not identify a task.
     """
-    words, found = content_words(what), []
+    words = content_words(what)
+    found = []
     for task in tasks:
         own = {word for word in words if count_shared([word], content_words(task.title))}
         is_live = task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
@@ -223,5 +228,6 @@ def ask_which(tasks: Sequence[Task]) -> DraftQuestion:
 
 def _score(task: Task, wanted: set[str]) -> int:
     title = content_words(task.title)
-    about = content_words(f"{task.description} {task.purpose} {task.category} {task.handler.replace('_', ' ')}")
+    handler = task.handler.replace("_", " ")
+    about = content_words(f"{task.description} {task.purpose} {task.category} {handler}")
     return 3 * count_shared(wanted, title) + count_shared(wanted - title, about)

@@ -1,4 +1,4 @@
-"""Ask where a payload's value ends if words follow it that nothing else reads: "dose: 500 mg, every day at 8"."""
+"""Ask where a payload's value ends if unread words follow it: "dose: 500 mg, every day at 8"."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.domain.responses.api_responses import Decision, DraftAnswer, DraftQuestion
 from cloudsched.drafts.phrases import OpenValue, find_deliveries, quote_value, take_delivery
-from cloudsched.drafts.request import Proposal
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.languages import LANGUAGES
 from cloudsched.language.lexicon import Token, classify, tokenise
+
+if TYPE_CHECKING:
+    from cloudsched.drafts.request import Proposal
 
 _STARTERS: Final = frozenset({"each", "adverb", "relday", "tonight", "at", "on", "polite"})
 """The kinds of words that begin a time, and are hardly part of a value: "city: Paris every day"."""
@@ -29,34 +31,43 @@ def ask_ends(
     reread: Callable[[str], Proposal | None],
     more: str = "",
 ) -> Proposal | None:
-    """Return a proposal that asks where the values end whose end is not certain. None if there is nothing to ask.
+    """Return a proposal that asks where values end whose end is uncertain. None if there is nothing to ask.
 
-    `read` is the proposal of the text in which each value is its first word. `reread` makes one of a text with quotes.
-    The text of an answer ends with `more`.
+    `read` is the proposal of the text in which each value is its first word. `reread` makes one of a text
+    with quotes. The text of an answer ends with `more`.
     """
     unread = _count_unread(text, values, read)
     uncertain = [each for each in values if not _ends_clearly(each.tail, unread)]
     wholes = {each.field: _find_whole(each) for each in uncertain}
-    questions, readable = list[DraftQuestion](), list[Proposal]()
+    questions: list[DraftQuestion] = []
+    readable: list[Proposal] = []
+
     for each in uncertain[:_MOST_ASKED]:
-        answers = list[DraftAnswer]()
+        answers: list[DraftAnswer] = []
         for value in (wholes[each.field], each.value):
             quoted = _quote(text, values, {**wholes, each.field: value})
             proposal = reread(quoted)
             if proposal is None or not _fits(proposal, each.field):
                 continue
             readable.append(proposal)
-            when = "" if proposal.schedule is None else proposal.schedule.describe()
-            context = None if proposal.task is None else {"taskId": proposal.task.id}
             label = f"{each.field}: {quote_value(value)}"
-            answers.append(DraftAnswer(label=label, description=when, text=f"{quoted}{more}", context=context))
+            answers.append(_to_answer(proposal, label, f"{quoted}{more}"))
         cure = f"{each.field}: {quote_value(wholes[each.field])}"
         question = f"Where does the value of {each.field!r} end? Quotes say so, as in {cure}"
-        questions.append(DraftQuestion(field=f"payload.{each.field}", question=question, answers=tuple(answers)))
+        questions.append(
+            DraftQuestion(field=f"payload.{each.field}", question=question, answers=tuple(answers)),
+        )
+
     shown = next(iter(readable), read)
     if not questions or shown is None or shown.decision is Decision.REFUSAL:
         return None
     return replace(shown, questions=tuple(questions))
+
+
+def _to_answer(proposal: Proposal, label: str, text: str) -> DraftAnswer:
+    when = "" if proposal.schedule is None else proposal.schedule.describe()
+    context = None if proposal.task is None else {"taskId": proposal.task.id}
+    return DraftAnswer(label=label, description=when, text=text, context=context)
 
 
 def is_cut(values: Iterable[OpenValue], payload: Mapping[str, object]) -> bool:
@@ -72,7 +83,7 @@ def _fits(proposal: Proposal, field: str) -> bool:
 
 
 def _count_unread(text: str, values: Iterable[OpenValue], read: Proposal | None) -> Counter[str]:
-    """Count the words behind values that are in the title. If the text is refused, those that no lexicon has."""
+    """Count the words behind values that became the title. If the text is refused, those in no lexicon."""
     if read is None or read.decision is Decision.REFUSAL:
         return _count_unknown(values)
     behind = Counter(word for each in values for word in _list_words(each.tail))
@@ -106,7 +117,7 @@ def _begins_time(kinds: set[str]) -> bool:
 
 
 def _find_whole(value: OpenValue) -> str:
-    """Return a value with the words behind it, up to those of a time or a way of delivery. If there are none, all."""
+    """Return a value with all words behind it, up to a time or a way of delivery."""
     ends = [token.start for token, kinds in _classify(value.tail) if _begins_time(kinds)]
     ends += [each.start() for each in find_deliveries(value.tail)]
     more = value.tail[: min(ends, default=len(value.tail))].rstrip(_RIMS)

@@ -1,4 +1,4 @@
-"""The parts of words in a container, each made on first use: what reads schedules, drafts and their models."""
+"""The parts of words in a container, each made on first use: readers of schedules, drafts, models."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class DraftsWiring(Wiring):
-    """Makes what reads words."""
+    """Makes the readers of words."""
 
     @lazy_property
     def draft_tokens(self) -> DraftTokens:
         """Signs and checks what was shown."""
-        from cloudsched.drafts.draft_tokens import DraftTokens  # noqa: PLC0415 - imported only when used
+        from cloudsched.drafts.draft_tokens import DraftTokens  # noqa: PLC0415 - only when used
 
         settings = self.container.settings
         keys = SigningKeys(settings.secret, settings.previous_secret, purpose="draft")
@@ -37,10 +37,11 @@ class DraftsWiring(Wiring):
     @lazy_property
     def drafts(self) -> Drafts:
         """Makes drafts."""
-        from cloudsched.drafts.service import DraftLimits, Drafts, ReadOptions  # noqa: PLC0415 - imported only when used
+        from cloudsched.drafts.service import DraftLimits, Drafts, ReadOptions  # noqa: PLC0415 - only when used
 
         settings = self.container.settings
-        limits = DraftLimits(max(settings.minimum_lead, settings.draft_least_lead), settings.access.least_interval)
+        least_lead = max(settings.minimum_lead, settings.draft_least_lead)
+        limits = DraftLimits(least_lead, settings.access.least_interval)
         options = ReadOptions(settings.default_time, settings.default_calendar, limits, settings.default_lead)
         if self.model is None:
             return Drafts(self.container.engine, options, self.draft_tokens)
@@ -64,16 +65,27 @@ class DraftsWiring(Wiring):
 
         return LanguageModels(self.container.settings, self.container.given_model, self.container.circuits)
 
-    def read_schedule(self, fields: dict[str, Any], now: datetime, **more: Any) -> tuple[dict[str, Any], str | None]:
-        """Return fields whose schedule in words has been read, and these words, if they are a whole schedule.
+    def read_schedule(
+        self,
+        fields: dict[str, Any],
+        now: datetime,
+        **more: Any,
+    ) -> tuple[dict[str, Any], str | None]:
+        """Return the fields with the schedule that its words mean, and the words if they are a whole schedule.
 
-        `more` are the arguments of `language.task_fields.with_schedule` that depend on the task and its owner.
+        `more` are the arguments of `language.task_fields.with_schedule` that depend on the task and its
+        owner.
         """
         from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
 
         settings = self.container.settings
-        at, calendar = settings.default_time, settings.default_calendar
-        return with_schedule(fields, now=now, default_time=at, default_calendar=calendar, **more)
+        return with_schedule(
+            fields,
+            now=now,
+            default_time=settings.default_time,
+            default_calendar=settings.default_calendar,
+            **more,
+        )
 
     def read_until(self, text: str, now: datetime, timezone: str) -> datetime:
         """Return the instant that a text means: after a length of time, or at a time. Raises InvalidInput."""
@@ -81,26 +93,45 @@ class DraftsWiring(Wiring):
 
         return read_until(text, now=now, timezone=timezone, default_time=self.container.settings.default_time)
 
-    def make_draft(self, content: dict[str, Any], subject: str, owner: str, authority: Authority) -> DraftResult:
+    def make_draft(
+        self,
+        content: dict[str, Any],
+        subject: str,
+        owner: str,
+        authority: Authority,
+    ) -> DraftResult:
         """Return the draft of a request as JSON. See `App.draft`."""
         from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - only drafts need it
-        from cloudsched.drafts.request import DraftRequest  # noqa: PLC0415 - the same
-        from cloudsched.drafts.service import Access  # noqa: PLC0415 - the same
+        from cloudsched.drafts.request import DraftRequest  # noqa: PLC0415 - only drafts need it
+        from cloudsched.drafts.service import DraftAccess  # noqa: PLC0415 - only drafts need it
 
         request = DraftRequest.from_wire(content)
-        return self.drafts.make(request, Access(Requester(subject, owner), authority))
+        return self.drafts.make(request, DraftAccess(Requester(subject, owner), authority))
 
-    def create_confirmed(self, app: App, content: dict[str, Any], subject: str, owner: str) -> tuple[Task, bool]:
+    def create_confirmed(
+        self,
+        app: App,
+        content: dict[str, Any],
+        subject: str,
+        owner: str,
+    ) -> tuple[Task, bool]:
         """Create the task of a confirmed draft. See `drafts.confirmation`."""
         from cloudsched.drafts.confirmation import create_confirmed  # noqa: PLC0415 - only drafts need it
-        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - the same
+        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - only drafts need it
 
         return create_confirmed(app, self.draft_tokens, content, Requester(subject, owner))
 
-    def patch_confirmed(self, app: App, task_id: str, content: dict[str, Any], subject: str, owner: str) -> Task:
+    def patch_confirmed(
+        self,
+        app: App,
+        task_id: str,
+        content: dict[str, Any],
+        subject: str,
+        owner: str,
+    ) -> Task:
         """Change a task as a confirmed draft has shown. See `drafts.confirmation`."""
         from cloudsched.drafts.confirmation import patch_confirmed  # noqa: PLC0415 - only drafts need it
-        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - the same
+        from cloudsched.drafts.draft_tokens import Requester  # noqa: PLC0415 - only drafts need it
 
         return patch_confirmed(app, self.draft_tokens, task_id, content, Requester(subject, owner))
 
@@ -119,10 +150,11 @@ def with_assistant(container: Container, registry: Registry) -> Registry:
     from cloudsched.drafts.assistant import assistant_handler as assistant  # noqa: PLC0415 - only if it is on
 
     def find_name(owner: str) -> str:
-        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - imported only when used
+        from cloudsched.domain.documents.person import Person  # noqa: PLC0415 - only when used
+        from cloudsched.engine.state.record_changes import find_record  # noqa: PLC0415 - only when used
 
-        stored = container.store.records.load(Person, owner)
-        return "" if stored is None else stored.record.name
+        person = find_record(container.store.records, Person, owner)
+        return person.name if person is not None else ""
 
     def find_refusal(owner: str, running: int) -> str | None:
         return container.many_tasks.budgets.find_refusal(owner, running)

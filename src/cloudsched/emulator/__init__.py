@@ -7,9 +7,10 @@
         emulator.advance(timedelta(days=30))
         print(emulator.attempts())
 
-Usable alone: it imports nothing else of cloudsched. To read it, begin with `model/queue.py` (one queue, pure)
-and `model/queues.py` (all queues, pure), then `runtime/dispatcher.py` (sends what is due), `api/tasks_service.py` (the
-RPCs), `http/server.py` (the port) and `emulator.py` (puts the parts together).
+Usable alone: it imports nothing else of cloudsched. To read it, begin with `model/queue.py` (one queue,
+pure) and `model/queues.py` (all queues, pure), then `runtime/dispatcher.py` (sends what is due),
+`api/tasks_service.py` (the RPCs), `http/server.py` (the port) and `emulator.py` (puts the parts
+together).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - the names have different types
-    """Import a name on first use: the server pulls in aiohttp and protobuf, which the extra ``dev`` brings."""
+    """Import a name on first use: the server needs aiohttp and protobuf, which the extra ``dev`` brings."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -56,6 +57,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - the names have different ty
         package = (error.name or "cloudsched").partition(".")[0]
         if package == "cloudsched":
             raise
-        message = f"The emulator needs {package}, which is not installed: install cloudsched with its extra dev"
+        message = f"The emulator needs {package}: install cloudsched with its extra dev"
         raise ModuleNotFoundError(message, name=error.name) from error
     return getattr(module, name)

@@ -52,9 +52,25 @@ def _parse_number(text: str) -> int | float | str:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
-@click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
-@click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
+@click.option(
+    "--port",
+    default=8123,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="0 chooses a free port.",
+)
+@click.option(
+    "--queue",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="The full name of a queue to create. Repeatable.",
+)
+@click.option(
+    "--auto-create-queues",
+    is_flag=True,
+    help="Create a missing queue when a task is created in it.",
+)
 @freeze_option
 @click.option(
     "--functions-url",
@@ -74,7 +90,14 @@ def _parse_number(text: str) -> int | float | str:
     envvar="CLOUDSCHED_EMULATOR_KEY",
     help="Require this key, as X-Api-Key, for the control API: clock, attempts, faults. [env: CLOUDSCHED_EMULATOR_KEY]",
 )
-@click.option("--fault", "faults", callback=_parse_faults, multiple=True, metavar="NAME=VALUE", help=_FAULT_HELP)
+@click.option(
+    "--fault",
+    "faults",
+    callback=_parse_faults,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help=_FAULT_HELP,
+)
 def emulator(
     *,
     names: tuple[str, ...],

@@ -26,19 +26,20 @@ from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
 class CloudTasksEmulator:
     """A local Cloud Tasks.
 
-    Every method may be called from any thread except the emulator's own. As a context manager it starts and stops.
+    Every method may be called from any thread except the emulator's own. As a context manager it starts
+    and stops.
 
     Args:
         host: The address to listen on.
         port: The port to listen on, 0 for a free one.
         clock: The clock that it uses, by default a running one of its own.
         queues: The full names of queues to create at startup, with Google's defaults.
-        auto_create_queues: True to create a missing queue when a task is created in it, rather than refuse the task.
+        auto_create_queues: True to create a missing queue with its first task, rather than refuse the task.
         functions_url: The URL of a Firebase function, with {project}, {location} and {function}.
         faults: The faults to inject.
         tokens: The kind of OIDC and OAuth tokens to issue: `valid`, `wrongAudience`, `expired` or `missing`.
         patience: The real time that an advance of the clock waits for a target that does not respond.
-        control_key: The key that requests for the control API have to send as `X-Api-Key`. By default they need none.
+        control_key: The key that requests for the control API send as `X-Api-Key`. By default they need none.
     """
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own
@@ -66,6 +67,8 @@ class CloudTasksEmulator:
         self._faults = faults or Faults()
         self._history = History()
         self._tokens = TokenIssuer(tokens)
+
+        # While it runs.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._dispatcher: Dispatcher | None = None
@@ -78,7 +81,8 @@ class CloudTasksEmulator:
     def __exit__(self, *_exc: object) -> None:
         self.stop()
 
-    # Start and stop ----------------------------------------------------------------------------------------------
+    # Start and stop
+    # ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start serving, and return once it is listening.
@@ -91,7 +95,12 @@ class CloudTasksEmulator:
         if self._thread is not None:
             raise RuntimeError("The emulator is already running.")
         ready: Future[None] = Future()
-        self._thread = threading.Thread(target=self._main, args=(ready,), name="cloud-tasks-emulator", daemon=True)
+        self._thread = threading.Thread(
+            target=self._main,
+            args=(ready,),
+            name="cloud-tasks-emulator",
+            daemon=True,
+        )
         self._thread.start()
         try:
             ready.result()
@@ -128,6 +137,8 @@ class CloudTasksEmulator:
         self._stopping = asyncio.Event()
         queues = Queues(self._auto_create_queues, self._faults)
         queues.create_missing(self._declared, self.clock.now())
+
+        # What is opened is closed in the opposite order, also if the start fails half-way.
         async with AsyncExitStack() as stack:
             sender = HttpSender(self._tokens.make_authorization, self.clock.now)
             stack.push_async_callback(sender.close)
@@ -139,6 +150,7 @@ class CloudTasksEmulator:
             listener = Listener(methods, rest, control, self._gate, dispatcher.wake)
             stack.push_async_callback(listener.close)
             self._port = await listener.listen(self._host, self._port)
+
             self._dispatcher = dispatcher
             self.clock.watch(self._on_clock_changed)
             stack.callback(self._detach)
@@ -151,7 +163,8 @@ class CloudTasksEmulator:
         self.clock.unwatch(self._on_clock_changed)
 
     def _on_clock_changed(self) -> None:
-        dispatcher, loop = self._dispatcher, self._loop
+        dispatcher = self._dispatcher
+        loop = self._loop
         if dispatcher is None or loop is None:
             return
         if threading.current_thread() is self._thread:
@@ -159,7 +172,8 @@ class CloudTasksEmulator:
         else:
             loop.call_soon_threadsafe(dispatcher.on_clock_changed)
 
-    # Time --------------------------------------------------------------------------------------------------------
+    # Time
+    # --------------------------------------------------------------------------------------------------------
 
     def advance(self, by: timedelta) -> int:
         """Move the clock forward and deliver everything that falls due on the way, each at its own instant.
@@ -191,13 +205,15 @@ class CloudTasksEmulator:
         """
         return self._call(lambda dispatcher: dispatcher.run_until_idle(limit))
 
-    # What happened -----------------------------------------------------------------------------------------------
+    # What happened
+    # -----------------------------------------------------------------------------------------------
 
     def attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
-        """Return the attempts, oldest first: all, or those of a queue (full name) or a task (full name or id)."""
+        """Return the attempts, oldest first: all, or those of a queue (full name) or task (full name or id)."""
         return self._history.attempts(queue, task)
 
-    # Faults and tokens -------------------------------------------------------------------------------------------
+    # Faults and tokens
+    # -------------------------------------------------------------------------------------------
 
     def inject(self, faults: Faults) -> None:
         """Inject these faults from now on, or none with `Faults()`."""
@@ -209,7 +225,8 @@ class CloudTasksEmulator:
         self._call(set_faults)
 
     def _call(self, call: Callable[[Dispatcher], Coroutine[Any, Any, int]]) -> int:
-        dispatcher, loop = self._dispatcher, self._loop
+        dispatcher = self._dispatcher
+        loop = self._loop
         if dispatcher is None or loop is None:
             raise RuntimeError("The emulator is not running.")
         if threading.current_thread() is self._thread:

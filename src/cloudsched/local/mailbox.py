@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from cloudsched.domain.documents.delivery_channels import CALLBACKS, SENDER_NAMES, DeliveryChannel
 from cloudsched.people.senders.fcm import write_push
-from cloudsched.people.senders.smtp import parse_sender, write_mail
+from cloudsched.people.senders.mail import write_mail
+from cloudsched.people.senders.smtp import parse_sender
 from cloudsched.people.senders.webhook import write_body
 
 if TYPE_CHECKING:

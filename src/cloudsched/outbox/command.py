@@ -70,7 +70,8 @@ def relay(target: str, *, poll: float, once: bool) -> None:
 def failed(target: str) -> None:
     """List the rows that were refused, each with its task and why."""
     for entry in _load(target).rows(limit=_PAGE):
-        line = f"{entry.id}  {entry.action}  {entry.task_id}  {entry.written_at:%Y-%m-%dT%H:%M:%SZ}  {entry.error}"
+        written = f"{entry.written_at:%Y-%m-%dT%H:%M:%SZ}"
+        line = f"{entry.id}  {entry.action}  {entry.task_id}  {written}  {entry.error}"
         click.echo(to_printable(line))
 
 
@@ -109,4 +110,5 @@ def _load(target: str) -> Outbox:
         from cloudsched.local.app_loader import load_instance  # noqa: PLC0415 - not needed for --help
         from cloudsched.outbox.outbox import Outbox  # noqa: PLC0415 - likewise
 
-    return load_instance(target, Outbox, "outbox", '"outbox = SqlalchemyOutbox(engine, app)", or a DjangoOutbox')
+    hint = '"outbox = SqlalchemyOutbox(engine, app)", or a DjangoOutbox'
+    return load_instance(target, Outbox, "outbox", hint)

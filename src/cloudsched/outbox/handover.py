@@ -1,8 +1,9 @@
 """One pass through the outbox: claim rows, hand each over, and record the outcome.
 
-A crash between the handover of a row and its record repeats the handover, which changes nothing: the target knows the
-row. A row that the target refuses fails, and has the reason. A row without an answer is tried again, later each time.
-After a few such rows in succession the pass ends: the target is taken to be down, and nothing is held back for it.
+A crash between the handover of a row and its record repeats the handover, which changes nothing: the
+target knows the row. A row that the target refuses fails, and has the reason. A row without an answer is
+tried again, later each time. After a few such rows in succession the pass ends: the target is taken to be
+down, and nothing is held back for it.
 
 Tasks go to an app in this process, or to an API through its client. Each can check something before.
 """
@@ -46,7 +47,7 @@ log = own_logger(__name__)
 
 FIRST_DELAY = timedelta(seconds=1)
 LONGEST_DELAY = timedelta(seconds=30)
-"""The first and the longest wait of a row after an attempt that was not answered. Each is twice the one before."""
+"""The first and the longest wait after an attempt without an answer. Each is twice the one before."""
 SILENCE = 3
 """The number of rows in succession without an answer after which a pass ends."""
 _MAX_ERROR = 2000
@@ -98,9 +99,15 @@ class Handover:
         self._rows.purge(self._target.now())
 
     def _hand_over_all(
-        self, entries: list[Entry], results: list[Result], done: Pass, is_stopped: Callable[[], bool]
+        self,
+        entries: list[Entry],
+        results: list[Result],
+        done: Pass,
+        is_stopped: Callable[[], bool],
     ) -> None:
-        silent, claim_ends = 0, self._target.now() + CLAIM / 2
+        silent = 0
+        claim_ends = self._target.now() + CLAIM / 2
+
         for entry in entries:
             if is_stopped() or silent == SILENCE or self._target.now() >= claim_ends:
                 break  # the rest of the claim is released
@@ -108,9 +115,11 @@ class Handover:
             results.append(result)
             match result[1]:
                 case State.DONE:
-                    done.handed_over, silent = done.handed_over + 1, 0
+                    done.handed_over += 1
+                    silent = 0
                 case State.FAILED:
-                    done.failed, silent = done.failed + 1, 0
+                    done.failed += 1
+                    silent = 0
                 case State.PENDING:
                     silent += 1
                 case unknown:
@@ -121,16 +130,16 @@ class Handover:
         try:
             self._do(entry)
         except _LATER as error:
-            return self._later(entry, error, None)
+            return self._retry_later(entry, error, None)
         except QuotaExceeded as error:
             if error.retry_after is not None:
-                return self._later(entry, error, timedelta(seconds=error.retry_after))
+                return self._retry_later(entry, error, timedelta(seconds=error.retry_after))
             return self._fail(entry, error)
         except CloudschedError as error:
             return self._fail(entry, error)
         except Exception as error:
             log.exception("A row of the outbox could not be handed over", extra=_fields(entry))
-            return self._later(entry, error, None)
+            return self._retry_later(entry, error, None)
         return entry, State.DONE, self._target.now() + self._keep, ""
 
     def _do(self, entry: Entry) -> None:
@@ -150,15 +159,18 @@ class Handover:
         try:
             self._target.create(entry.id, draft, entry.written_at)
         except InvalidSchedule as error:
-            late = start_now(draft, self._target.now()) if error.field == "schedule.at" else None
+            if error.field != "schedule.at":
+                raise
+            late = start_now(draft, self._target.now())
             if late is None:
                 raise
             self._target.create(entry.id, late, entry.written_at)
 
-    def _later(self, entry: Entry, error: Exception, delay: timedelta | None) -> Result:
-        waits = min(FIRST_DELAY * 2 ** min(entry.attempts - 1, 10), LONGEST_DELAY) if delay is None else delay
+    def _retry_later(self, entry: Entry, error: Exception, delay: timedelta | None) -> Result:
         log.warning("A row of the outbox waits: %s", error, extra=_fields(entry))
-        return entry, State.PENDING, self._target.now() + waits, _describe(error)
+        if delay is None:
+            delay = min(FIRST_DELAY * 2 ** min(entry.attempts - 1, 10), LONGEST_DELAY)
+        return entry, State.PENDING, self._target.now() + delay, _describe(error)
 
     def _fail(self, entry: Entry, error: CloudschedError) -> Result:
         log.error("A row of the outbox was refused: %s", error, extra=_fields(entry))
@@ -214,7 +226,8 @@ class AppTarget:
 
     def prepare(self, draft: TaskDraft | None, fields: dict[str, Any], now: datetime) -> TaskDraft:
         """Check a task with its handler. The store is read only for words in the zone of their owner."""
-        draft = self._app.to_draft(fields) if draft is None else draft
+        if draft is None:
+            draft = self._app.to_draft(fields)
         return _complete(draft, self._app.check(draft), now, self._app.container.settings.minimum_lead)
 
     def create(self, row_id: str, draft: TaskDraft, written_at: datetime) -> None:
@@ -240,7 +253,8 @@ class ClientTarget:
 
     def now(self) -> datetime:
         """Return the present instant."""
-        return (SystemClock() if self._app is None else self._app.container.clock).now()
+        clock = SystemClock() if self._app is None else self._app.container.clock
+        return clock.now()
 
     def prepare(self, draft: TaskDraft | None, fields: dict[str, Any], now: datetime) -> TaskDraft:
         """Check a task's form. Words are read as by an API with default settings."""
@@ -269,7 +283,7 @@ def to_content(draft: TaskDraft) -> dict[str, Any]:
 
 
 def start_now(draft: TaskDraft, now: datetime) -> TaskDraft | None:
-    """Return a draft whose single instant has come as one that runs at once. None if it is not such a one."""
+    """Return a draft that runs at once, in place of one whose only instant has come. None for any other."""
     schedule = draft.schedule
     if schedule is None or not schedule.is_one_time or not schedule.is_anchored:
         return None
@@ -280,16 +294,19 @@ def start_now(draft: TaskDraft, now: datetime) -> TaskDraft | None:
 
 
 _NEAR = timedelta(minutes=1)
-"""The time before its instant within which a task starts at once: an API with a minimum lead would refuse it."""
+"""A task starts at once this long before its instant: an API with a minimum lead would refuse it."""
 
 
 def _complete(draft: TaskDraft, checked: TaskDraft, now: datetime, lead: timedelta) -> TaskDraft:
-    """Return a draft with an id and with its times counted from now. Raises InvalidInput if it would never run."""
-    schedule, update = draft.schedule, {"id": checked.id or str(uuid.uuid4())}
-    anchored = schedule
-    if schedule is not None and not (schedule.is_now or schedule.follows_owner):
-        anchored = anchor_schedule(schedule, now, lead)
-    complete = draft.model_copy(update=update if anchored is None else {**update, "schedule": anchored})
-    if anchored is None or not anchored.depends_on_records:
-        new_task(checked.model_copy(update={"schedule": anchored}), now, lead)
-    return complete
+    """Return a draft with an id and its times counted from now. Raises InvalidInput if it would never run."""
+    update: dict[str, Any] = {"id": checked.id or str(uuid.uuid4())}
+    schedule = draft.schedule
+    if schedule is not None:
+        if not (schedule.is_now or schedule.follows_owner):
+            schedule = anchor_schedule(schedule, now, lead)
+        update["schedule"] = schedule
+
+    # Only the target knows calendars and the owner's zone.
+    if schedule is None or not schedule.depends_on_records:
+        new_task(checked.model_copy(update={"schedule": schedule}), now, lead)
+    return draft.model_copy(update=update)

@@ -43,8 +43,8 @@ class GiveBack(Protocol):
 class Relay:
     """A thread that hands rows over until it is stopped. As a context manager, it is stopped at the end.
 
-    Several may run at once, in this process and in others: each row is claimed by one. An exception, such as that of a
-    database which does not answer, is logged, and the thread goes on.
+    Several may run at once, in this process and in others: each row is claimed by one. An exception, such
+    as that of a database which does not answer, is logged, and the thread goes on.
 
     Args:
         handover: The passes that it runs.
@@ -124,13 +124,16 @@ class Outbox:
     """
 
     def __init__(self, database: Database, app: App | None, client: Client | None, keep: timedelta) -> None:
-        through_app = None if app is None else AppTarget(app)
-        target: Target | None = through_app if client is None else ClientTarget(client, app)
-        if target is None:
+        targets: list[Target] = []
+        if app is not None:
+            targets.append(AppTarget(app))
+        if client is not None:
+            targets.append(ClientTarget(client, app))
+        if not targets:
             raise Misconfigured("An outbox hands tasks over to something: give it an app, a client or both.")
-        self._checks: Target = through_app or target
+        self._checks = targets[0]
         self._rows = Rows(database)
-        self._handover = Handover(self._rows, target, keep)
+        self._handover = Handover(self._rows, targets[-1], keep)
         self._relays: set[Relay] = set()
 
     @contextmanager
@@ -177,7 +180,8 @@ class Outbox:
             raise InvalidInput(next(iter(fields)), "is given beside a draft", "Give a draft or fields.")
         now = self._checks.now()
         prepared = self._checks.prepare(draft, fields, now)
-        return new_row(Action.CREATE, str(prepared.id), json.dumps(to_content(prepared), ensure_ascii=True), now)
+        content = json.dumps(to_content(prepared), ensure_ascii=True)
+        return new_row(Action.CREATE, str(prepared.id), content, now)
 
     def _cancellation(self, task_id: str) -> dict[str, Any]:
         """Return the row that cancels a task. Raises InvalidInput if no task can have that id."""

@@ -1,8 +1,8 @@
-"""The outbox's table: what a row holds, how far it has come, and how the relay claims, records and removes rows.
+"""The outbox's table: what a row holds, its progress, and how the relay claims, records and removes rows.
 
-The statements are the same for SQLite and PostgreSQL, except that PostgreSQL locks the rows that it claims and skips
-those that another relay has locked. SQLite has one writer at a time. A claim ends by itself, so that a dead relay's
-rows are handed over by another.
+The statements are the same for SQLite and PostgreSQL, except that PostgreSQL locks the rows that it
+claims and skips those that another relay has locked. SQLite has one writer at a time. A claim ends by
+itself, so that a dead relay's rows are handed over by another.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Database(Protocol):
 
     @property
     def locks_rows(self) -> bool:
-        """True if rows can be locked, and locked ones skipped. Raises Misconfigured if it is no database of ours."""
+        """True if rows can be locked, and locked ones skipped. Raises Misconfigured for an unknown database."""
         ...
 
     def transaction(self) -> AbstractContextManager[Execute]:
@@ -172,18 +172,24 @@ class Rows:
     def claim(self, now: datetime) -> tuple[str, list[Entry]]:
         """Claim rows that are due, in their order. Return the claim and the rows.
 
-        Of one task only the first that waits is claimed. Rows that were tried before come after the others, so that
-        one that ends its relay's process does not keep the others waiting.
+        Of one task only the first that waits is claimed. Rows that were tried before come after the
+        others, so that one that ends its relay's process does not keep the others waiting.
         """
         claim = str(uuid.uuid4())
         until = to_text(now + CLAIM)
-        statement = _CLAIM.format(lock=_LOCK if self._database.locks_rows else "")
+        lock = _LOCK if self._database.locks_rows else ""
+        statement = _CLAIM.format(lock=lock)
         with self._database.transaction() as execute:
             execute(statement, {"now": to_text(now), "limit": BATCH, "claim": claim, "until": until})
             return claim, [_to_entry(row) for row in execute(_CLAIMED, {"claim": claim})]
 
-    def settle(self, claim: str, results: Iterable[tuple[Entry, State, datetime, str]], now: datetime) -> None:
-        """Record the state of claimed rows, when each is due again, and its error. Release the rest of the claim."""
+    def settle(
+        self,
+        claim: str,
+        results: Iterable[tuple[Entry, State, datetime, str]],
+        now: datetime,
+    ) -> None:
+        """Record each claimed row's state, next time and error. Release the rest of the claim."""
         with self._database.transaction() as execute:
             for entry, state, due_at, error in results:
                 values = {"state": state.value, "due_at": to_text(due_at), "error": error}

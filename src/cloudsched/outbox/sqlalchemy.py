@@ -22,7 +22,14 @@ from cloudsched.config.imports import require_extra
 from cloudsched.domain.call_arguments import check_methods
 from cloudsched.errors import Misconfigured
 from cloudsched.outbox.outbox import KEEP, Outbox
-from cloudsched.outbox.rows import ID_LENGTH, INSTANT_LENGTH, TABLE, TASK_ID_LENGTH, WORD_LENGTH, can_lock_rows
+from cloudsched.outbox.rows import (
+    ID_LENGTH,
+    INSTANT_LENGTH,
+    TABLE,
+    TASK_ID_LENGTH,
+    WORD_LENGTH,
+    can_lock_rows,
+)
 
 with require_extra("cloudsched.outbox.sqlalchemy"):
     from sqlalchemy import (
@@ -76,7 +83,7 @@ _IS_WRITTEN: Final = "cloudsched.outbox"
 """Says in a session's `info` that its transaction has written a row."""
 
 
-class OutboxRow:
+class _NewRow:
     """A row, as a session writes it."""
 
     def __init__(self, **columns: object) -> None:
@@ -84,7 +91,7 @@ class OutboxRow:
             setattr(self, name, value)
 
 
-registry(metadata=metadata).map_imperatively(OutboxRow, table)
+registry(metadata=metadata).map_imperatively(_NewRow, table)
 
 
 @check_methods()
@@ -115,10 +122,9 @@ class SqlalchemyOutbox(Outbox):
         keep: timedelta = KEEP,
     ) -> None:
         if not isinstance(engine, Engine):
-            raise Misconfigured(
-                "The outbox's relay is a thread: give it an engine of create_engine, beside your asynchronous one."
-            )
-        super().__init__(_Database(engine), app, client, keep)
+            hint = "give it an engine of create_engine, beside your asynchronous one"
+            raise Misconfigured(f"The outbox's relay is a thread: {hint}.")
+        super().__init__(_EngineDatabase(engine), app, client, keep)
         self._engine = engine
 
     def create_table(self) -> None:
@@ -129,8 +135,8 @@ class SqlalchemyOutbox(Outbox):
         """Write a row that creates a task, or edits the one of the same id, once the transaction is committed.
 
         Args:
-            session: Your session, also an asynchronous one, or your connection. With a session, the row is written by
-                its next flush, and its commit wakes this process's relay.
+            session: Your session, also an asynchronous one, or your connection. With a session, the row is
+                written by its next flush, and its commit wakes this process's relay.
             draft: The task.
             fields: The task, in place of a draft. See `App.create`. Times count from now.
 
@@ -156,7 +162,7 @@ class SqlalchemyOutbox(Outbox):
             session.execute(insert(table).values(**row))
             return
         found = _unwrap(session)
-        found.add(OutboxRow(**row))
+        found.add(_NewRow(**row))
         found.info[_IS_WRITTEN] = True
         if not event.contains(found, "after_transaction_end", self._on_end):
             event.listen(found, "after_transaction_end", self._on_end)
@@ -177,7 +183,7 @@ def _unwrap(session: Any) -> Session:  # noqa: ANN401 - what says which it is, i
     return found
 
 
-class _Database:
+class _EngineDatabase:
     """The database of an engine."""
 
     def __init__(self, engine: Engine) -> None:

@@ -40,7 +40,9 @@ def get(client: Client, owner: str, *, as_json: bool) -> None:
 @pass_client
 def update(client: Client, owner: str, timezone: str | None, more: tuple[str, ...], *, as_json: bool) -> None:
     """Change some of a person's contacts and preferences. All others stay."""
-    changes = {**({} if timezone is None else {"timezone": timezone}), **parse_fields(more)}
+    changes = parse_fields(more)
+    if timezone is not None:
+        changes = {"timezone": timezone, **changes}
     if not changes:
         raise click.UsageError("Name at least one field to change.")
     _print_person(client.update_person(owner, **changes), as_json=as_json)
@@ -52,5 +54,7 @@ def _print_person(person: PersonView, *, as_json: bool) -> None:
         click.echo(to_json_line(content))
         return
     for name, value in content.items():
-        if value not in ({}, [], ""):
-            click.echo(f"{name:<14} {to_printable(value if isinstance(value, str) else to_json_line(value))}")
+        if value in ({}, [], ""):
+            continue
+        text = value if isinstance(value, str) else to_json_line(value)
+        click.echo(f"{name:<14} {to_printable(text)}")

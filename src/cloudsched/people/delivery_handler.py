@@ -1,14 +1,14 @@
 """The built-in handler of deliveries: look up the recipient, send once, and interpret the answer.
 
-Tasks have everything else: the lease, the retries, the expiration, the sweep. If the process dies between sending and
-recording, the message is sent once more, under the same id.
+Tasks have everything else: the lease, the retries, the expiration, the sweep. If the process dies between
+sending and recording, the message is sent once more, under the same id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,38 +49,59 @@ class DeliveryHandler:
 
     def run(self, context: Context, payload: dict[str, Any]) -> Outcome:
         """Send a delivery."""
-        task, delivery = context.task, context.task.delivery
+        task = context.task
+        delivery = task.delivery
         if delivery is None:
-            return Fail("It is no delivery of an execution.")
+            return Fail("The task is not the delivery of an execution.")
         sender = self._senders().get(delivery.channel)
         if sender is None:
             return Fail(f"{delivery.channel} is not set up here; see docs/guides/delivery.md.")
         found = self._find(task, delivery, payload)
         if isinstance(found, Suppress):
             return Cancel(found.reason)
+
         message = _to_message(delivery, payload)
         if delivery.channel not in CALLBACKS:
-            late = (delivery.late or timedelta(0)) + context.durable_run.clock_now() - delivery.created_at
-            message = _say_lateness(message, late) if late > LATE else message
-            if DeliveryChannel(delivery.channel).traits.has_unsubscribe:
-                url = self._recipients().unsubscribe_url(task.owner, delivery.category)
-                message = replace(message, unsubscribe_url=url)
-        return self._send(sender, message, task, delivery, found)
+            message = self._complete_for_person(message, task.owner, delivery, context.durable_run.clock_now())
+        return self._send_to_all(sender, message, task, delivery, found)
 
-    def _find(self, task: Task, delivery: Delivery, payload: dict[str, Any]) -> tuple[Recipient, ...] | Suppress:
-        recipients, url = self._recipients(), delivery.url or ""
+    def _complete_for_person(self, message: Message, owner: str, delivery: Delivery, now: datetime) -> Message:
+        """Return a message with what only people read: how late it is, and how to end such messages."""
+        late = (delivery.late or timedelta(0)) + now - delivery.created_at
+        if late > LATE:
+            message = _say_lateness(message, late)
+        if DeliveryChannel(delivery.channel).traits.has_unsubscribe:
+            url = self._recipients().unsubscribe_url(owner, delivery.category)
+            message = replace(message, unsubscribe_url=url)
+        return message
+
+    def _find(
+        self,
+        task: Task,
+        delivery: Delivery,
+        payload: dict[str, Any],
+    ) -> tuple[Recipient, ...] | Suppress:
+        recipients = self._recipients()
+        url = delivery.url or ""
         if delivery.channel == COMPLETION:
             return recipients.callback(task.owner, url, is_users=delivery.is_users_url)
         if delivery.channel != PING:
             return recipients.find(task.owner, delivery.channel, delivery.category)
         if payload.get("kind") == _START and self._has_ended(delivery.task_id, delivery.execution_id):
-            return Suppress("The execution has ended: its end is told instead.")
+            return Suppress("The execution has ended, and the ping of its end is sent instead.")
         return recipients.switch(task.owner, url, is_users=delivery.is_users_url)
 
-    def _send(
-        self, sender: Sender, message: Message, task: Task, delivery: Delivery, recipients: tuple[Recipient, ...]
+    def _send_to_all(
+        self,
+        sender: Sender,
+        message: Message,
+        task: Task,
+        delivery: Delivery,
+        recipients: tuple[Recipient, ...],
     ) -> Outcome:
-        ids, delayed, refusals = list[str](), list[DeliveryDelayed](), list[DeliveryRefused]()
+        ids: list[str] = []
+        delayed: list[DeliveryDelayed] = []
+        refusals: list[DeliveryRefused] = []
         for each in recipients:
             try:
                 ids.append(sender.send(message, each))
@@ -91,21 +112,29 @@ class DeliveryHandler:
                 refusals.append(error)
             except DeliveryDelayed as error:
                 delayed.append(error)
+
+        # A delay comes first: the next attempt sends to all again, and receivers know a repeat by its id.
         if delayed:
-            about = {"action": "delivery_delayed", "taskId": delivery.task_id, "executionId": delivery.execution_id}
-            log.warning("Not delivered by %s yet: %s", delivery.channel, delayed[0], extra=about)
-            waits = [each.retry_after for each in delayed if each.retry_after is not None]
-            return Retry(str(delayed[0]), self._wait(task, min(max(waits), MAX_WAIT)) if waits else None)
+            return self._retry(task, delivery, delayed)
         if ids:
             return Done({"messageId": ids[0]})
-        if refusals and all(isinstance(each, AddressGone) for each in refusals):
+        if not refusals:
+            return Fail("There is nobody to send it to.")
+        if all(isinstance(each, AddressGone) for each in refusals):
             return Cancel(str(refusals[0]))
-        return Fail(str(refusals[0]) if refusals else "There is nobody to send it to.")
+        return Fail(str(refusals[0]))
 
-    def _wait(self, task: Task, asked: timedelta) -> timedelta:
-        """Return the policy's wait, or the longer one that was asked for: a short one would use up the attempts."""
+    def _retry(self, task: Task, delivery: Delivery, delayed: Sequence[DeliveryDelayed]) -> Retry:
+        """Return a retry after the longest wait asked for. A shorter one than the policy's would use up attempts."""
+        reason = str(delayed[0])
+        about = {"action": "delivery_delayed", "taskId": delivery.task_id, "executionId": delivery.execution_id}
+        log.warning("Not delivered by %s yet: %s", delivery.channel, reason, extra=about)
+
+        waits = [each.retry_after for each in delayed if each.retry_after is not None]
+        if not waits:
+            return Retry(reason, None)
         failures = max((run.attempt for run in task.runs), default=1)
-        return max(asked, task.retry.delay(failures, self._random))
+        return Retry(reason, max(min(max(waits), MAX_WAIT), task.retry.delay(failures, self._random)))
 
 
 def _say_lateness(message: Message, late: timedelta) -> Message:

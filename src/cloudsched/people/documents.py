@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from cloudsched.domain.documents.document import Instant, WireModel
 from cloudsched.domain.documents.record import Record, secret_hash
 
 
-class WebhookSecret(WireModel):
+class SigningSecret(WireModel):
     """A secret that signs messages to a webhook."""
 
     url: str
@@ -27,15 +27,15 @@ class ContactSecrets(Record):
 
     collection: ClassVar[str] = "contactSecrets"
 
-    webhook_secrets: tuple[WebhookSecret, ...] = ()
+    webhook_secrets: tuple[SigningSecret, ...] = ()
     """The newest first. Some of earlier URLs are kept: a change to another one may still be refused."""
 
 
 class LinkKey(Record):
     """The key that signs the links in mails. ``linkKeys/current``.
 
-    It is made once and stays: links have to work for as long as people keep mails. So it is not the secret that signs
-    dispatches, which is rotated.
+    It is made once and stays: links have to work for as long as people keep mails. So it is not the
+    secret that signs dispatches, which is rotated.
     """
 
     collection: ClassVar[str] = "linkKeys"
@@ -51,10 +51,14 @@ MAX_PART_BYTES = 400_000
 """The most bytes of one part of an export, so that its document stays below 1 MiB."""
 
 
-class ExportCursor(WireModel):
-    """The progress of an export. All that follows is read again if its process dies."""
+ExportSection = Literal["contacts", "tasks", "inbox", "usage"]
+LAST_SECTION: Final = "usage"
 
-    section: Literal["contacts", "tasks", "inbox", "usage"] = "contacts"
+
+class ExportCursor(WireModel):
+    """The progress of an export. What is not below it yet is read again if its process dies."""
+
+    section: ExportSection = "contacts"
     page_token: str | None = None
     parts: int = 0
     """The number of parts that are complete."""

@@ -16,10 +16,11 @@ from cloudsched.web.api.responses import json_response
 
 if TYPE_CHECKING:
     from cloudsched.people.documents import Feed
+    from cloudsched.people.feeds import Feeds
 
 
 _CACHED_FOR = 900
-"""The number of seconds for which a program need not ask again."""
+"""The seconds for which a calendar program may show its copy."""
 
 
 @operation(
@@ -34,18 +35,17 @@ _CACHED_FOR = 900
 def create_feed(call: ApiCall, body: bodies.NewFeed) -> Response:
     """Create a feed: an owner's tasks as a calendar to subscribe to.
 
-    The response has the address, with a secret that is shown only here. Whoever has it can read the feed. An owner may
-    have 20 feeds.
+    The response has the address, with a secret that is shown only here. Whoever has it can read the feed.
+    An owner may have 20 feeds.
     """
     owner = call.caller.resolve_owner(body.owner)
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose tasks the feed shows.")
     root = call.public_root
     if root is None:
-        raise Misconfigured("No feed can be made: set CLOUDSCHED_PUBLIC_URL to the address that programs reach.")
-    feed, secret = PeopleWiring.of(call.app.container).feeds.create(
-        str(owner), body.categories, body.labels, by=call.authority
-    )
+        raise Misconfigured("Set CLOUDSCHED_PUBLIC_URL to the address that programs reach. A feed needs it.")
+    feed, secret = _feeds(call).create(str(owner), body.categories, body.labels, by=call.authority)
+
     shown = responses.NewFeedAddress(**_feed_fields(feed), url=f"{root}/v1/feeds/{secret}.ics")
     return json_response(shown.to_wire(), 201)
 
@@ -59,9 +59,7 @@ def list_feeds(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     owner = call.caller.resolve_owner(query.owner)
     if owner is None:
         raise InvalidInput("owner", "is missing", "Say whose feeds to list.")
-    feeds = tuple(
-        responses.Feed(**_feed_fields(feed)) for feed in PeopleWiring.of(call.app.container).feeds.list(str(owner))
-    )
+    feeds = tuple(responses.Feed(**_feed_fields(feed)) for feed in _feeds(call).list(str(owner)))
     return json_response(responses.FeedList(feeds=feeds).to_wire())
 
 
@@ -72,9 +70,9 @@ def delete_feed(call: ApiCall) -> Response:
     Its address shows nothing any more. Calendar programs may keep the events that they have for some hours.
     """
     key = call.path["feedId"]
-    if not call.caller.can_see(PeopleWiring.of(call.app.container).feeds.get(key).owner):
+    if not call.caller.can_see(_feeds(call).get(key).owner):
         raise NotFound("feed", key)
-    PeopleWiring.of(call.app.container).feeds.revoke(key, by=call.authority)
+    _feeds(call).revoke(key, by=call.authority)
     return Response(status=204)
 
 
@@ -90,23 +88,33 @@ def delete_feed(call: ApiCall) -> Response:
 def get_feed(call: ApiCall) -> Response:
     """Get a feed as iCalendar text.
 
-    It has occurrences from 30 days ago to 90 days ahead, in UTC, with the outcomes of the past ones. The secret in the
-    path is the only credential. With `If-None-Match`, an unchanged feed is answered with 304.
+    It has occurrences from 30 days ago to 90 days ahead, in UTC, with the outcomes of the past ones. The
+    secret in the path is the only credential. With `If-None-Match`, the answer for an unchanged feed is 304.
     """
     try:
-        return _calendar_response(PeopleWiring.of(call.app.container).feeds.render(call.path["feedSecret"]))
+        return _calendar_response(_feeds(call).render(call.path["feedSecret"]))
     except NotFound:
         raise NotFound("feed", "…") from None
 
 
-@operation("GET", "/v1/tasks/{taskId}.ics", "Calendars", success_statuses=(200, 304), response_schema="text/calendar")
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}.ics",
+    "Calendars",
+    success_statuses=(200, 304),
+    response_schema="text/calendar",
+)
 def get_task_calendar(call: ApiCall) -> Response:
     """Get a task as iCalendar text, to add to a calendar.
 
-    It has events with the task's rule, where every program reads the rule alike. Otherwise it has the task's
-    occurrences of the next 90 days, with a last event if more follow.
+    It has events with the task's rule, if all calendar programs read the rule alike. Otherwise it has the
+    task's occurrences of the next 90 days, with a last event if more follow.
     """
-    return _calendar_response(PeopleWiring.of(call.app.container).feeds.render_task(call.app.get(call.task_id)))
+    return _calendar_response(_feeds(call).render_task(call.app.get(call.task_id)))
+
+
+def _feeds(call: ApiCall) -> Feeds:
+    return PeopleWiring.of(call.app.container).feeds
 
 
 def _feed_fields(feed: Feed) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from cloudsched.engine.ports.search import TaskQuery
 from cloudsched.engine.state.record_changes import delete_record
 from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.people.documents import Feed, feed_id
-from cloudsched.people.feed_text import BEFORE, MAX_PAST, TaskHistory, build_feed, build_task_calendar
+from cloudsched.people.feed_text import BEFORE, MAX_PAST, FeedTask, build_feed
+from cloudsched.people.task_calendar import build_task_calendar
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.category import Category
@@ -37,14 +38,21 @@ class Feeds:
         self._clock = clock
 
     def create(
-        self, owner: str, categories: Sequence[Category] = (), labels: Sequence[str] = (), *, by: Authority
+        self,
+        owner: str,
+        categories: Sequence[Category] = (),
+        labels: Sequence[str] = (),
+        *,
+        by: Authority,
     ) -> tuple[Feed, str]:
-        """Create a feed. Return it and its secret, which is stored nowhere. Raises Forbidden or InvalidInput."""
+        """Create a feed. Return it and its secret, which is not stored. Raises Forbidden or InvalidInput."""
         by.require_owner(owner)
         if len(self.list(owner)) >= Feed.max_per_owner:
             problem = f"has {Feed.max_per_owner} feeds, as many as one may have"
             raise InvalidInput("owner", problem, "Delete one that is no longer used.")
-        secret, now = secrets.token_urlsafe(_SECRET_BYTES), self._clock.now()
+
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        now = self._clock.now()
         feed = Feed(
             id=feed_id(secret),
             owner=owner,
@@ -68,15 +76,15 @@ class Feeds:
         return stored.record
 
     def revoke(self, key: str, *, by: Authority) -> None:
-        """Delete a feed: its address shows nothing any more. Raises NotFound, or Forbidden for another owner's."""
+        """Delete a feed, so that its address shows nothing. Raises NotFound, or Forbidden for another owner's."""
         by.require_owner(self.get(key).owner)
         delete_record(self._store.records, Feed, key)
 
     def render(self, secret: str) -> str:
         """Return the iCalendar text of the feed with a secret.
 
-        One document is read to find it, then the owner's tasks, and of each that has run, the executions of 30 days.
-        Raises NotFound.
+        One document is read to find it, then the owner's tasks, and of each that has run, the executions
+        of 30 days. Raises NotFound.
         """
         feed = self.get(feed_id(secret))
         now = self._clock.now()
@@ -91,19 +99,24 @@ class Feeds:
         """Return the iCalendar text of one task."""
         return build_task_calendar(task, self._clock.now())
 
-    def _read_histories(self, tasks: Iterable[Task], now: datetime) -> Iterator[TaskHistory]:
+    def _read_histories(self, tasks: Iterable[Task], now: datetime) -> Iterator[FeedTask]:
         """Yield tasks with their executions: no more of these once `MAX_BYTES` have been read."""
         left = MAX_BYTES
         for task in tasks:
             found: list[Execution] = []
-            token, has_more = None, task.last_execution_id is not None
+            token: str | None = None
+            has_more = task.last_execution_id is not None
             while has_more and left > 0 and len(found) <= MAX_PAST:
                 page = self._store.search.list_executions(task.id, limit=_PAGE_SIZE, page_token=token)
                 recent = [each for each in page.items if each.scheduled_for >= now - BEFORE]
-                found, token, left = found + recent, page.next_page_token, left - page.size
+                found += recent
+                left -= page.size
+                token = page.next_page_token
                 has_more = token is not None and len(recent) == len(page.items)
-            yield TaskHistory(task, found, is_cut=has_more and len(found) <= MAX_PAST)
+            yield FeedTask(task, found, is_cut=has_more and len(found) <= MAX_PAST)
 
 
 def _is_shown(feed: Feed, task: Task) -> bool:
-    return (not feed.categories or task.category in feed.categories) and set(feed.labels) <= set(task.labels)
+    if feed.categories and task.category not in feed.categories:
+        return False
+    return set(feed.labels) <= set(task.labels)

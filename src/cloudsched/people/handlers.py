@@ -1,4 +1,4 @@
-"""The built-in handlers of people: deliveries, and the export and the deletion of all that is stored of a person."""
+"""The built-in handlers of people: deliveries, and the export and the deletion of a person's data."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def refuse_deliveries(*_: object) -> None:
 
 def erase(container: Container, ctx: Context, _payload: dict[str, Any]) -> Outcome:
     """Delete all that is stored of the task's owner."""
-    return PeopleWiring.of(container).person_data.erase(ctx)
+    return PeopleWiring.of(container).person_erasure.run(ctx)
 
 
 def export(container: Container, ctx: Context, _payload: dict[str, Any]) -> Outcome:
     """Write down all that is stored of the task's owner."""
-    return PeopleWiring.of(container).person_data.export(ctx)
+    return PeopleWiring.of(container).person_export.run(ctx)

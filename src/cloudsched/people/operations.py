@@ -1,7 +1,7 @@
 """The operations on people: their contacts and preferences, and the links that end mails without a sign-in.
 
-A link opens a page with a button. Mail programs and their scanners open links by themselves, so only the button, a
-POST, changes anything.
+A link opens a page with a button. Mail programs and their scanners open links by themselves, so only the
+button, a POST, changes anything.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from cloudsched.domain.responses.api_responses import ExportPage, WebhookSecret
 from cloudsched.errors import NotFound
 from cloudsched.people.wiring import PeopleWiring
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.etags import parse_if_match
 from cloudsched.web.api.operation import ApiCall, operation, read_owner
 from cloudsched.web.api.parse import read_body, validate_model
-from cloudsched.web.api.responses import json_response, parse_if_match, person_response, task_response
+from cloudsched.web.api.responses import json_response, person_response, task_response
 
 if TYPE_CHECKING:
     from cloudsched.people.people import SavedPerson
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 def get_person(call: ApiCall) -> Response:
     """Get a person's contacts and preferences.
 
-    Secrets are left out. The `ETag` identifies the state: give it as `If-Match` to a change that must not undo another.
+    Secrets are left out. The `ETag` identifies the state: give it as `If-Match` to a change that must not
+    undo another.
     """
-    return person_response(PeopleWiring.of(call.app.container).people.get(read_owner(call)))
+    return person_response(_wiring(call).people.get(read_owner(call)))
 
 
 @operation(
@@ -49,17 +51,18 @@ def get_person(call: ApiCall) -> Response:
 def put_person(call: ApiCall, query: bodies.ReplaceQuery) -> Response:
     """Store a person, or replace all of their contacts and preferences.
 
-    To change some of them, use PATCH. A PUT that would remove anything that is stored is refused, unless it has the
-    `ETag` of what you have seen as `If-Match`, or `replace=true`.
+    To change some of them, use PATCH. A PUT that would remove anything that is stored is refused, unless
+    it has the `ETag` of what you have seen as `If-Match`, or `replace=true`.
 
-    Mail is sent to a verified address, and messages to a verified webhook. Both stay verified until they change. An
-    address is verified if the person's own ID token says so (`email_verified`), and is stored as it is written there.
-    Only an admin may set `verified`. For a new webhook the response has `webhookSecret`, with which its messages are
-    signed. It is shown only here.
+    Mail is sent to a verified address, and messages to a verified webhook. Both stay verified until they
+    change. An address is verified if the person's own ID token says so (`email_verified`), and is stored
+    as it is written there. Only an admin may set `verified`. For a new webhook the response has
+    `webhookSecret`, with which its messages are signed. It is shown only here.
     """
-    owner, check = read_owner(call), parse_if_match(call.request)
+    owner = read_owner(call)
+    check = parse_if_match(call.request)
     has_seen = check is not None and call.request.headers["If-Match"] != "*"
-    saved = PeopleWiring.of(call.app.container).people.put(
+    saved = _wiring(call).people.put(
         owner,
         validate_model(bodies.NewPerson, call.read_content()),
         by=call.authority,
@@ -83,13 +86,14 @@ def put_person(call: ApiCall, query: bodies.ReplaceQuery) -> Response:
 def update_person(call: ApiCall, body: PersonPatch) -> Response:
     """Change some of a person's contacts and preferences.
 
-    The fields that you name change, and all others stay, whatever changes at the same time. `null` removes a field.
-    `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the categories that you name change. To
-    add a device to those that you have read, give their `ETag` as `If-Match`. Verification and `webhookSecret` are as
-    with PUT, which stores a person who is not known yet.
+    The fields that you name change, and all others stay, whatever changes at the same time. `null`
+    removes a field. `email`, `webhook` and `devices` are replaced as a whole. Of `channels` only the
+    categories that you name change. To add a device to those that you have read, give their `ETag` as
+    `If-Match`. Verification and `webhookSecret` are as with PUT, which stores a person who is not known
+    yet.
     """
     owner = read_owner(call)
-    saved = PeopleWiring.of(call.app.container).people.change(
+    saved = _wiring(call).people.change(
         owner,
         body,
         by=call.authority,
@@ -99,14 +103,19 @@ def update_person(call: ApiCall, body: PersonPatch) -> Response:
     return _saved_response(saved)
 
 
+def _wiring(call: ApiCall) -> PeopleWiring:
+    return PeopleWiring.of(call.app.container)
+
+
 def _find_proven_address(call: ApiCall, owner: str) -> str | None:
     """Return the address that the caller's own ID token proves to be the owner's."""
     return call.caller.verified_email if call.caller.owner == owner else None
 
 
 def _saved_response(saved: SavedPerson) -> Response:
+    status = 201 if saved.is_new else 200
     secret = {"webhookSecret": saved.webhook_secret} if saved.webhook_secret else {}
-    return person_response(saved.person, 201 if saved.is_new else 200, secret)
+    return person_response(saved.person, status, secret)
 
 
 @operation(
@@ -121,14 +130,15 @@ def _saved_response(saved: SavedPerson) -> Response:
 def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
     """Delete a person's contacts and preferences, or everything.
 
-    Tasks stay, and their deliveries go to the web inbox only. With `everything=true`, all data of the person is
-    deleted: tasks, executions, inbox, feeds, usage, contacts. A task does this, and is returned with 202. Repeating the
-    request returns the task that is under way.
+    Tasks stay, and their deliveries go to the web inbox only. With `everything=true`, all data of the
+    person is deleted: tasks, executions, inbox, feeds, usage, contacts. A task does this, and is returned
+    with 202. Repeating the request returns the task that is under way.
     """
     owner = read_owner(call)
     if query.everything == "true":
-        return task_response(call, PeopleWiring.of(call.app.container).person_jobs.erase(owner, by=call.authority), 202)
-    PeopleWiring.of(call.app.container).people.delete(owner, by=call.authority)
+        task = _wiring(call).person_jobs.erase(owner, by=call.authority)
+        return task_response(call, task, 202)
+    _wiring(call).people.delete(owner, by=call.authority)
     return Response(status=204)
 
 
@@ -144,61 +154,91 @@ def delete_person(call: ApiCall, query: bodies.DeletePersonQuery) -> Response:
 def export_person(call: ApiCall, query: bodies.ExportQuery) -> Response:
     """Export all data that is stored of a person.
 
-    It has tasks, executions, inbox, contacts, feeds and usage. A task makes it, and is returned with 202. Repeat the
-    request until it is 200. Then `text` has lines of JSON, `{"kind": …, "data": …}`. As long as there is a
-    `nextPageToken`, repeat the request with it, and put the texts together. An export is kept for an hour.
+    It has tasks, executions, inbox, contacts, feeds and usage. A task makes it, and is returned with 202.
+    Repeat the request until it is 200. Then `text` has lines of JSON, `{"kind": …, "data": …}`. As long
+    as there is a `nextPageToken`, repeat the request with it, and put the texts together. An export is
+    kept for an hour.
     """
-    export = PeopleWiring.of(call.app.container).person_jobs.export(read_owner(call), by=call.authority)
+    export = _wiring(call).person_jobs.export(read_owner(call), by=call.authority)
     if isinstance(export, Task):
         return task_response(call, export, 202)
+
     number = int(query.page_token or 0)
-    text = PeopleWiring.of(call.app.container).person_jobs.read_part(export, number)
-    follow = str(number + 1) if number + 1 < export.cursor.parts else None
-    return json_response(ExportPage(text=text, next_page_token=follow).to_wire())
-
-
-@operation("POST", "/v1/people/{owner}/webhook/verify", "People", response_schema="Person", error_statuses=(409, 429))
-def verify_webhook(call: ApiCall) -> Response:
-    """Ask a person's webhook whether it wants their messages.
-
-    It gets a signed POST of the type `webhook.verification`, and has to answer with `data.challenge` and nothing else:
-    as text, or as `{"challenge": "…"}`. Until then, nothing else is sent to it. The limits are once a minute, ten times
-    a day for a person, and five times a day for a host.
-    """
-    owner = read_owner(call)
-    PeopleWiring.of(call.app.container).webhook_verification.verify(owner, by=call.authority)
-    return person_response(PeopleWiring.of(call.app.container).people.get(owner))
+    page = ExportPage(text=_wiring(call).person_jobs.read_part(export, number))
+    if number + 1 < export.cursor.parts:
+        page = page.model_copy(update={"next_page_token": str(number + 1)})
+    return json_response(page.to_wire())
 
 
 @operation(
-    "POST", "/v1/people/{owner}/webhook/rotate", "People", response_schema="WebhookSecret", error_statuses=(409,)
+    "POST",
+    "/v1/people/{owner}/webhook/verify",
+    "People",
+    response_schema="Person",
+    error_statuses=(409, 429),
+)
+def verify_webhook(call: ApiCall) -> Response:
+    """Ask a person's webhook whether it wants their messages.
+
+    It gets a signed POST of the type `webhook.verification`, and has to answer with `data.challenge` and
+    nothing else: as text, or as `{"challenge": "…"}`. Until then, nothing else is sent to it. The limits
+    are once a minute, ten times a day for a person, and five times a day for a host.
+    """
+    owner = read_owner(call)
+    _wiring(call).webhook_verification.verify(owner, by=call.authority)
+    return person_response(_wiring(call).people.get(owner))
+
+
+@operation(
+    "POST",
+    "/v1/people/{owner}/webhook/rotate",
+    "People",
+    response_schema="WebhookSecret",
+    error_statuses=(409,),
 )
 def rotate_webhook_secret(call: ApiCall) -> Response:
     """Make a new secret for a person's webhook.
 
     It is shown only here. For a day, messages are signed with the previous one as well.
     """
-    secret = PeopleWiring.of(call.app.container).people.rotate_webhook_secret(read_owner(call), by=call.authority)
+    secret = _wiring(call).people.rotate_webhook_secret(read_owner(call), by=call.authority)
     return json_response(WebhookSecret(webhook_secret=secret).to_wire())
 
 
-_STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}button{font:inherit}"
+_STYLE = (
+    "body { font: 16px/1.5 system-ui, sans-serif; max-width: 32rem; margin: 4rem auto; padding: 0 1rem }"
+    "button { font: inherit }"
+)
 _TOKEN = re.compile(r"[A-Za-z0-9_.-]{1,2000}")
-_OVER = "This link is over, or was not copied whole."
+_INVALID_LINK = "This link is no longer valid, or was not copied whole."
 
 
-@operation("GET", "/v1/links/unsubscribe/{linkToken}", "Links", right=None, is_link=True, response_schema="text/html")
+@operation(
+    "GET",
+    "/v1/links/unsubscribe/{linkToken}",
+    "Links",
+    right=None,
+    is_link=True,
+    response_schema="text/html",
+)
 def show_unsubscribe_link(call: ApiCall) -> Response:
     """Show a page to end mails.
 
     It changes nothing.
     """
     if not _TOKEN.fullmatch(call.path["linkToken"]):
-        return _page("Not unsubscribed", _OVER, status=404)
-    return _page("Unsubscribe", "Do you want no more mails of this kind?", "Unsubscribe")
+        return _page("Not unsubscribed", _INVALID_LINK, status=404)
+    return _page("Unsubscribe", "Do you want to end mails of this kind?", "Unsubscribe")
 
 
-@operation("POST", "/v1/links/unsubscribe/{linkToken}", "Links", right=None, is_link=True, response_schema="text/html")
+@operation(
+    "POST",
+    "/v1/links/unsubscribe/{linkToken}",
+    "Links",
+    right=None,
+    is_link=True,
+    response_schema="text/html",
+)
 def follow_unsubscribe_link(call: ApiCall) -> Response:
     """End mails of one category.
 
@@ -206,20 +246,25 @@ def follow_unsubscribe_link(call: ApiCall) -> Response:
     """
     read_body(call.request)
     try:
-        category = PeopleWiring.of(call.app.container).unsubscribe_links.follow(call.path["linkToken"])
+        category = _wiring(call).unsubscribe_links.follow(call.path["linkToken"])
     except NotFound:
-        return _page("Not unsubscribed", _OVER, status=404)
+        return _page("Not unsubscribed", _INVALID_LINK, status=404)
     if category is None:
-        return _page("No mails", "You are not known here any more, so you get no mails. Nothing was changed.")
+        return _page("No mails", "Your contacts are no longer stored here, so you get no mails.")
     return _page("Unsubscribed", f"You get no more mails of the kind {category.lower()}.")
 
 
 def _page(title: str, text: str, button: str | None = None, status: int = 200) -> Response:
-    form = "" if button is None else f'<form method="post"><button>{escape(button)}</button></form>'
+    form = ""
+    if button is not None:
+        form = f'<form method="post"><button>{escape(button)}</button></form>'
     html = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1><p>{escape(text)}</p>{form}</html>"
+        '<!doctype html><html lang="en">'
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>"
+        f"<h1>{escape(title)}</h1><p>{escape(text)}</p>{form}</html>"
     )
+
     headers = {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "

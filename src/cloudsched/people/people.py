@@ -1,15 +1,9 @@
-"""People: how owners want to be reached. Every write goes through here, so `verified` can be trusted.
-
-The secrets that sign messages to people's webhooks are apart from what the owner's clients may read.
-"""
+"""People: how owners want to be reached. Every write goes through here, so `verified` can be trusted."""
 
 from __future__ import annotations
 
-import base64
-import secrets
 from collections.abc import Callable, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -24,62 +18,21 @@ from cloudsched.domain.documents.person import (
 from cloudsched.domain.documents.task_link import TaskLink, zone_key
 from cloudsched.domain.transitions.task_draft import to_wire_fields
 from cloudsched.domain.transitions.validation_errors import WIRE, join_faults, say_in_python, to_invalid_input
-from cloudsched.engine.state.record_changes import change_person, change_record, delete_record
+from cloudsched.engine.state.record_changes import change_person, change_record, delete_record, find_record
 from cloudsched.engine.tasks.follow_changes import count_replan
 from cloudsched.errors import Forbidden, InvalidInput, NotFound, PreconditionFailed
-from cloudsched.people.documents import ContactSecrets, WebhookSecret
+from cloudsched.people.documents import ContactSecrets
 from cloudsched.people.reach import with_verified_webhook
+from cloudsched.people.webhook_secrets import WebhookSecrets
 
 if TYPE_CHECKING:
     from cloudsched.engine.authority import Authority
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.records import RecordStore
     from cloudsched.engine.ports.store import Store
-
-OVERLAP: Final = timedelta(days=1)
-"""The time for which a previous secret signs beside the new one."""
-MAX_EARLIER: Final = 4
-"""The most secrets of other URLs that are kept, for changes of the URL that are refused after they have made one."""
-
-
-class WebhookSecrets:
-    """Makes, replaces and returns secrets. Each belongs to one URL."""
-
-    def __init__(self, records: RecordStore, clock: Clock) -> None:
-        self._records = records
-        self._clock = clock
-
-    def current(self, owner: str, url: str | None = None) -> tuple[str, ...]:
-        """Return the secrets that sign messages to a URL now, the newest first. One document is read.
-
-        Without a URL, they are those of the URL that was set last.
-        """
-        stored = self._records.load(ContactSecrets, owner)
-        kept = () if stored is None else stored.record.webhook_secrets
-        wanted, now = url or next((each.url for each in kept), None), self._clock.now()
-        return tuple(each.value for each in kept if each.url == wanted and (each.until is None or each.until > now))
-
-    def replace(self, owner: str, url: str, *, keeps_previous: bool = False) -> str:
-        """Return a new secret for a URL. The previous one of the same URL signs for a day beside it, if it is kept."""
-        secret = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
-
-        def change(stored: ContactSecrets | None) -> ContactSecrets:
-            now = self._clock.now()
-            known = stored or ContactSecrets(id=owner, owner=owner, created_at=now, updated_at=now)
-            same = [each for each in known.webhook_secrets if each.url == url] if keeps_previous else []
-            kept = (
-                WebhookSecret(url=url, value=secret),
-                *(each.model_copy(update={"until": now + OVERLAP}) for each in same[:1]),
-                *[each for each in known.webhook_secrets if each.url != url][:MAX_EARLIER],
-            )
-            return known.model_copy(update={"webhook_secrets": kept, "updated_at": now})
-
-        change_record(self._records, ContactSecrets, owner, change)
-        return secret
 
 
 class SavedPerson(NamedTuple):
-    """A person as they are stored now. The secret of a webhook that is made now is shown only here."""
+    """A person as stored now. The secret of a new webhook is shown only here."""
 
     person: Person
     is_new: bool = False
@@ -127,8 +80,7 @@ class People:
 
     def find(self, owner: str) -> Person | None:
         """Return an owner's contacts and preferences, or None. One document is read."""
-        stored = self._records.load(Person, owner)
-        return None if stored is None else stored.record
+        return find_record(self._records, Person, owner)
 
     def get(self, owner: str) -> Person:
         """Return an owner's contacts and preferences. Raises NotFound."""
@@ -138,7 +90,13 @@ class People:
         return person
 
     def put_fields(
-        self, owner: str, fields: dict[str, Any], *, by: Authority, etag: str | None, may_remove: bool
+        self,
+        owner: str,
+        fields: dict[str, Any],
+        *,
+        by: Authority,
+        etag: str | None,
+        may_remove: bool,
     ) -> Person:
         """Store a person from fields by their Python names. See `App.put_person`."""
 
@@ -167,13 +125,15 @@ class People:
     ) -> SavedPerson:
         """Write what a person has set, in place of what there was.
 
-        It is refused if this would remove anything, unless it `may_remove`. `proven_address` is the one in the owner's
-        own ID token. Raises InvalidInput, Forbidden or QuotaExceeded.
+        It is refused if this would remove anything, unless it `may_remove`. `proven_address` is the one
+        in the owner's own ID token. Raises InvalidInput, Forbidden or QuotaExceeded.
         """
         self._require_allowed(owner, spec.webhook, by)
 
         def replace(current: Person | None) -> PersonSpec:
-            removed = [] if current is None or may_remove else list_removed(current, spec)
+            if current is None or may_remove:
+                return spec
+            removed = list_removed(current, spec)
             if removed:
                 raise _refuse_removal(owner, spec, removed)
             return spec
@@ -200,8 +160,9 @@ class People:
                 raise NotFound("person", owner, "Store them first, with PUT or put_person.")
             return patch.apply_to(current)
 
-        proven = proven_address if "email" in patch.model_fields_set else None
-        return self._write(owner, merge, by, proven, check)
+        if "email" not in patch.model_fields_set:
+            proven_address = None  # the token says nothing of an address that stays
+        return self._write(owner, merge, by, proven_address, check)
 
     def _require_allowed(self, owner: str, webhook: WebhookContact | None, by: Authority) -> None:
         by.require_owner(owner)
@@ -216,20 +177,27 @@ class People:
         proven_address: str | None,
         check: Check | None,
     ) -> SavedPerson:
-        """Write what is decided of a person's present state.
+        """Write what `decide` makes of the present state.
 
-        An address and a webhook stay verified as long as they are the same. Users may not say that either is verified.
-        What changes nothing is not written, and needs no check: it may be a repetition.
+        An address and a webhook stay verified as long as they are the same. Users may not say that either
+        is verified. A change that changes nothing is not written or checked: it may be a repetition.
         """
         may_verify = not by.is_user
         saved: SavedPerson | None = None
 
         def write(current: Person | None) -> Person:
             nonlocal saved
-            now, spec = self._clock.now(), decide(current)
+            spec = decide(current)
             fields = {name: getattr(spec, name) for name in PersonSpec.model_fields}
-            fields["email"] = _decide_email(spec.email, current, may_verify=may_verify, proven_address=proven_address)
+            fields["email"] = _decide_email(
+                spec.email,
+                current,
+                may_verify=may_verify,
+                proven_address=proven_address,
+            )
             fields["webhook"] = _decide_webhook(spec.webhook, current, may_verify=may_verify)
+
+            now = self._clock.now()
             known = current or Person(id=owner, owner=owner, created_at=now, updated_at=now)
             person = known.model_copy(update=fields)
             if current is not None and person == current:
@@ -237,6 +205,7 @@ class People:
                 return current
             if check is not None:
                 check(current)
+
             person = self._with_zone_revision(person.model_copy(update={"updated_at": now}), current, by)
             saved = SavedPerson(person, current is None, self._make_secret(person, current))
             return person
@@ -246,7 +215,7 @@ class People:
         return saved
 
     def _with_zone_revision(self, person: Person, current: Person | None, by: Authority) -> Person:
-        """Return a person who is about to be written. Before another zone is written, create the task that follows it.
+        """Return a person with the revision of their zone. If it changes, first create the task that follows it.
 
         Tasks may also follow somebody who was deleted and is written again.
         """
@@ -256,6 +225,7 @@ class People:
         else:
             is_followed = current.timezone != person.timezone
             revision = current.zone_revision + is_followed
+
         if is_followed:
             if by.is_user:
                 count_replan(self._records, self._clock, person.id)
@@ -263,12 +233,16 @@ class People:
         return person.model_copy(update={"zone_revision": revision})
 
     def verify_webhook(self, owner: str, url: str) -> bool:
-        """Record that a webhook wants messages. Return whether it still is the one that is stored."""
-        changed = change_person(self._records, self._clock, owner, lambda known: with_verified_webhook(known, url))
+        """Record that a webhook wants messages. Return False if another one is stored by now."""
+
+        def verify(known: Person) -> Person:
+            return with_verified_webhook(known, url)
+
+        changed = change_person(self._records, self._clock, owner, verify)
         return changed is not None and changed.verified_webhook == url
 
     def rotate_webhook_secret(self, owner: str, *, by: Authority) -> str:
-        """Return a new secret for a webhook. The previous one signs for a day. Raises NotFound or InvalidInput."""
+        """Make a new secret for a webhook. The previous one signs for a day. Raises NotFound or InvalidInput."""
         by.require_owner(owner)
         webhook = self.get(owner).webhook
         if webhook is None:
@@ -282,20 +256,22 @@ class People:
         self.forget(owner)
 
     def forget(self, owner: str) -> None:
-        """Delete what there is of a person's contacts and preferences. It is safe to repeat."""
+        """Delete a person's contacts and preferences, if there are any. Safe to repeat."""
         delete_record(self._records, ContactSecrets, owner)
-        delete_record(self._records, Person, owner)  # last: as long as there is one, deleting it can be repeated
+        # The person goes last: as long as they are stored, the deletion can be repeated.
+        delete_record(self._records, Person, owner)
 
     def _make_secret(self, person: Person, current: Person | None) -> str | None:
         """Return a secret for a new webhook. It is stored first, so that no webhook is without one."""
-        known = None if current is None else current.webhook
-        if person.webhook is None or (known is not None and known.url == person.webhook.url):
+        if person.webhook is None:
+            return None
+        if current is not None and current.webhook is not None and current.webhook.url == person.webhook.url:
             return None
         return self.webhook_secrets.replace(person.owner, person.webhook.url)
 
 
 def _refuse_removal(owner: str, spec: PersonSpec, removed: Sequence[str]) -> InvalidInput:
-    """Return the error of a replacement that would remove fields. It says how to change the others alone."""
+    """Return the error for a replacement that would remove fields. It says how to change only the others."""
     given = ", ".join(f"{name}=…" for name in PersonSpec.model_fields if name in spec.model_fields_set) or "…"
     way = f"PATCH changes only what you name: update_person({owner!r}, {given})"
     hint = f"{way}. To remove it, add ?replace=true or If-Match; in Python replace=True or etag=…."
@@ -305,12 +281,16 @@ def _refuse_removal(owner: str, spec: PersonSpec, removed: Sequence[str]) -> Inv
 
 
 def _decide_email(
-    given: EmailContact | None, current: Person | None, *, may_verify: bool, proven_address: str | None
+    given: EmailContact | None,
+    current: Person | None,
+    *,
+    may_verify: bool,
+    proven_address: str | None,
 ) -> EmailContact | None:
-    """Return the address to store, and whether it is verified: not because the owner says so.
+    """Return the address to store, and whether it is verified. The owner's word is not enough for that.
 
-    One that the owner's token proves is stored in the token's spelling: addresses that differ only in case may be two
-    people's at some servers, and letters of other alphabets may have the same small letter.
+    An address that the owner's token proves is stored as the token spells it. At some servers, addresses
+    that differ only in case belong to two people, and letters of other alphabets may share a small letter.
     """
     if given is None:
         return None
@@ -325,8 +305,13 @@ def _decide_email(
     return EmailContact(address=given.address, verified=verified)
 
 
-def _decide_webhook(given: WebhookContact | None, current: Person | None, *, may_verify: bool) -> WebhookContact | None:
-    """Return the webhook to store, and whether it is verified: not because the owner says so."""
+def _decide_webhook(
+    given: WebhookContact | None,
+    current: Person | None,
+    *,
+    may_verify: bool,
+) -> WebhookContact | None:
+    """Return the webhook to store, and whether it is verified. The owner's word is not enough for that."""
     if given is None:
         return None
     verified = current is not None and current.verified_webhook == given.url
@@ -339,10 +324,14 @@ def _decide_webhook(given: WebhookContact | None, current: Person | None, *, may
 
 
 def _save_fields(
-    save: Callable[[S, Check | None], SavedPerson], fields: dict[str, Any], kind: type[S], etag: str | None
+    save: Callable[[S, Check | None], SavedPerson],
+    fields: dict[str, Any],
+    kind: type[S],
+    etag: str | None,
 ) -> Person:
+    check = expect_etag(etag) if etag is not None else None
     try:
-        saved = save(parse_person(to_wire_fields(fields), kind), None if etag is None else expect_etag(etag))
+        saved = save(parse_person(to_wire_fields(fields), kind), check)
     except InvalidInput as error:
         say_in_python(error, fields, kind)
         raise

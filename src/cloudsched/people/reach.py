@@ -1,4 +1,4 @@
-"""Whether and at which addresses a channel reaches a person, and what of a person changes when it does not."""
+"""Whether and where a channel reaches a person, and what changes once an address is gone."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ if TYPE_CHECKING:
 _EMAIL_OBSTACLE: Final = (
     "The person's e-mail address is not verified: neither their ID token nor a server has said that it is theirs."
 )
-
-
 _WEBHOOK_OBSTACLE: Final = "The person's webhook has not proven that it wants messages."
 
 
 class Reach(NamedTuple):
-    """The addresses at which a channel reaches a person, or the reason why it does not."""
+    """Where a channel reaches a person, or why it does not."""
 
     addresses: tuple[str, ...]
-    """The addresses. There are none for a channel that needs no address of the person, such as the inbox."""
+    """Empty for a channel that needs no address of the person, such as the inbox."""
     obstacle: str | None
 
 
@@ -30,24 +28,22 @@ def find_reach(person: Person, channel: DeliveryChannel) -> Reach:
     """Return the addresses at which a channel reaches a person now, or the obstacle."""
     match channel:
         case DeliveryChannel.EMAIL:
-            return _reach(
-                person.verified_address, _EMAIL_OBSTACLE if person.email else "The person has no e-mail address."
-            )
+            obstacle = _EMAIL_OBSTACLE if person.email else "The person has no e-mail address."
+            return _reach(person.verified_address, obstacle)
         case DeliveryChannel.MOBILE:
             tokens = tuple(each.token for each in person.devices)
             return Reach(tokens, None if tokens else "The person has no device.")
         case DeliveryChannel.WEBHOOK:
-            return _reach(
-                person.verified_webhook, _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
-            )
+            obstacle = _WEBHOOK_OBSTACLE if person.webhook else "The person has no webhook."
+            return _reach(person.verified_webhook, obstacle)
         case DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
             return Reach((), None)
         case unknown:
             assert_never(unknown)
 
 
-def _reach(address: str | None, missing: str) -> Reach:
-    return Reach((address,), None) if address else Reach((), missing)
+def _reach(verified: str | None, obstacle: str) -> Reach:
+    return Reach((verified,), None) if verified else Reach((), obstacle)
 
 
 def with_verified_webhook(person: Person, url: str) -> Person:
@@ -67,13 +63,13 @@ def drop_address(person: Person, channel: DeliveryChannel, address: str) -> Pers
             is_gone = person.webhook is not None and person.webhook.url == address
             return person.model_copy(update={"webhook": None}) if is_gone else person
         case DeliveryChannel.EMAIL | DeliveryChannel.WEB | DeliveryChannel.OPERATOR:
-            return person  # a mail server refuses a mail, which does not make the address another's
+            return person  # a mail server that refuses a mail does not say that the address is gone
         case unknown:
             assert_never(unknown)
 
 
 def find_obstacle(person: Person | None, category: Category, channel: DeliveryChannel) -> str | None:
-    """Return why a person cannot or does not want to be reached by a channel, or None if nothing stands in the way."""
+    """Return why a channel may not or cannot reach a person, or None if nothing stands in the way."""
     if person is None:
         return "No contacts are stored for the owner."
     if not is_wanted(person, category, channel):
@@ -82,7 +78,9 @@ def find_obstacle(person: Person | None, category: Category, channel: DeliveryCh
 
 
 def drop_channel(
-    person: Person, category: Category, channel: DeliveryChannel
+    person: Person,
+    category: Category,
+    channel: DeliveryChannel,
 ) -> dict[Category, tuple[DeliveryChannel, ...]]:
     """Return the preferences of a person who no longer wants a category by a channel."""
     allowed = person.channels.get(category, tuple(DeliveryChannel))

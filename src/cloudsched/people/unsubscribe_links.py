@@ -1,8 +1,9 @@
 """Links in mails by which a person ends mails of one category, without signing in (RFC 8058).
 
-The last part of a link says what it is for, and has a proof that this deployment has made it: an HMAC with a key that
-is made once and kept in the store, where no client can read it. It is not the secret that signs dispatches: that is
-rotated, and a link in an old mail has to work. Nor does the public function for links have it.
+The last part of a link names the owner and the category, with an HMAC as the proof that this deployment
+made it. Its key is made once and kept in the store, where no client can read it. It is not the secret that
+signs dispatches: that is rotated, and links in old mails have to work. The public function for links does not
+have that secret either.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class UnsubscribeLinks:
     def follow(self, token: str) -> Category | None:
         """End mails of a link's category, and return it. Safe to repeat. Raises NotFound.
 
-        None if its person is not known, because they have been erased: nothing is kept for them then.
+        None if its person has been erased, so that nothing can be stored for them.
         """
         owner, category = self.read(token)
 
@@ -80,8 +81,16 @@ class UnsubscribeLinks:
 
     def _load_key(self) -> bytes:
         def make(known: LinkKey | None) -> LinkKey:
-            now, value = self._clock.now(), base64.b64encode(secrets.token_bytes(32)).decode()
-            return known or LinkKey(id=_KEY_ID, owner=SYSTEM_OWNER, value=value, created_at=now, updated_at=now)
+            if known is not None:
+                return known
+            now = self._clock.now()
+            return LinkKey(
+                id=_KEY_ID,
+                owner=SYSTEM_OWNER,
+                value=base64.b64encode(secrets.token_bytes(32)).decode(),
+                created_at=now,
+                updated_at=now,
+            )
 
         with self._lock:
             if self._key is None:

@@ -1,8 +1,8 @@
 """Verification of webhooks: an endpoint is asked whether it wants a person's messages.
 
-Anybody can write down a stranger's URL. So an endpoint is asked before it gets a message: a signed POST of the type
-``webhook.verification`` has a challenge, and the answer has to be that challenge and nothing else, as text or as
-``{"challenge": "…"}``. Servers that merely repeat what they are sent repeat more than that.
+A person may name a stranger's URL. So the endpoint is asked before it gets a message. A signed POST of the
+type ``webhook.verification`` has a challenge. The answer has to be that challenge and nothing else, as text or
+as ``{"challenge": "…"}``: a server that merely echoes requests repeats more than that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ _HINT: Final = "It has to answer 2xx with the challenge in `data`, as text or as
 class WebhookVerification:
     """Asks endpoints, and records those that want messages."""
 
-    def __init__(self, records: RecordStore, clock: Clock, people: People, asker: Callable[[], Asker]) -> None:
+    def __init__(
+        self,
+        records: RecordStore,
+        clock: Clock,
+        people: People,
+        asker: Callable[[], Asker],
+    ) -> None:
         self._records = records
         self._clock = clock
         self._people = people
@@ -48,8 +54,8 @@ class WebhookVerification:
     def verify(self, owner: str, *, by: Authority) -> None:
         """Ask a person's endpoint whether it wants their messages, and record that it does.
 
-        It is asked once a minute, ten times a day for an owner, five for a host. Raises NotFound, InvalidInput or
-        QuotaExceeded.
+        It is asked once a minute, ten times a day for an owner, five for a host. Raises NotFound,
+        InvalidInput or QuotaExceeded.
         """
         by.require_owner(owner)
         webhook = self._people.get(owner).webhook
@@ -58,7 +64,9 @@ class WebhookVerification:
         if webhook.verified:
             return
         self._count("owner", owner, MAX_FOR_OWNER)
-        self._count("address", (urlsplit(webhook.url).hostname or "").casefold(), MAX_TO_HOST)  # whatever port is asked
+        host = urlsplit(webhook.url).hostname or ""  # whatever the port
+        self._count("address", host.casefold(), MAX_TO_HOST)
+
         challenge = secrets.token_urlsafe(32)
         if not _is_answer(self._ask(owner, webhook.url, challenge), challenge):
             raise InvalidInput("webhook.url", "does not answer with the challenge", _HINT)
@@ -91,7 +99,8 @@ class WebhookVerification:
         try:
             return self._asker().ask(message, recipient)
         except (DeliveryDelayed, DeliveryRefused) as error:
-            raise InvalidInput("webhook.url", f"does not prove that it wants messages: {error}", _HINT) from error
+            problem = f"does not prove that it wants messages: {error}"
+            raise InvalidInput("webhook.url", problem, _HINT) from error
 
 
 def _is_answer(text: str, challenge: str) -> bool:
@@ -101,4 +110,7 @@ def _is_answer(text: str, challenge: str) -> bool:
         content = text.strip()
     if isinstance(content, dict) and len(content) == 1:
         content = content.get("challenge")
-    return isinstance(content, str) and hmac.compare_digest(content.encode("utf-8", "replace"), challenge.encode())
+    return isinstance(content, str) and hmac.compare_digest(
+        content.encode("utf-8", "replace"),
+        challenge.encode(),
+    )

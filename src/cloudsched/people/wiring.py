@@ -1,4 +1,4 @@
-"""The parts of people in a container, each made on first use: contacts, senders, links, feeds, and personal data."""
+"""The parts of people in a container, each made on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from cloudsched.people.delivery_handler import DeliveryHandler
     from cloudsched.people.feeds import Feeds
     from cloudsched.people.people import People
-    from cloudsched.people.person_data import PersonData, PersonJobs
+    from cloudsched.people.person_erasure import PersonErasure
+    from cloudsched.people.person_export import PersonExport
+    from cloudsched.people.person_jobs import PersonJobs
     from cloudsched.people.recipients import PeopleRecipients
     from cloudsched.people.unsubscribe_links import UnsubscribeLinks
     from cloudsched.people.webhook_verification import WebhookVerification
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class PeopleWiring(Wiring):
-    """Makes what knows people and reaches them."""
+    """Makes the parts that know and reach people."""
 
     @lazy_property
     def people(self) -> People:
         """The contacts and preferences of owners."""
-        from cloudsched.domain.documents.task_link import zone_key  # noqa: PLC0415 - imported only when used
-        from cloudsched.people.people import People  # noqa: PLC0415 - the same
+        from cloudsched.domain.documents.task_link import zone_key  # noqa: PLC0415 - only when used
+        from cloudsched.people.people import People  # noqa: PLC0415 - only when used
 
         def follow(owner: str, revision: int) -> None:
             self.container.followers.begin(zone_key(owner), revision, f"follow {owner}", owner)
@@ -37,7 +39,7 @@ class PeopleWiring(Wiring):
         return People(self.container.store, self.container.clock, self._require_webhook_url, follow)
 
     def _require_webhook_url(self, url: str) -> None:
-        from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - imported only when used
+        from cloudsched.adapters.safe_http import require_reachable_url  # noqa: PLC0415 - only when used
 
         settings = self.container.settings
         require_reachable_url(url, settings.access.reachable, allows_http=settings.allows_http)
@@ -45,7 +47,7 @@ class PeopleWiring(Wiring):
     @lazy_property
     def senders(self) -> Mapping[str, Sender]:
         """Sends deliveries, by channel. It has only those that are set up."""
-        from cloudsched.people.senders.channel_senders import Senders  # noqa: PLC0415 - imported only when used
+        from cloudsched.people.senders.channel_senders import Senders  # noqa: PLC0415 - only when used
 
         registrations = self.container.registry.registrations
         return Senders(self.container.settings, lambda: registrations.mail_template)
@@ -53,10 +55,11 @@ class PeopleWiring(Wiring):
     @lazy_property
     def recipients(self) -> PeopleRecipients:
         """Knows how people want to be reached."""
-        from cloudsched.people.recipients import PeopleRecipients  # noqa: PLC0415 - imported only when used
+        from cloudsched.people.recipients import PeopleRecipients  # noqa: PLC0415 - only when used
 
-        hosts = self.container.settings.access.ping_hosts
-        return PeopleRecipients(self.container.store.records, self.container.clock, self.make_unsubscribe_url, hosts)
+        container = self.container
+        hosts = container.settings.access.ping_hosts
+        return PeopleRecipients(container.store.records, container.clock, self.make_unsubscribe_url, hosts)
 
     @lazy_property
     def unsubscribe_links(self) -> UnsubscribeLinks:
@@ -74,7 +77,7 @@ class PeopleWiring(Wiring):
     def webhook_verification(self) -> WebhookVerification:
         """Asks people's endpoints whether they want messages."""
         from cloudsched.people.senders.channel_senders import open_webhooks  # noqa: PLC0415 - only when used
-        from cloudsched.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - the same
+        from cloudsched.people.webhook_verification import WebhookVerification  # noqa: PLC0415 - only when used
 
         container = self.container
         return WebhookVerification(
@@ -84,31 +87,43 @@ class PeopleWiring(Wiring):
     @lazy_property
     def feeds(self) -> Feeds:
         """Shows tasks as calendars."""
-        from cloudsched.people.feeds import Feeds  # noqa: PLC0415 - imported only when used
+        from cloudsched.people.feeds import Feeds  # noqa: PLC0415 - only when used
 
         return Feeds(self.container.store, self.container.clock)
 
     @lazy_property
     def person_jobs(self) -> PersonJobs:
-        """Starts what takes long with all that is stored of a person."""
-        from cloudsched.people.person_data import PersonJobs  # noqa: PLC0415 - imported only when used
+        """Starts jobs on all that is stored of a person."""
+        from cloudsched.people.person_jobs import PersonJobs  # noqa: PLC0415 - only when used
 
         return PersonJobs(self.container.store, self.container.clock, self.container.scheduler)
 
     @lazy_property
-    def person_data(self) -> PersonData:
-        """Deletes and exports all that is stored of a person."""
-        from cloudsched.people.person_data import PersonData  # noqa: PLC0415 - imported only when used
+    def person_erasure(self) -> PersonErasure:
+        """Deletes all that is stored of a person."""
+        from cloudsched.people.person_erasure import PersonErasure  # noqa: PLC0415 - only when used
 
         note_use = self.container.many_tasks.budgets.note_use
-        return PersonData(self.container.store, self.container.clock, lambda: self.container.scheduler, note_use)
+        return PersonErasure(self.container.store, lambda: self.container.scheduler, note_use)
+
+    @lazy_property
+    def person_export(self) -> PersonExport:
+        """Writes down all that is stored of a person."""
+        from cloudsched.people.person_export import PersonExport  # noqa: PLC0415 - only when used
+
+        return PersonExport(self.container.store, self.container.clock)
 
     @lazy_property
     def delivery_handler(self) -> DeliveryHandler:
         """Sends deliveries."""
-        from cloudsched.people.delivery_handler import DeliveryHandler  # noqa: PLC0415 - imported only when used
+        from cloudsched.people.delivery_handler import DeliveryHandler  # noqa: PLC0415 - only when used
 
-        return DeliveryHandler(lambda: self.senders, lambda: self.recipients, self.container.chance, self._has_ended)
+        return DeliveryHandler(
+            lambda: self.senders,
+            lambda: self.recipients,
+            self.container.chance,
+            self._has_ended,
+        )
 
     def _has_ended(self, task_id: str, execution_id: str) -> bool:
         record = self.container.store.load_execution(task_id, execution_id)

@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _TAKEN: Final = frozenset({"then", "toJSON"})
 """JavaScript itself asks every object for these."""
 MAX_TREE_CALLS: Final = 1000
-"""The most calls of scripts that one execution of a task may lead to, in all the scripts below it together."""
+"""The most calls of scripts by an execution of a task and all the scripts below it together."""
 
 
 class StoredScript(Record):

@@ -56,16 +56,21 @@ def put_script(call: ApiCall, body: PutScript) -> Response:
     return json_response(_script_to_json(script))
 
 
-@operation("GET", "/v1/scripts/{scriptName}", "Scripts", query=bodies.OwnerQuery, response_schema="ScriptDetails")
+@operation(
+    "GET",
+    "/v1/scripts/{scriptName}",
+    "Scripts",
+    query=bodies.OwnerQuery,
+    response_schema="ScriptDetails",
+)
 def get_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     """Get a script.
 
     The answer has its source.
     """
     owner = call.caller.resolve_record_owner(query.owner)
-    return json_response(
-        _script_to_json(ScriptsWiring.of(call.app.container).scripts.get(call.path["scriptName"], owner))
-    )
+    script = ScriptsWiring.of(call.app.container).scripts.get(call.path["scriptName"], owner)
+    return json_response(_script_to_json(script))
 
 
 @operation("GET", "/v1/scripts", "Scripts", query=bodies.OwnerQuery, response_schema="ScriptList")
@@ -75,7 +80,9 @@ def list_scripts(call: ApiCall, query: bodies.OwnerQuery) -> Response:
     The answer does not have their sources.
     """
     found = ScriptsWiring.of(call.app.container).scripts.list(call.caller.resolve_record_owner(query.owner))
-    shown = [{name: value for name, value in _script_to_json(each).items() if name != "source"} for each in found]
+    shown = [_script_to_json(each) for each in found]
+    for script in shown:
+        del script["source"]
     return json_response({"scripts": shown})
 
 
@@ -98,4 +105,5 @@ def delete_script(call: ApiCall, query: bodies.OwnerQuery) -> Response:
 
 
 def _script_to_json(script: StoredScript) -> dict[str, Any]:
-    return {name: value for name, value in script.to_wire().items() if name not in {"id", "schemaVersion", "definedBy"}}
+    hidden = {"id", "schemaVersion", "definedBy"}
+    return {name: value for name, value in script.to_wire().items() if name not in hidden}

@@ -39,33 +39,36 @@ class Scripts:
     ) -> StoredScript:
         """Create or replace a script. A run that has begun goes on with its version.
 
-        Only this owner's tasks and scripts can run it. A user's script may call only what users may, whoever runs it.
-        Raises Forbidden or InvalidInput.
+        Only this owner's tasks and scripts can run it. A user's script may call only what users may,
+        whoever runs it. Raises Forbidden or InvalidInput.
         """
         by.require_owner(owner)
         if not is_script_name(name):
             hint = "Give 1 to 64 letters, digits, hyphens and underscores; not then, nor toJSON."
             raise InvalidInput("name", f"is {name[:80]!r}", hint)
-        content = self._check(name, owner, source, tools, by)
+        self._check(name, owner, source, tools, by)
         key = script_key(owner, name)
+        allowed = None if tools is None else tuple(tools)
 
         def write(before: StoredScript | None) -> StoredScript:
+            now = created_at = self._engine.clock.now()
+            version = 1
             if before is None:
                 self._require_room(owner)
             else:
                 by.require_author("script", before.defined_by)
-            now = self._engine.clock.now()
-            is_same = before is not None and (before.source, before.tools) == content
+                created_at = before.created_at
+                version = before.version + ((before.source, before.tools) != (source, allowed))
             return _make(
                 id=key,
                 owner=owner,
                 name=name,
                 description=description,
-                source=content[0],
-                tools=content[1],
-                version=1 if before is None else before.version + (not is_same),
+                source=source,
+                tools=allowed,
+                version=version,
                 defined_by=by.author,
-                created_at=now if before is None else before.created_at,
+                created_at=created_at,
                 updated_at=now,
             )
 
@@ -87,30 +90,38 @@ class Scripts:
         self._records.delete(StoredScript, stored.record.id, stored.version)
 
     def _load(self, name: str, owner: str) -> VersionedRecord[StoredScript]:
-        stored = self._records.load(StoredScript, script_key(owner, name)) if is_script_name(name) else None
-        if stored is None or stored.record.owner != owner:
-            raise NotFound("script", name)
-        return stored
+        if is_script_name(name):
+            stored = self._records.load(StoredScript, script_key(owner, name))
+            if stored is not None and stored.record.owner == owner:
+                return stored
+        raise NotFound("script", name)
 
     def _check(
-        self, name: str, owner: str, source: str, tools: Sequence[str] | None, by: Authority
-    ) -> tuple[str, tuple[str, ...] | None]:
-        script = {"source": source, **({} if tools is None else {"tools": list(tools)})}
+        self,
+        name: str,
+        owner: str,
+        source: str,
+        tools: Sequence[str] | None,
+        by: Authority,
+    ) -> None:
+        """Check a script as that of a task. Raises InvalidInput."""
+        script: dict[str, Any] = {"source": source}
+        if tools is not None:
+            script["tools"] = list(tools)
         check = self._engine.registry.get(SCRIPT_HANDLER).check
         try:
             draft = TaskDraft.of(owner=owner, title=name, script=script)
             if check is not None:
                 check(draft, by.requesters)
         except InvalidInput as error:
-            raise join_faults(
-                [InvalidInput(each.field.removeprefix("script."), each.problem, each.hint) for each in error.faults]
-            ) from None
-        return source, None if tools is None else tuple(tools)
+            faults = [(each.field.removeprefix("script."), each.problem, each.hint) for each in error.faults]
+            raise join_faults([InvalidInput(*each) for each in faults]) from None
 
     def _require_room(self, owner: str) -> None:
         most = StoredScript.max_per_owner
         if len(self._records.list(StoredScript, owner, limit=most)) >= most:
-            raise InvalidInput("owner", f"has {most} scripts, as many as one may have", "Delete one that is not used.")
+            problem = f"has {most} scripts, as many as one may have"
+            raise InvalidInput("owner", problem, "Delete one that is not used.")
 
 
 def _make(**fields: Any) -> StoredScript:

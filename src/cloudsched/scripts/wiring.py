@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.runtime.container import Wiring
 from cloudsched.runtime.lazy_property import lazy_property
-from cloudsched.scripts.script_handler import CalledScripts, ScriptHandler
+from cloudsched.scripts.called_scripts import CalledScripts
+from cloudsched.scripts.script_handler import ScriptHandler
 from cloudsched.scripts.stored_scripts import Scripts
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ class ScriptsWiring(Wiring):
 
         limits = self.container.settings.sandbox
         return QuickJs(
-            memory=limits.memory, time=limits.time, output=limits.output, requires_filter=limits.requires_filter
+            memory=limits.memory,
+            time=limits.time,
+            output=limits.output,
+            requires_filter=limits.requires_filter,
         )
 
     @lazy_property

@@ -1,11 +1,11 @@
 """The functions that are deployed, and all of them as one WSGI or ASGI application.
 
-``api`` serves clients. Where the API is private, ``links`` serves the pages that people open by a link. ``execute``
-receives deliveries from Cloud Tasks, which takes 2xx as done and delivers again after any other status. Cloud Scheduler
-calls ``sweep`` once a minute.
+``api`` serves clients. Where the API is private, ``links`` serves the pages that people open by a link.
+``execute`` receives dispatches from Cloud Tasks, which takes 2xx as done and sends again after any other status.
+Cloud Scheduler calls ``sweep`` once a minute.
 
 ``docs/guides/web-frameworks.md`` mounts an application in an existing service. Below the mount's path,
-``/v1/tasks/execute`` takes deliveries, ``/v1/sweep`` sweeps, and everything else is the API. Set
+``/v1/tasks/execute`` takes dispatches, ``/v1/sweep`` sweeps, and everything else is the API. Set
 ``CLOUDSCHED_EXECUTOR_URL`` to the mount's address, such as ``https://host/scheduler``.
 """
 
@@ -18,7 +18,6 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, cast
-from wsgiref.types import WSGIApplication
 
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Request, Response
@@ -32,23 +31,34 @@ from cloudsched.web.instance_end import release_at_end, watch_functions
 from cloudsched.web.waiting_room import serve_with_room
 
 if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
     from cloudsched.app import App
     from cloudsched.web.auth.roles import Caller
 
     Message = MutableMapping[str, Any]
-    AsgiApplication = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
+    AsgiApplication = Callable[
+        [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
+        Any,
+    ]
 
 watch_functions()
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 """The header with a dispatch's token."""
 
 
-def serve_api(app: App, request: Request, *, is_mounted: bool = False, caller: Caller | None = None) -> Response:
+def serve_api(
+    app: App,
+    request: Request,
+    *,
+    is_mounted: bool = False,
+    caller: Caller | None = None,
+) -> Response:
     """Serve a client, who has to authenticate unless `caller` is known. See `cloudsched.web.api.router`."""
-    from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
+    from cloudsched.web.api.router import ApiServer  # noqa: PLC0415 - executor and sweep start without it
 
     with _trace_request(app, request, is_mounted=is_mounted):
-        return Api(app, caller=caller).handle(request)
+        return ApiServer(app, caller=caller).handle(request)
 
 
 def serve_links(app: App, request: Request) -> Response:
@@ -56,18 +66,18 @@ def serve_links(app: App, request: Request) -> Response:
 
     It is for a public function beside a private API. See ``docs/guides/delivery.md``.
     """
-    from cloudsched.web.api.router import Api  # noqa: PLC0415 - the same
+    from cloudsched.web.api.router import ApiServer  # noqa: PLC0415 - the same
 
     with _trace_request(app, request, is_mounted=False):
-        return Api(app, only_links=True).handle(request)
+        return ApiServer(app, only_links=True).handle(request)
 
 
 def serve_execute(app: App, request: Request, *, is_mounted: bool = False) -> Response:
-    """Process a delivery from the queue.
+    """Process a dispatch from the queue.
 
-    The status is 200 with the result, 401 without a valid token, 400 for a signed body that is not a dispatch, or 503
-    if the store or the queue did not respond. After 503, Cloud Tasks delivers it again. With 401, nothing was read or
-    run. `serve_sweep` explains `is_mounted`.
+    The status is 200 with the result, 401 without a valid token, 400 for a signed body that is not a
+    dispatch, or 503 if the store or the queue did not respond. After 503, Cloud Tasks sends it again. With
+    401, nothing was read or run. `serve_sweep` explains `is_mounted`.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
@@ -83,11 +93,12 @@ def serve_execute(app: App, request: Request, *, is_mounted: bool = False) -> Re
 def serve_sweep(app: App, request: Request, *, is_mounted: bool = False) -> Response:
     """Sweep once for Cloud Scheduler, and return what was repaired.
 
-    If the settings name Cloud Scheduler's service account, all other callers get 401. Otherwise, Cloud Run's own access
-    control applies in the cloud, and elsewhere `require_sweeper` admits only an open machine. Mounted in another
-    application (`is_mounted`), it is no private service whose callers Cloud Run checks, and its logging is not ours.
+    If the settings name Cloud Scheduler's service account, all other callers get 401. Otherwise, Cloud
+    Run's own access control applies in the cloud, and elsewhere `require_sweeper` admits only an open
+    machine. An application that mounts it (`is_mounted`) has its own logging, and Cloud Run may not check
+    its callers.
     """
-    from cloudsched.web.auth.authentication import require_sweeper  # noqa: PLC0415 - the executor starts without it
+    from cloudsched.web.auth.authentication import require_sweeper  # noqa: PLC0415 - only when used
 
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
@@ -110,7 +121,9 @@ def _trace_request(app: App, request: Request, *, is_mounted: bool) -> AbstractC
         _keep_imports()
     configure_cloud_logging(app.container.settings, is_mounted=is_mounted)
     span = Tracer().span("request", request.headers.get("traceparent", ""))
-    return span if is_mounted or not app.container.settings.is_deployed else _flush_after(app, span)
+    if is_mounted or not app.container.settings.is_deployed:
+        return span
+    return _flush_after(app, span)
 
 
 @contextmanager
@@ -125,10 +138,10 @@ def _flush_after(app: App, span: AbstractContextManager[None]) -> Iterator[None]
 
 @functools.cache
 def _keep_imports() -> None:
-    """Exempt the imported modules from garbage collection, once: they stay, and a search of them takes 15 ms.
+    """Exempt the imported modules from garbage collection, once. They stay, and searching them takes 15 ms.
 
-    The first search would delay the first request. A mounted application does not call this, since the process also has
-    objects of others.
+    The first search would delay the first request. A mounted application does not call this, since the
+    process also has objects of others.
     """
     gc.freeze()
 
@@ -144,10 +157,11 @@ THREADS = 32
 
 
 def wsgi(app: App) -> WSGIApplication:
-    """Return the API, the executor and the sweep as one WSGI application, for Flask, Django, gunicorn and the like.
+    """Return the API, the executor and the sweep as one WSGI application, for Flask, Django, gunicorn and others.
 
-    Callers are authenticated as they are by the functions, and the queue by its token. The sweep takes only Cloud
-    Scheduler's account (``CLOUDSCHED_SWEEPER``), in the cloud too. It may be mounted under any path (``SCRIPT_NAME``).
+    Callers are authenticated as they are by the functions, and the queue by its token. The sweep takes only
+    Cloud Scheduler's account (``CLOUDSCHED_SWEEPER``), in the cloud too. It may be mounted under any path
+    (``SCRIPT_NAME``).
     """
 
     @Request.application
@@ -163,7 +177,7 @@ def wsgi(app: App) -> WSGIApplication:
 
 
 def asgi(app: App, *, threads: int = THREADS) -> AsgiApplication:
-    """Return the API, the executor and the sweep as one ASGI application, for FastAPI, Litestar and the like.
+    """Return the API, the executor and the sweep as one ASGI application, for FastAPI, Litestar and others.
 
     Requests are served in threads, so they never hold up the event loop. It may be mounted under any path
     (``root_path``). A function of ``functions_framework.aio`` serves it by returning it.
@@ -180,4 +194,5 @@ def to_asgi(application: WSGIApplication, threads: int) -> AsgiApplication:
     with require_extra("An ASGI application"):
         from a2wsgi import WSGIMiddleware  # noqa: PLC0415 - functions, which are WSGI, start without it
 
-    return cast("AsgiApplication", WSGIMiddleware(cast("Any", serve_with_room(application, threads)), workers=threads))
+    served = cast("Any", serve_with_room(application, threads))
+    return cast("AsgiApplication", WSGIMiddleware(served, workers=threads))

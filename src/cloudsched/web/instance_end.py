@@ -1,10 +1,11 @@
-"""Give up what still runs when Cloud Run stops an instance, so that it costs no retry and another one goes on with it.
+"""Give up what still runs when Cloud Run stops an instance.
 
-Claims that wait for work are answered at once.
+It costs no retry, and another instance goes on with it. Claims that wait for work are answered at once.
 
-Cloud Run sends SIGTERM, and SIGKILL ten seconds later (cloud.google.com/run/docs/container-contract#instance-shutdown).
-Functions run in gunicorn, which sets its own handler of SIGTERM in each of its processes: it ends a process once all
-requests are answered. This adds to that handler, in the hook that gunicorn has for it.
+Cloud Run sends SIGTERM, and SIGKILL ten seconds later
+(cloud.google.com/run/docs/container-contract#instance-shutdown). Functions run in gunicorn, which sets
+its own handler of SIGTERM in each of its processes: it ends a process once all requests are answered.
+This adds to that handler, in the hook that gunicorn has for it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.execution.executor import Executor
 
 RELEASE_SECONDS: Final = 7.0
-"""The seconds after SIGTERM in which handlers may still return. The rest is for the commits that give them up."""
+"""The seconds after SIGTERM in which handlers may still return. In the rest, they are given up."""
 _executors: Final[WeakSet[Executor]] = WeakSet()
 
 

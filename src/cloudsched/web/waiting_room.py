@@ -1,7 +1,7 @@
-"""Where claims wait for work: each occupies a thread of the web server, so only so many may wait at a time.
+"""Where claims wait for work: each occupies a thread of the web server, so their number is limited.
 
-A server that knows its threads puts a `WaitingRoom` into each request's environment, and closes it when it stops.
-Behind any other server no claim waits.
+A server that knows its threads puts a `WaitingRoom` into each request's environment, and closes it when
+it stops. Behind any other server no claim waits.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from cloudsched.config.settings import count_server_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 T = TypeVar("T")
@@ -43,7 +42,7 @@ class WaitingRoom:
         return len(self._waiting)
 
     def close(self) -> None:
-        """Let all who wait go at once, and nobody in any more."""
+        """Release all who wait, and let nobody in from now on."""
         self.is_closed = True
         for each in tuple(self._waiting):
             each.set()
@@ -53,8 +52,9 @@ class WaitingRoom:
 
         Users get in while half of the places are free, so that they cannot keep workers out.
         """
+        places = self._places // 2 if is_user else self._places
         with self._lock:
-            if self.count >= (self._places // 2 if is_user else self._places) or self.is_closed:
+            if self.is_closed or self.count >= places:
                 return False
             self._waiting[woken] = None
             return True
@@ -69,7 +69,7 @@ PROCESS_ROOM: Final = WaitingRoom(count_server_threads())
 
 
 def serve_with_room(application: WSGIApplication, threads: int) -> WSGIApplication:
-    """Return an application for a server that serves it in so many threads."""
+    """Return an application that knows the number of threads in which it is served."""
     room = WaitingRoom(threads)
     return lambda environ, start_response: application({**environ, ROOM: room}, start_response)
 
@@ -82,15 +82,16 @@ def try_until_found(
     *,
     is_user: bool = False,
 ) -> tuple[Sequence[T], bool]:
-    """Try until an attempt finds something or the time is over. Return what it found, and whether it could wait.
+    """Try until an attempt finds anything or the time is over. Return what it found, and whether it could wait.
 
-    With `listen` it tries again when it is told to, else every second. It tries no more once the client has gone, as
-    far as the server knows, or the server stops.
+    With `listen` it tries again when it is told to, otherwise every second. It ends once the client has
+    gone, as far as the server knows, or the server stops.
     """
     woken = threading.Event()
     room: WaitingRoom = environ.get(ROOM, PROCESS_ROOM)
     if not seconds or not environ.get("wsgi.multithread") or not room.enter(woken, is_user=is_user):
         return attempt(), not seconds
+
     until = time.monotonic() + seconds
     try:
         with nullcontext() if listen is None else listen(woken.set):

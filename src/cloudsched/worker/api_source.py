@@ -93,6 +93,7 @@ class ApiSource:
         self._local = threading.local()
         self._clients: list[Client] = []
         self._handlers = None if worker_filter.handlers is None else [each.name for each in registry]
+
         self.registry = registry
         self.worker_filter = worker_filter
         self.location = location
@@ -225,13 +226,15 @@ class ApiWork(ClaimedWork):
         return True
 
     def _report(self, report: AttemptReport) -> TaskView:
-        client, claim = self._source.client, self._claim
+        client = self._source.client
+        claim = self._claim
         usage: dict[str, Any] = {
             "progress": report.progress or None,
             "logs": self._find_unreported(),
             "queries": report.queries,
             "tokens": report.tokens,
         }
+
         match report.outcome:
             case Done(content, silent=silent):
                 return client.complete(claim, content, notices=report.notices, silent=silent, **usage)

@@ -118,7 +118,8 @@ HEARTBEATS_PER_LEASE = 3
 """The number of heartbeats within one lease's duration."""
 MIN_HEARTBEAT_INTERVAL = 0.05
 """The least number of seconds between two heartbeats."""
-INITIAL_BACKOFF, MAX_BACKOFF = 0.5, 30.0
+INITIAL_BACKOFF = 0.5
+MAX_BACKOFF = 30.0
 """The first and the longest wait, in seconds, before an unacknowledged result is sent again."""
 RESULT_DELIVERY_TIMEOUT = timedelta(hours=1)
 """The time for which delivering a result is retried: no lease lasts longer."""
@@ -225,7 +226,8 @@ class Slot:
 
     def _seconds_to_next_heartbeat(self, work: ClaimedWork, deadline: float) -> float | None:
         """Return the seconds until the next heartbeat, or None if no more are sent."""
-        keeper, now = work.lease_keeper, time.monotonic()
+        keeper = work.lease_keeper
+        now = time.monotonic()
         if keeper.is_lost or keeper.has_stopped_renewing:
             return None
         interval = _heartbeat_interval(work)
@@ -351,7 +353,8 @@ def _report_crash(context: Context, error: BaseException) -> AttemptReport:
 
 
 def _summarize(work: ClaimedWork, report: AttemptReport) -> AttemptSummary:
-    run, retry = work.run, work.task.retry
+    run = work.run
+    retry = work.task.retry
     match report.outcome:
         case Done():
             return AttemptSummary(work, "succeeded", "")

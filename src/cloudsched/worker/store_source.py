@@ -78,8 +78,10 @@ class StoreSource:
         is_recent = self._checked_at is not None and time.monotonic() - self._checked_at < CLOCK_CHECK_SECONDS
         if is_recent or self._app.container.settings.tasks_emulator is not None:
             return
-        clock, store = self._app.container.clock, self._app.container.store
-        earliest, store_time = clock.now(), store.check()
+        clock = self._app.container.clock
+        store = self._app.container.store
+        earliest = clock.now()
+        store_time = store.check()
         skew = timedelta(0) if store_time is None else measure_skew(earliest, store_time, clock.now())
         if abs(skew) > MAX_SKEW:
             raise ClockSkewed(skew, MAX_SKEW)
@@ -103,7 +105,8 @@ class StoreWork(ClaimedWork):
         context = Context(
             self.task, self.run, self._app.container.clock, self.lease_keeper.renew, started.context.durable_run
         )
-        started.context, self._started_attempt = context, started
+        started.context = context
+        self._started_attempt = started
         return context
 
     def call(self) -> Procedure[AttemptReport]:

@@ -114,9 +114,11 @@ class PollBackoff:
     """
 
     IDLE_GROWTH = 1.5
-    MAX_IDLE_FACTOR, MAX_IDLE_FACTOR_LISTENING = 5.0, 20.0
+    MAX_IDLE_FACTOR = 5.0
+    MAX_IDLE_FACTOR_LISTENING = 20.0
     """The longest interval while there is no work, in multiples of the usual one."""
-    INITIAL_BACKOFF, MAX_BACKOFF = 1.0, 30.0
+    INITIAL_BACKOFF = 1.0
+    MAX_BACKOFF = 30.0
     """The first and the longest wait, in seconds, while polls fail."""
 
     def __init__(self, poll: timedelta, *, can_listen: bool, chance: random.Random | None = None) -> None:
@@ -129,7 +131,8 @@ class PollBackoff:
     def next_delay(self, count: int | None, requested_wait: float = 0.0) -> float:
         """Return the wait after a poll that claimed `count` runs, or failed (None)."""
         if count is None:
-            pause, self._pause = self._pause, min(self._pause * 2, self.MAX_BACKOFF)
+            pause = self._pause
+            self._pause = min(self._pause * 2, self.MAX_BACKOFF)
             return max(requested_wait, pause * self._chance.uniform(0.75, 1.25))
         self._pause = self.INITIAL_BACKOFF
         self._idle = self._poll if count else min(self._idle * self.IDLE_GROWTH, self._longest)
@@ -161,10 +164,12 @@ class Worker:
             Slot(time_limit=time_limit, on_free=self._wakeups.put, on_attempt_finished=self._end_turn)
             for _ in range(concurrency)
         ]
+
         self._busy: set[Slot] = set()
         self._lost_runs = LostRuns()
         self._on_attempt_finished = on_attempt_finished
         self._background_calls: BackgroundCalls[Sequence[ClaimedWork]] = BackgroundCalls(source.wait)
+
         self._stops = 0
         self._stopped_at: float | None = None
         self._requested_wait = 0.0
@@ -227,15 +232,16 @@ class Worker:
 
     def _poll_once(self, free: int, *, once: bool) -> Sequence[ClaimedWork] | None:
         """Return what was claimed, None if the poll failed, which is logged once per outage."""
-        self._requested_wait, began = 0.0, time.monotonic()
+        self._requested_wait = 0.0
+        began = time.monotonic()
+
         try:
             claimed = self._background_calls.call(partial(self._claim, free))
         except _FATAL_ERRORS as error:
             if not self._busy:
                 raise
-            self._note_outage(
-                error
-            )  # raised once the running attempts have finished: they still try to report their results
+            # It is raised once the running attempts have ended: they still try to report their results.
+            self._note_outage(error)
             return None
         except Exception as error:
             if once or (isinstance(error, _FATAL_AT_START) and not self._has_connected):
@@ -245,6 +251,7 @@ class Worker:
         if claimed is None:
             log.warning("stopped before the claim was answered: what it claimed is offered again when its lease ends")
             return None
+
         self._has_connected = True
         longest = self._source.wait.total_seconds()
         self._has_waited = longest > 0 and (bool(claimed) or time.monotonic() - began >= longest / 2)
@@ -263,7 +270,8 @@ class Worker:
 
     def _begin_turn(self, work: ClaimedWork) -> bool:
         """Return whether a run may begin. One that was lost with its process is released while others of these run."""
-        losses, duration = work.run.losses, work.task.expected_duration.total_seconds()
+        losses = work.run.losses
+        duration = work.task.expected_duration.total_seconds()
         if not losses or not self._lost_runs.await_turn(_name(work), losses, duration, time.monotonic()):
             return True
         _release(work, "Its last worker was lost, so it waits until no other such run is running here.")
@@ -302,7 +310,8 @@ class Worker:
     def _shut_down(self) -> None:
         """Wait for the running attempts for as long as the grace period, then release the rest."""
         if self._busy and self._grace and self._stops <= 1:
-            count, grace = len(self._busy), self._grace
+            count = len(self._busy)
+            grace = self._grace
             log.warning("stopping: %d running may finish within %g s; another signal releases them now", count, grace)
         deadline = (self._stopped_at or time.monotonic()) + self._grace
         while self._busy and self._stops <= 1 and time.monotonic() < deadline:

@@ -13,7 +13,6 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.firestore_v1.types import firestore
 from tests.adapters.firestore.index_rules import Indexes
 from tests.adapters.firestore.write_rules import why_commit_refused
-from tests.scale.google_limits import Refusal
 
 from cloudsched.adapters.firestore.queries import build_query
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
@@ -74,6 +73,20 @@ def find_query(request: Any) -> Any:  # noqa: ANN401 - a protobuf message
             return request.add_target.query.structured_query
         case _:
             return None
+
+
+class Refusal(grpc.RpcError):  # type: ignore[misc]  # grpcio ships no types
+    """How a call fails."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(f"{code.name}: {details}")
+        self._code, self._details = code, details
+
+    def code(self) -> grpc.StatusCode:
+        return self._code
+
+    def details(self) -> str:
+        return self._details
 
 
 class ProductionChannel:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 from tests.cases import try_each
-from tests.scale.world import Deployment, World
+from tests.conftest import MakeTask
+from tests.harness import new_project
 
 from cloudsched.adapters.firestore import rising_ids
 from cloudsched.adapters.firestore.rising_ids import COUNT, WITHIN_SECONDS, RisingIds
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.transitions.commit import Commit
 
 CHANCE = random.Random(88)  # noqa: S311 - the same ids each time
 
@@ -75,8 +80,13 @@ def test_few_of_them_are_fine(seconds: list[float], caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.usefixtures("seconds")
-def test_the_store_tells_of_what_it_creates(caplog: pytest.LogCaptureFixture) -> None:
-    """Through the app, as every caller creates tasks; runs of them create nothing."""
-    with World(Deployment(10**4, 10.0)) as world:
-        world.create_tasks([float(600 + number) for number in range(COUNT)])
+def test_the_store_tells_of_what_it_creates(
+    firestore_address: str, make_task: MakeTask, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of each task that a commit creates, and not of one that it changes."""
+    store = FirestoreStore(project=new_project(), emulator=firestore_address, deadline=timedelta(minutes=1))
+    with closing(store):
+        for number in range(COUNT):
+            created = store.commit(Commit(make_task(id=f"order-{1_000_001 + number}")))
+            store.commit(Commit(created.task, created))
     assert len(list(list_told(caplog))) == 1

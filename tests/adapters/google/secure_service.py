@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from werkzeug.wrappers import Request, Response
 
+from cloudsched.local.wsgi_server import WebServer
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 OURS = """
 import sys
 from cloudsched.adapters.google.channel import Service, open_channel
@@ -43,40 +45,6 @@ class RecordingService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio 
         return grpc.unary_unary_rpc_method_handler(answer)
 
 
-class Metadata(http.server.BaseHTTPRequestHandler):
-    """The metadata server of a machine of Google's."""
-
-    lifetime = 3600
-    """How many seconds its tokens are valid."""
-    delay = 0.0
-    """How many seconds it takes to make a token."""
-
-    def do_GET(self) -> None:
-        cls = type(self)
-        if "/token" in self.path:
-            time.sleep(cls.delay)
-            if not cls.lifetime:
-                self.send_error(500)
-                return
-        token = {"access_token": "of the machine", "expires_in": cls.lifetime, "token_type": "Bearer"}
-        account = {"scopes": ["https://www.googleapis.com/auth/cloud-platform"], "email": "a@p", "aliases": ["default"]}
-        body = json.dumps(token if "/token" in self.path else account).encode()
-        if "project-id" in self.path:
-            body = b"the-project"
-        elif "universe" in self.path:
-            body = b"googleapis.com"
-        self.send_response(200)
-        self.send_header("Metadata-Flavor", "Google")
-        self.send_header("Content-Type", "application/json" if body.startswith(b"{") else "text/plain")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        with suppress(BrokenPipeError):  # who asked may have given up
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Write nothing."""
-
-
 def make_key() -> tuple[rsa.RSAPrivateKey, str]:
     key = rsa.generate_private_key(65537, 2048)
     pem = key.private_bytes(
@@ -87,17 +55,30 @@ def make_key() -> tuple[rsa.RSAPrivateKey, str]:
 
 @contextmanager
 def run_metadata_server(lifetime: int = 3600, delay: float = 0.0) -> Iterator[str]:
-    """Run a metadata server; without a lifetime it has no token, but an error."""
-    kind = type("FaultyMetadata", (Metadata,), {"lifetime": lifetime, "delay": delay})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    """Run the metadata server of a machine of Google's; without a lifetime it has no token, but an error.
+
+    Args:
+        lifetime: How many seconds its tokens are valid.
+        delay: How many seconds it takes to make a token.
+    """
+
+    @Request.application
+    def answer(request: Request) -> Response:
+        content: object = {"scopes": [SCOPE], "email": "a@p", "aliases": ["default"]}
+        if "/token" in request.path:
+            time.sleep(delay)
+            content = {"access_token": "of the machine", "expires_in": lifetime, "token_type": "Bearer"}
+        body, kind = json.dumps(content), "application/json"
+        if "project-id" in request.path:
+            body, kind = "the-project", "text/plain"
+        elif "universe" in request.path:
+            body, kind = "googleapis.com", "text/plain"
+        is_refused = "/token" in request.path and not lifetime
+        return Response(body, 500 if is_refused else 200, {"Metadata-Flavor": "Google"}, content_type=kind)
+
+    with WebServer(answer) as server:
+        server.serve()
+        yield server.address
 
 
 def run(service: RecordingService, folder: Path, certificate: str, script: str, **environment: str) -> str:

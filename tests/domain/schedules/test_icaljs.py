@@ -21,7 +21,8 @@ from tests.web.api.node_tools import install_node_tools, run_node_script
 from cloudsched import Schedule
 from cloudsched.domain.schedules.preview import ClockChange, preview
 from cloudsched.errors import InvalidSchedule
-from cloudsched.people.feed_text import TaskHistory, build_feed, build_task_calendar, is_portable
+from cloudsched.people.feed_text import FeedTask, build_feed
+from cloudsched.people.task_calendar import build_task_calendar, is_portable
 
 pytestmark = pytest.mark.timeout(600)
 COUNT = 40
@@ -76,7 +77,7 @@ def test_icaljs_finds_what_calendars_leave(tmp_path: Path, make_task: MakeTask) 
         rules = tuple(rule.with_content("2027-07-14 Bastille Day") for rule in plain.calendars)
         schedule = plain.model_copy(update={"calendars": rules})
         task = make_task(schedule=schedule, next_execution_time=schedule.next_after(now))
-        texts = (build_feed([TaskHistory(task, [])], now, title="Tasks"), build_task_calendar(task, now))
+        texts = (build_feed([FeedTask(task, [])], now, title="Tasks"), build_task_calendar(task, now))
         end = datetime(2027, 7, 22, tzinfo=UTC)
         for found in read_elsewhere([(text, end) for text in texts], tmp_path):
             assert [at.day for at in found] == days

@@ -53,7 +53,7 @@ def test_the_link_of_somebody_who_was_erased_says_so(roles: RoleHarness) -> None
     answer = roles.ask(None, "POST", link)
     assert answer.status_code == 200
     assert "Unsubscribed" not in answer.text
-    assert "not known here" in answer.text
+    assert "no longer stored here" in answer.text
     assert roles.ask("admin", "GET", "/v1/people/ada").status_code == 404
 
 

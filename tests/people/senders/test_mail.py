@@ -17,7 +17,7 @@ from tests.people.senders.messages import ADA, make_message
 
 from cloudsched.engine.ports.sender import MAX_ATTACHMENTS_BYTES, Attachment, Message, Recipient
 from cloudsched.errors import DeliveryRefused
-from cloudsched.people.senders.smtp import clean_line, make_address, write_html, write_mail
+from cloudsched.people.senders.mail import clean_line, make_address, write_html, write_mail
 
 FROM = make_address("plants@example.org")
 HEADERS = {"From", "To", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted"}

@@ -37,7 +37,7 @@ SPARED = {"openapi"}
 @pytest.fixture
 def requests(sim: Simulation, call: Call) -> Iterator[HostileRequest]:
     """Return the requests, at a store with a user's dearest tasks."""
-    return iter_hostile_requests(prepare(sim, call), is_quick=True)
+    return iter_hostile_requests(prepare(sim, call))
 
 
 def test_no_request_searches_or_calls_more_than_it_may(

@@ -23,7 +23,7 @@ from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "worker-protocol.md").read_text()
-(SCRIPT,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+(SCRIPT,) = re.findall(r"^```bash\n(.*?)^```$", PAGE.replace('"wait": 20', '"wait": 1'), re.MULTILINE | re.DOTALL)
 TOOLS = ("bash", "curl", "jq")
 app = App(Settings())
 """It has no handlers: only the worker knows what `render` is."""

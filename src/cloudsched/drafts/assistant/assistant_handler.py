@@ -1,9 +1,9 @@
 """The built-in durable handler `assistant`: asks a language model to do its task with the task's tools.
 
-Each turn of the model is a step, and each tool that it asks for is a call: a replay gets both from the journal, so a
-crash repeats neither a paid request nor a call. The model's answers are not trusted: it can end the task with a text,
-or call a handler that the confirmed task names and the app opens to it, as a task of the same owner. It can do nothing
-else. The limits of one execution, and the check of the tasks that name the handler, are here, too.
+Each turn of the model is a step, and each tool that it asks for is a call: a replay gets both from the
+journal, so a crash repeats neither a paid request nor a call. The model's answers are not trusted: it can
+end the task with a text, or call a handler that the confirmed task names and the app opens to it, as a
+task of the same owner. It can do nothing else.
 """
 
 from __future__ import annotations
@@ -66,30 +66,33 @@ class AssistantPayload(WireModel):
 
 @dataclass(frozen=True, slots=True)
 class AssistantLimits:
-    """The limits of one execution: its requests to the model, and the tokens after which it makes no further one."""
+    """The limits of one execution: requests to the model, and tokens after which there is no further one."""
 
     turns: int = 10
     tokens: int = 100_000
 
     def narrow(self, source: Source | None) -> AssistantLimits:
         """Return the limits with those that a task sets itself, where they are lower."""
-        own = None if source is None else source.model
-        if own is None:
+        if source is None or source.model is None:
             return self
-        return AssistantLimits(
-            min(self.turns, own.max_turns or self.turns), min(self.tokens, own.max_tokens or self.tokens)
-        )
+        turns = source.model.max_turns or self.turns
+        tokens = source.model.max_tokens or self.tokens
+        return AssistantLimits(min(self.turns, turns), min(self.tokens, tokens))
 
 
 def estimate_cost(spec: TaskSpec, limits: AssistantLimits) -> dict[str, Any]:
-    """Return the fields of a task that say what one execution will cost.
+    """Return the fields of a task that estimate the cost of one execution.
 
-    That is one turn for each tool, and one for the result. Each turn reads all that was said and done before it.
+    It takes one turn for each tool, and one for the result. Each turn reads all that was said and done
+    before it.
     """
     own = limits.narrow(spec.source)
     tools = spec.payload.get("tools", ())
-    turns = min(own.turns, 1 + (len(tools) if isinstance(tools, list | tuple) else 1))
-    written = len(json.dumps(write_brief(spec, ""), ensure_ascii=False).encode("utf-8", "replace")) + len(INSTRUCTIONS)
+    calls = len(tools) if isinstance(tools, list | tuple) else 1
+    turns = min(own.turns, calls + 1)
+
+    brief = json.dumps(write_brief(spec, ""), ensure_ascii=False)
+    written = len(brief.encode("utf-8", "replace")) + len(INSTRUCTIONS)
     read = turns * written // _BYTES_A_TOKEN + _RESULT_TOKENS * turns * (turns - 1) // 2
     tokens = min(own.tokens, read + turns * _ANSWER_TOKENS)
     return {"query_per_execution": float(turns), "tokens_per_execution": float(tokens)}
@@ -101,10 +104,14 @@ MAX_RESULT: Final = 100_000
 
 def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
     """Return the schema of an answer: on the last turn, and without tools, it has to be the result."""
-    content = {"type": "string", "description": "The result, for the person. Empty if there is nothing to say."}
+    content = {
+        "type": "string",
+        "description": "The result, for the person. Empty if there is nothing to say.",
+    }
     if not tools or not may_call:
         properties = {"decision": {"type": "string", "enum": ["answer", "nothing"]}, "content": content}
         return {"type": "object", "properties": properties, "required": ["decision", "content"]}
+
     written = [write_arguments(each, number) for number, each in enumerate(tools)]
     schemas = [schema for schema, _ in written]
     schema: dict[str, Any] = {
@@ -118,14 +125,16 @@ def write_schema(tools: Sequence[Handler], *, may_call: bool) -> dict[str, Any]:
         "required": ["decision"],
     }
     definitions = {name: each for _, own in written for name, each in own.items()}
-    return {**schema, "$defs": definitions} if definitions else schema
+    if definitions:
+        schema["$defs"] = definitions
+    return schema
 
 
 def parse_answer(answer: object) -> dict[str, Any]:
     """Return what a step records of an answer: its ``content``, or a ``tool`` with ``arguments`` as a JSON text.
 
-    The content is None if there is nothing to say. The owner, the task and anything else that it may name are not
-    looked at.
+    The content is None if there is nothing to say. The owner, the task and anything else that it may name
+    are not looked at.
     """
     if not isinstance(answer, dict):
         raise UnusableAnswer("schema", "it is no JSON object")
@@ -140,7 +149,9 @@ def parse_answer(answer: object) -> dict[str, Any]:
         return {"content": escape_surrogates(content)}
     if answer.get("decision") != "call":
         raise UnusableAnswer("schema", '`decision` has to be "answer", "nothing" or "call"')
-    tool, arguments = answer.get("tool"), answer.get("arguments", {})
+
+    tool = answer.get("tool")
+    arguments = answer.get("arguments", {})
     if not isinstance(tool, str) or not tool or len(tool) > MAX_NAME:
         raise UnusableAnswer("schema", "it has no `tool`, which has to be the name of one")
     if not isinstance(arguments, dict):
@@ -158,13 +169,13 @@ _WHAT: Final = "the assistant"
 _ASK: Final = "ask the model"
 _BEGIN: Final = "who asks, and how much it may use"
 _AGAIN: Final = timedelta(seconds=1)
-"""The delay until an attempt goes on that its owner's budget ends. Its start asks again, and waits for some budget."""
+"""The delay after the owner's budget has ended an attempt. The next one waits until there is some budget."""
 _MAX_FAILURE: Final = 1_000
 """The number of characters of a tool's failure that the model is told."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _ModelTurn:
     """The input of one request to the model.
 
     Attributes:
@@ -181,7 +192,7 @@ class _Turn:
 
 
 class AssistantRun:
-    """Runs the assistant. `find_model` takes None for the usual one, `find_refusal` the queries not counted yet."""
+    """Runs the assistant. `find_model` takes None for the usual one, `find_refusal` the uncounted queries."""
 
     def __init__(
         self,
@@ -200,44 +211,63 @@ class AssistantRun:
     def run(self, context: Context, payload: AssistantPayload) -> str | Fail | Snooze | None:
         """Return the model's result, None if it has nothing to say, or why there is no result.
 
-        It goes on later if the owner's budget is used up. The budget is checked at each start of an attempt, and at
-        each turn of the model within one.
+        It goes on later if the owner's budget is used up. The budget is checked at each start of an
+        attempt, and at each turn of the model within one.
         """
         task = context.task
         begun = context.durable_run.perform(_WHAT, pin_value, _BEGIN, lambda: self._begin(task))
-        turns, most_tokens = int(begun["turns"]), int(begun["tokens"])
+        turns = int(begun["turns"])
+        most_tokens = int(begun["tokens"])
         brief = write_brief(task, begun["person"])
         done: list[dict[str, Any]] = []
-        problem, used = None, 0
+        problem: str | None = None
+        used = 0
+
         for turn in range(1, turns + 1):
             if used >= most_tokens:
                 return Fail(f"The assistant has used {used} tokens, of at most {most_tokens}, without a result.")
-            if task.has_budget and not context.durable_run.is_replaying:
-                refusal = self._find_refusal(task.owner, _count_running(context))
-                if refusal is not None:
-                    return Snooze(_AGAIN, refusal)
+            refusal = self._refuse_turn(context)
+            if refusal is not None:
+                return Snooze(_AGAIN, refusal)
+
             context.progress(f"Asks the model, {turn} of at most {turns} times")
-            asked = _Turn(brief, payload, done, turns - turn, problem)
+            asked = _ModelTurn(brief, payload, done, turns - turn, problem)
             reply = context.step(_ASK, self._ask, context, begun["model"], asked)
             used += int(reply["tokens"])
+
             if "content" in reply:
-                return None if reply["content"] is None else str(reply["content"])
+                content: str | None = reply["content"]
+                return content
             if "tool" in reply:
                 problem = None
                 done.append(self._call(context, payload, reply["tool"], json.loads(reply["arguments"])))
                 continue
+            # A useless answer is explained to the model once. A second one ends the execution.
             if problem is not None or reply["isRefused"]:
                 return Fail(str(reply["problem"]))
             problem = str(reply["problem"])
-        return Fail(f"The assistant has asked the model {turns} times, the most for one execution, without a result.")
+
+        times = f"{turns} times, the most for one execution"
+        return Fail(f"The assistant has asked the model {times}, without a result.")
+
+    def _refuse_turn(self, context: Context) -> str | None:
+        """Return why the owner's budget allows no further request, or None. A replay makes none."""
+        task = context.task
+        if not task.has_budget or context.durable_run.is_replaying:
+            return None
+        return self._find_refusal(task.owner, _count_running(context))
 
     def _begin(self, task: Task) -> dict[str, Any]:
         """Return what an execution follows to its end, whatever becomes of the settings."""
         limits = self._limits.narrow(task.source)
-        model = None if task.source is None or task.source.model is None else task.source.model.name
-        return {"person": self._find_name(task.owner), "turns": limits.turns, "tokens": limits.tokens, "model": model}
+        return {
+            "person": self._find_name(task.owner),
+            "turns": limits.turns,
+            "tokens": limits.tokens,
+            "model": _find_model_name(task.source),
+        }
 
-    def _ask(self, context: Context, model: str | None, turn: _Turn) -> dict[str, Any]:
+    def _ask(self, context: Context, model: str | None, turn: _ModelTurn) -> dict[str, Any]:
         """Return what the model answers, or what is wrong with it, and how many tokens that took.
 
         After ModelUnavailable, the step is tried again as the task's retry policy says.
@@ -245,10 +275,13 @@ class AssistantRun:
         tools = choose_tools(self._registry, turn.payload.tools)
         schema = write_schema(tools, may_call=turn.left > 0)
         now = context.durable_run.clock_now()
-        data = write_turn(turn.brief, tools, turn.done, now.astimezone(load_tzinfo(context.task.timezone)), turn.left)
+        local_now = now.astimezone(load_tzinfo(context.task.timezone))
+        data = write_turn(turn.brief, tools, turn.done, local_now, turn.left)
         instructions = INSTRUCTIONS
         if turn.problem is not None:
-            instructions, data = INSTRUCTIONS + REPAIR, {**data, "problem": turn.problem}
+            instructions += REPAIR
+            data["problem"] = turn.problem
+
         with meter_models() as meter:
             try:
                 reply = parse_answer(self._find_model(model).complete(instructions, data, schema))
@@ -258,29 +291,37 @@ class AssistantRun:
             finally:
                 used = meter.total
                 context.used(queries=1, tokens=used.tokens)
+
         log.info("asked the model", extra={"action": "model_asked", "tokens": used.tokens, "cost": used.cost})
         return {**reply, "tokens": used.tokens}
 
     def _call(
-        self, context: Context, payload: AssistantPayload, tool: str, arguments: dict[str, Any]
+        self,
+        context: Context,
+        payload: AssistantPayload,
+        tool: str,
+        arguments: dict[str, Any],
     ) -> dict[str, Any]:
         """Call a tool as a task of the owner. Return what the model is told of it."""
 
         def check() -> None:
             known = [each.name for each in choose_tools(self._registry, payload.tools)]
             if tool not in known:
-                raise InvalidInput("tool", f"there is no tool {tool!r} here", f"Tools: {', '.join(known) or 'none'}.")
+                hint = f"Tools: {', '.join(known) or 'none'}."
+                raise InvalidInput("tool", f"there is no tool {tool!r} here", hint)
             require_storable("arguments", arguments, MAX_PAYLOAD)
 
         context.progress(f"Calls {tool!r}")
         try:
+            fields: dict[str, Any] = {}
             handler = self._registry.find(tool)
-            # No more urgent than users may ask for.
-            fields = {} if handler is None else {"priority": limit_priority(handler, context.task.priority)}
+            if handler is not None:  # no more urgent than users may ask for
+                fields["priority"] = limit_priority(handler, context.task.priority)
             number = context.durable_run.perform(_WHAT, start_call, tool, arguments, fields, check).number
         except InvalidInput as refused:
             context.progress(f"{tool!r} was not called")
             return note_call(tool, arguments, failure=str(refused)[:_MAX_FAILURE])
+
         [outcome] = context.durable_run.perform(_WHAT, wait_for_results, [number], as_recorded=True)
         if isinstance(outcome, CallFailed):
             context.progress(f"{tool!r} has failed")
@@ -306,8 +347,10 @@ class AssistantModels:
 
 def _count_running(context: Context) -> int:
     """Return how many queries the execution's steps have made that its task has not counted yet."""
+    counted = 0
     run = context.task.find_run(context.execution_id)
-    counted = 0 if run is None or run.usage is None else run.usage.step_queries
+    if run is not None and run.usage is not None:
+        counted = run.usage.step_queries
     return max(0, context.durable_run.recorded.usage.queries - counted)
 
 
@@ -318,11 +361,11 @@ def with_assistant(
     limits: AssistantLimits,
     find_refusal: Callable[[str, int], str | None],
 ) -> Registry:
-    """Return a registry whose tasks may be done by a language model. See `AssistantRun` for the other arguments."""
+    """Return a registry that has the assistant. See `AssistantRun` for the other arguments."""
     if ASSISTANT_HANDLER in registry:
-        raise Misconfigured(
-            f"The app has a handler {ASSISTANT_HANDLER!r} of its own: rename it, or set CLOUDSCHED_ASSISTANT=off."
-        )
+        hint = "rename it, or set CLOUDSCHED_ASSISTANT=off"
+        raise Misconfigured(f"The app has a handler {ASSISTANT_HANDLER!r} of its own: {hint}.")
+
     run = AssistantRun(registry, models.find, find_name, limits, find_refusal)
     handler = Handler(
         name=ASSISTANT_HANDLER,
@@ -349,12 +392,22 @@ def _check(registry: Registry, models: tuple[str, ...], draft: TaskDraft, _: Req
         raise InvalidInput("pull", "is given together with the assistant", "Set it on the tools that workers run.")
     if not draft.purpose.strip() and not draft.description.strip():
         raise InvalidInput("purpose", "is empty", "Say in words what the assistant is to do each time.")
+
     known = [each.name for each in list_open_tools(registry)]
     for number, name in enumerate(AssistantPayload.model_validate(draft.payload).tools):
         if name not in known:
             hint = f"Open: {', '.join(known)}." if known else "The app opens none; see docs/guides/agents.md."
-            raise InvalidInput(f"payload.tools.{number}", f"is {name!r}, which is not open to the assistant", hint)
-    model = None if draft.source is None or draft.source.model is None else draft.source.model.name
+            problem = f"is {name!r}, which is not open to the assistant"
+            raise InvalidInput(f"payload.tools.{number}", problem, hint)
+
+    model = _find_model_name(draft.source)
     if model is not None and model not in models:
         hint = f"Leave it out, or choose one of {', '.join(models)}." if models else "Leave it out."
         raise InvalidInput("source.model.name", f"is {model!r}, which is not open to the assistant", hint)
+
+
+def _find_model_name(source: Source | None) -> str | None:
+    """Return the name of the model that a task asks for. None for the usual one."""
+    if source is None or source.model is None:
+        return None
+    return source.model.name

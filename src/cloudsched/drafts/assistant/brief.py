@@ -1,4 +1,4 @@
-"""The input of a language model: the instructions, and, as data, the conversation, its tools and their results."""
+"""The input of a language model: instructions, and as data the conversation, its tools and their results."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Handler, Registry
 
 _MAX_SCHEMA: Final = 20_000
-"""The largest schema of a tool's arguments, in characters. Of a larger one only the names of the fields are shown."""
+"""The largest schema of a tool's arguments, in characters. A larger one is cut to the names of its fields."""
 
 
 def list_open_tools(registry: Registry) -> list[Handler]:
     """Return the handlers that an app opens to the assistant, by their names.
 
     They are tools (``tool=True``), users may name them (``access="users"``), and a sentence says what they do
-    (``draft="…"``). None of the three opens a handler by itself: the assistant acts with its owner's rights.
+    (``draft="…"``). It takes all three: the assistant acts with its owner's rights.
     """
     tools = (each for each in registry.for_users() if each.is_tool and each.draft is not None)
     return sorted(tools, key=lambda each: each.name)
@@ -52,7 +52,8 @@ def write_arguments(tool: Handler, number: int) -> tuple[dict[str, Any], dict[st
     except (PydanticInvalidForJsonSchema, PydanticUserError):
         return {"type": "object"}, {}
     if len(json.dumps(schema, default=str)) > _MAX_SCHEMA:
-        return {"type": "object", "properties": {name: {} for name in schema.get("properties", {})}}, {}
+        names: dict[str, Any] = {name: {} for name in schema.get("properties", {})}
+        return {"type": "object", "properties": names}, {}
     definitions = {f"t{number}_{name}": each for name, each in schema.pop("$defs", {}).items()}
     return schema, definitions
 
@@ -84,17 +85,19 @@ REPAIR: Final = "\nYour previous answer was of no use, because of `problem`. Ans
 
 
 def write_brief(spec: TaskSpec, person: str) -> dict[str, Any]:
-    """Return what does not change from turn to turn. It is as large as what the task stores, and has no ids."""
-    source = spec.source
-    messages = (source.messages if source is not None else None) or ()
+    """Return what is the same in every turn. It is as large as what the task stores, and has no ids."""
+    context: dict[str, Any] = {}
+    conversation: list[dict[str, str]] = []
+    if spec.source is not None:
+        context = spec.source.context or {}
+        conversation = [{"role": each.role, "content": each.content} for each in spec.source.messages or ()]
     task = {
         "title": spec.title,
         "purpose": spec.purpose,
         "description": spec.description,
         "category": spec.category.value,
-        "context": (source.context if source is not None else None) or {},
+        "context": context,
     }
-    conversation = [{"role": each.role, "content": each.content} for each in messages]
     return {"person": person, "task": task, "conversation": conversation}
 
 
@@ -124,7 +127,9 @@ def note_call(tool: str, arguments: dict[str, Any], **outcome: object) -> dict[s
 
 def _cut(value: object) -> object:
     text = json.dumps(value, ensure_ascii=False)
-    return value if len(text.encode("utf-8", "replace")) <= MAX_SHOWN else truncate(text, MAX_SHOWN) + " …"
+    if len(text.encode("utf-8", "replace")) <= MAX_SHOWN:
+        return value
+    return truncate(text, MAX_SHOWN) + " …"
 
 
 def _shorten(done: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

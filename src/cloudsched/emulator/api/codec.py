@@ -1,4 +1,4 @@
-"""Convert tasks and queues between wire messages and the model, check all limits of new tasks, and apply update masks.
+"""Convert tasks and queues between wire messages and the model, within the limits of the service.
 
 Source: the comments of `google/cloud/tasks/v2/{task,queue,cloudtasks,target}.proto` and
 https://cloud.google.com/tasks/docs/quotas.
@@ -7,6 +7,7 @@ https://cloud.google.com/tasks/docs/quotas.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -41,6 +42,7 @@ _MIN_DEADLINE: Final = timedelta(seconds=15)
 _MAX_DEADLINE: Final = timedelta(minutes=30)
 _COMPUTED_HEADERS: Final = frozenset({"host", "content-length", "user-agent"})
 _SERVICE_PREFIXES: Final = ("x-google-", "x-appengine-", "x-cloudtasks-")
+_TOKEN: Final = re.compile(r"""[^\x00-\x20\x7f-\U0010ffff()<>@,;:\\"/\[\]?={}]+""")
 _URL_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
 
 
@@ -78,7 +80,8 @@ def set_duration(message: Proto, length: timedelta) -> None:
 def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datetime) -> Task:
     """Return the new task that a message describes.
 
-    The queue's retry configuration fills unset fields of the task's. Unset and past schedule times become now.
+    The queue's retry configuration fills unset fields of the task's. Unset and past schedule times become
+    now.
     """
     target = _read_target(message)
     deadline = DEFAULT_DEADLINE
@@ -86,6 +89,7 @@ def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datet
         deadline = to_timedelta(message.dispatch_deadline)
         if not _MIN_DEADLINE <= deadline <= _MAX_DEADLINE:
             raise invalid_argument("Task.dispatchDeadline must be between [15s, 30m].")
+
     schedule_at = now
     if message.HasField("schedule_time"):
         schedule_at = max(now, to_datetime(message.schedule_time))
@@ -94,10 +98,13 @@ def read_task(message: Proto, task_id: str, *, defaults: RetryConfig, now: datet
                 f"The Task.scheduleTime, {_format_pacific(schedule_at)}, is too far in the future. "
                 f"Schedule time must be no more than {HORIZON // timedelta(hours=1)}h in the future."
             )
+
     if message.ByteSize() > MAX_TASK_BYTES:
         raise invalid_argument("Task size too large")
-    retry_config = read_retry(message.retry_config, defaults) if message.HasField("retry_config") else None
-    if retry_config is not None:
+
+    retry_config: RetryConfig | None = None
+    if message.HasField("retry_config"):
+        retry_config = read_retry(message.retry_config, defaults)
         check_backoff(retry_config)
     return Task(
         id=task_id,
@@ -160,6 +167,7 @@ def write_task(task: Task, queue_name: str, view: int) -> Proto:
     _write_target(message.http_request, task.target, with_body=view == FULL)
     if task.retry_config is not None:
         write_retry(message.retry_config, task.retry_config)
+
     if task.first_dispatch_at is not None:
         set_timestamp(message.first_attempt.dispatch_time, task.first_dispatch_at)
     if (last := task.last_attempt) is not None:
@@ -221,10 +229,11 @@ def _read_headers(headers: Proto) -> dict[str, str]:
         for name, value in headers.items()
         if name.lower() not in _COMPUTED_HEADERS and not name.lower().startswith(_SERVICE_PREFIXES)
     }
+
     size = 0
     for name, value in kept.items():
         size += len(name) + len(value.encode())
-        if not name or not name.isascii() or any(ord(c) <= 0x20 or c in '()<>@,;:\\"/[]?={}\x7f' for c in name):  # noqa: PLR2004 - a space
+        if not _TOKEN.fullmatch(name):
             raise invalid_argument(f"The header name {name!r} is not a valid HTTP token.")
         if any(c in "\r\n\0" for c in value):
             raise invalid_argument(f"The value of the header {name!r} contains a line break or a NUL.")
@@ -323,30 +332,33 @@ def read_config(message: Proto) -> QueueConfig:
 def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str]) -> QueueConfig:
     """Return the configuration with the fields of an update mask taken from the message.
 
-    A path may name a group (`retry_config`) or a field (`retry_config.max_attempts`), in snake_case or camelCase. A
-    field that the message leaves unset returns to its default. Output-only fields are ignored.
+    A path may name a group (`retry_config`) or a field (`retry_config.max_attempts`), in snake_case or
+    camelCase. A field that the message leaves unset returns to its default. Output-only fields are
+    ignored.
     """
     if message.HasField("http_target"):
         raise invalid_argument("Queue.httpTarget: in the emulator each task has its own request, and no queue has one.")
     for written in paths:
-        path = "".join(f"_{each.lower()}" if each.isupper() else each for each in written)
+        path = re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", written)
         group, _, name = path.partition(".")
         if path in _IGNORED:
             continue
         if group not in _GROUPS or (name and name not in getattr(message, group).DESCRIPTOR.fields_by_name):
             raise invalid_argument(f"The update mask names an unknown field: {path!r}.")
+
         value = _GROUPS[group](message)
         if path == "retry_config.max_doublings":  # named in a mask, zero means zero
             value = replace(value, max_doublings=message.retry_config.max_doublings)
         if name and group in _FIELDWISE:
             value = replace(getattr(config, group), **{name: getattr(value, name)})
         config = replace(config, **{group: value})
+    check_backoff(config.retry_config)
     return config
 
 
 def _read_limits(message: Proto) -> RateLimits:
-    limits, usual = message.rate_limits, RateLimits()
-    rate, concurrent = limits.max_dispatches_per_second, limits.max_concurrent_dispatches
+    rate = message.rate_limits.max_dispatches_per_second
+    concurrent = message.rate_limits.max_concurrent_dispatches
     if rate < 0:
         raise invalid_argument("RateLimits.maxDispatchesPerSecond cannot be negative.")
     if math.isnan(rate) or rate > MAX_RATE:
@@ -355,6 +367,7 @@ def _read_limits(message: Proto) -> RateLimits:
         raise invalid_argument("RateLimits.maxConcurrentDispatches cannot be negative.")
     if concurrent > MAX_CONCURRENT:
         raise invalid_argument(f"RateLimits.maxConcurrentDispatches must be less than or equal to {MAX_CONCURRENT}.")
+    usual = RateLimits()
     return RateLimits(rate or usual.max_dispatches_per_second, concurrent or usual.max_concurrent_dispatches)
 
 

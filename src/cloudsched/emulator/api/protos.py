@@ -1,6 +1,7 @@
 """The messages of the Cloud Tasks API, as far as the emulator has what they stand for, and those of its errors.
 
-Names, numbers and types are those of google/cloud/tasks/v2/*.proto. A test compares them with the installed client's.
+Names, numbers and types are those of google/cloud/tasks/v2/*.proto. A test compares them with the
+installed client's.
 """
 
 from __future__ import annotations

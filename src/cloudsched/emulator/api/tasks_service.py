@@ -1,10 +1,11 @@
 """The RPCs of `google.cloud.tasks.v2.CloudTasks`: from a request message to a response message.
 
-gRPC and REST lead to the same methods. A method reads the clock once, changes the queues and passes on any dispatch
-that is to be sent. It raises `RpcError` to refuse a request. Nothing in here blocks.
+gRPC and REST lead to the same methods. A method reads the clock once, changes the queues and passes on
+any dispatch that is to be sent. It raises `RpcError` to refuse a request. Nothing in here blocks.
 
-The REST routes are the `google.api.http` annotations of the v2 reference. A route is an HTTP method, a path pattern
-whose groups fill fields of the request, and the field that the body fills (`*` for the request itself).
+The REST routes are the `google.api.http` annotations of the v2 reference. A route is an HTTP method, a
+path pattern whose groups fill fields of the request, and the field that the body fills (`*` for the
+request itself).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api.codec import (
     apply_update_mask,
-    check_backoff,
     read_config,
     read_task,
     write_queue,
@@ -49,7 +49,8 @@ class CloudTasksService:
         self.now = now
         self._send = send
 
-    # Queues ------------------------------------------------------------------------------------------------------
+    # Queues
+    # ------------------------------------------------------------------------------------------------------
 
     def create_queue(self, request: Proto) -> Proto:
         """Create a queue."""
@@ -57,7 +58,6 @@ class CloudTasksService:
         if names.check_queue(request.queue.name).rpartition("/queues/")[0] != request.parent:
             raise invalid_argument(f"{request.queue.name} must begin with {request.parent}.")
         config = read_config(request.queue)
-        check_backoff(config.retry_config)
         return write_queue(self.queues.create_queue(request.queue.name, config, self.now()))
 
     def get_queue(self, request: Proto) -> Proto:
@@ -83,11 +83,12 @@ class CloudTasksService:
         paths = list(request.update_mask.paths)
 
         def change(config: QueueConfig | None) -> QueueConfig:
-            new = apply_update_mask(config, request.queue, paths) if config and paths else read_config(request.queue)
-            check_backoff(new.retry_config)
-            return new
+            if config and paths:
+                return apply_update_mask(config, request.queue, paths)
+            return read_config(request.queue)
 
-        return write_queue(self.queues.update_queue(names.check_queue(request.queue.name), change, self.now()))
+        name = names.check_queue(request.queue.name)
+        return write_queue(self.queues.update_queue(name, change, self.now()))
 
     def delete_queue(self, request: Proto) -> Proto:
         """Delete a queue."""
@@ -106,7 +107,8 @@ class CloudTasksService:
         """Resume a queue."""
         return write_queue(self.queues.pause_queue(request.name, paused=False))
 
-    # Tasks -------------------------------------------------------------------------------------------------------
+    # Tasks
+    # -------------------------------------------------------------------------------------------------------
 
     def create_task(self, request: Proto) -> Proto:
         """Create a task."""
@@ -115,7 +117,8 @@ class CloudTasksService:
     def get_task(self, request: Proto) -> Proto:
         """Return a task."""
         queue_name, task_id = names.split_task(request.name)
-        return write_task(self.queues.find(queue_name).get(task_id, self.now()), queue_name, request.response_view)
+        task = self.queues.find(queue_name).get(task_id, self.now())
+        return write_task(task, queue_name, request.response_view)
 
     def list_tasks(self, request: Proto) -> Proto:
         """List tasks in order of creation."""
@@ -125,6 +128,7 @@ class CloudTasksService:
         size = _clamp_page_size(request.page_size, MAX_TASKS_A_PAGE)
         if request.page_token and not (request.page_token.isascii() and request.page_token.isdigit()):
             raise invalid_argument("The page token does not belong to this list.")
+
         tasks: Iterator[Task] = queue.iter_tasks(int(request.page_token or 0), self.now())
         reply = _ListTasksResponse()
         last = 0
@@ -156,6 +160,7 @@ class CloudTasksService:
         if queue is None and not self.queues.auto_create_queues:
             names.check_parent_queue(queue_name)
             raise not_found(QUEUE_MISSING)
+
         if message.name:
             named_queue, task_id = names.split_task(message.name)
             if named_queue != queue_name:
@@ -165,13 +170,9 @@ class CloudTasksService:
                 )
         else:
             task_id = str(secrets.randbits(63))
+
         config = queue.config if queue is not None else QueueConfig()
-        task = read_task(
-            message,
-            task_id,
-            defaults=config.retry_config,
-            now=now,
-        )
+        task = read_task(message, task_id, defaults=config.retry_config, now=now)
         self.queues.create_task(queue_name, task, now)
         return task
 
@@ -212,6 +213,7 @@ def list_methods(calls: CloudTasksService) -> list[RpcMethod]:
     tasks = rf"(?P<parent>{_QUEUE})/tasks"
     queue = rf"(?P<name>{_QUEUE})"
     task = rf"(?P<name>{_TASK})"
+
     return [
         _make_method(calls.create_task, "CreateTask", "POST", tasks, "*"),
         _make_method(calls.get_task, "GetTask", "GET", task),

@@ -1,10 +1,10 @@
-"""The control API, as JSON over HTTP: clock, attempts, faults, tokens. docs/reference/resources.md lists it."""
+"""The control API, as JSON over HTTP: clock, attempts, faults, tokens (see docs/reference/resources.md)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.emulator.http.rest import Reply, refuse
 from cloudsched.emulator.model.faults import Faults
@@ -18,11 +18,23 @@ if TYPE_CHECKING:
     from cloudsched.emulator.runtime.clock import MovableClock
 
 
+_CLOCK_HELP: Final = (
+    'Give exactly one of {"freeze": true}, {"freeze": "2027-01-01T00:00:00Z"}, {"resume": true}, '
+    '{"advance": "P30D"}, {"advanceTo": "2027-01-01T00:00:00Z"} and {"runUntilIdle": true}, '
+    f"or instead of the last true the maximum number of dispatches to deliver, up to {DEFAULT_LIMIT}."
+)
+
+
 class Control:
     """The control API."""
 
     def __init__(
-        self, clock: MovableClock, dispatcher: Dispatcher, queues: Queues, history: History, tokens: TokenIssuer
+        self,
+        clock: MovableClock,
+        dispatcher: Dispatcher,
+        queues: Queues,
+        history: History,
+        tokens: TokenIssuer,
     ) -> None:
         self._clock = clock
         self._dispatcher = dispatcher
@@ -35,6 +47,7 @@ class Control:
     ) -> Reply | None:
         """Return the response to a request, or None if it is not one of the control API."""
         content: Mapping[str, Any] = {}
+
         try:
             match verb, path:
                 case "GET", "/healthz":
@@ -69,8 +82,12 @@ class Control:
         """Carry out a command. Return the new time and the number of delivered dispatches."""
         if self._dispatcher.is_advancing:
             raise ClockBusy
-        delivered, more = 0, dict[str, Any]()
-        match command if len(command) == 1 else {}:
+        if len(command) != 1:
+            raise ValueError(_CLOCK_HELP)
+        delivered = 0
+        more: dict[str, Any] = {}
+
+        match command:
             case {"freeze": True}:
                 self._clock.freeze()
             case {"freeze": str(at)}:
@@ -82,17 +99,15 @@ class Control:
             case {"advanceTo": str(at)}:
                 delivered = await self._dispatcher.advance_to(parse_instant(at))
             case {"runUntilIdle": int(limit)} if 0 < limit <= DEFAULT_LIMIT:
+                most = DEFAULT_LIMIT if limit is True else limit
                 try:
-                    delivered = await self._dispatcher.run_until_idle(DEFAULT_LIMIT if limit is True else limit)
+                    delivered = await self._dispatcher.run_until_idle(most)
                     more = {"idle": True}
                 except NotIdle as error:
-                    delivered, more = error.delivered, {"idle": False}
+                    delivered = error.delivered
+                    more = {"idle": False}
             case _:
-                raise ValueError(
-                    'Give exactly one of {"freeze": true}, {"freeze": "2027-01-01T00:00:00Z"}, {"resume": true}, '
-                    '{"advance": "P30D"}, {"advanceTo": "2027-01-01T00:00:00Z"} and {"runUntilIdle": true}, or instead '
-                    f"of the last true the maximum number of dispatches to deliver, up to {DEFAULT_LIMIT}."
-                )
+                raise ValueError(_CLOCK_HELP)
         return {**self._show_clock(), "delivered": delivered, **more}
 
     def _set_tokens(self, command: dict[str, Any]) -> None:

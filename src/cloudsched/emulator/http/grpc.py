@@ -1,8 +1,8 @@
 """A gRPC server for unary calls, on one asyncio connection, with HTTP/2 by the `h2` package.
 
-Our own rather than grpcio's, because gRPC and REST can then share one port without a proxy between them, and a call
-needs no other thread or event loop (docs/contributors/benchmarks.md has the figures).
-Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md over RFC 9113.
+Our own rather than grpcio's, because gRPC and REST can then share one port without a proxy between them,
+and a call needs no other thread or event loop (docs/contributors/benchmarks.md has the figures). Source:
+https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md over RFC 9113.
 """
 
 from __future__ import annotations
@@ -140,7 +140,10 @@ class GrpcConnection(asyncio.Protocol):
         stream.body += event.data
         if len(stream.body) > MAX_MESSAGE_BYTES + _PREFIX:
             stream.body.clear()
-            self._refuse(stream, RpcError(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes."))
+            self._refuse(
+                stream,
+                RpcError(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes."),
+            )
 
     def on_end(self, event: events.StreamEnded) -> None:
         """Run an RPC whose request is complete."""

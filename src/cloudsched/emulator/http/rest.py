@@ -1,8 +1,8 @@
 """REST: the same RPCs as JSON over HTTP/1.1, mapped as in the v2 reference's HTTP annotations.
 
-The administration of queues by v2beta3, as `gcloud beta` and our own use it, is that of v2 with the number of tasks.
-A path without `/v2` leads to the same RPCs: firebase-admin sends such to an emulator. It expects a response of its own
-shape and leaves the URL of its function for the emulator to fill in.
+The administration of queues by v2beta3, as `gcloud beta` and our own use it, is that of v2 with the
+number of tasks. A path without `/v2` leads to the same RPCs: firebase-admin sends such to an emulator. It
+expects a response of its own shape and leaves the URL of its function for the emulator to fill in.
 """
 
 from __future__ import annotations
@@ -67,11 +67,12 @@ class RestGateway:
         self._functions_url = functions_url
 
     def find(self, verb: str, path: str) -> tuple[RpcMethod, str, dict[str, str | None]] | None:
-        """Return the RPC of a request line, its API version and the fields in its path, None if there is none."""
+        """Return the RPC of a request line, its API's version and the fields in its path, or None."""
         match = _VERSION.fullmatch(unquote(path))
         if match is None:
             return None
-        version, resource = match[1] or "", match[2]
+        version = match[1] or ""
+        resource = match[2]
         for method in self._methods:
             if version == _BETA and not method.grpc.endswith("Queue"):
                 continue
@@ -88,26 +89,37 @@ class RestGateway:
         body: bytes,
     ) -> Proto:
         """Return the request message."""
-        request, content = method.request(), dict[str, Any]()
+        request = method.request()
+        content: dict[str, Any] = {}
         if method.body:
             content = _parse_json(body)
             _check_body(content)
             if not version:
                 self._fill_in_function_url(content, filled)
-            _parse(content, request if method.body == "*" else getattr(request, method.body))
+            message = request if method.body == "*" else getattr(request, method.body)
+            _parse(content, message)
+
         _parse_query(query, request)
-        if method.grpc.endswith("/UpdateQueue") and _INTEGER_ENUMS not in (query.get("$alt"), query.get("alt")):
+        if method.grpc.endswith("/UpdateQueue") and not _wants_integers(query):
             _clear_max_doublings(request, content)
+
         for field, value in filled.items():
             if value is None:
                 continue
             outer, _, inner = field.rpartition("__")
-            setattr(getattr(request, outer) if outer else request, inner, value)
+            message = getattr(request, outer) if outer else request
+            setattr(message, inner, value)
         return request
 
-    def write(self, method: RpcMethod, version: str, reply: Proto, query: Mapping[str, str]) -> Mapping[str, Any]:
+    def write(
+        self,
+        method: RpcMethod,
+        version: str,
+        reply: Proto,
+        query: Mapping[str, str],
+    ) -> Mapping[str, Any]:
         """Return a response message as JSON."""
-        integers = _INTEGER_ENUMS in (query.get("$alt"), query.get("alt"))
+        integers = _wants_integers(query)
         shown: dict[str, Any] = json_format.MessageToDict(reply, use_integers_for_enums=integers)
         if version == _BETA and "stats" in query.get("readMask", "").split(","):
             shown["stats"] = {"tasksCount": str(self._count_tasks(reply.name))}
@@ -144,6 +156,10 @@ def not_found_reply(verb: str, path: str) -> Reply:
     return error_reply(RpcError(Code.NOT_FOUND, f"There is no route {verb} {path}."))
 
 
+def _wants_integers(query: Mapping[str, str]) -> bool:
+    return _INTEGER_ENUMS in (query.get("$alt"), query.get("alt"))
+
+
 def _parse_json(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
@@ -178,8 +194,8 @@ def _parse(content: Mapping[str, Any], message: Proto) -> None:
 def _clear_max_doublings(request: Proto, content: dict[str, Any]) -> None:
     """Return the field to its default where the mask names it and the JSON omits it: `--clear-max-doublings`.
 
-    A message cannot tell zero from unset. Generated clients, which ask for enums as numbers, omit zeros in JSON, too:
-    for them it stays zero.
+    A message cannot tell zero from unset. Generated clients, which ask for enums as numbers, omit zeros
+    in JSON, too: for them it stays zero.
     """
     retry = content.get("retryConfig") or {}
     named = {"retryConfig.maxDoublings", "retry_config.max_doublings"} & set(request.update_mask.paths)
@@ -194,6 +210,7 @@ def _parse_query(query: Mapping[str, str], request: Proto) -> None:
             request.update_mask.paths.extend(path for path in value.split(",") if path)
         elif key not in _SYSTEM and not key.startswith("$"):
             outer, _, inner = key.rpartition(".")
-            (content.setdefault(outer, {}) if outer else content)[inner] = value
+            place = content.setdefault(outer, {}) if outer else content
+            place[inner] = value
     if content:
         _parse(content, request)

@@ -1,9 +1,9 @@
 """The one port: detects gRPC or HTTP/1.1 from a connection's first bytes, and serves both.
 
-A `Gate` says which HTTP requests are answered: none that a page elsewhere makes a browser send, and control only with
-its key. A page anywhere can make its reader's browser send requests to this machine. It cannot read the answers, but a
-request that moves the clock or creates a task has done its work by then. Under a name that the page's owner lets point
-to this machine (DNS rebinding), it can read them as well.
+A `Gate` says which HTTP requests are answered: none that a page elsewhere makes a browser send, and
+control only with its key. A page anywhere can make its reader's browser send requests to this machine. It
+cannot read the answers, but a request that moves the clock or creates a task has done its work by then.
+Under a name that the page's owner lets point to this machine (DNS rebinding), it can read them as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hmac
 import json
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -48,24 +48,28 @@ class Gate:
     def find_refusal(self, method: str, headers: Mapping[str, str]) -> Reply | None:
         """Return the answer to a request that a page elsewhere may have caused, None if it is welcome.
 
-        A server on a loopback address is called by a name of this machine, and by no proxy. On any other address a
-        program may use what name it likes, and a browser an address or a name of this machine.
+        A server on a loopback address is called by a name of this machine, and by no proxy. On any other
+        address a program may use what name it likes, and a browser an address or a name of this machine.
         """
         host = headers.get("Host", "")
         if is_loopback(self._host):
             refusal = find_foreign_name(host) or find_detour(headers)
         else:
+            refusal = None
             is_from_browser = "Origin" in headers or "Sec-Fetch-Site" in headers
-            refusal = find_foreign_name(host) if is_from_browser and not self._is_own(read_host_name(host)) else None
+            if is_from_browser and not self._is_own(read_host_name(host)):
+                refusal = find_foreign_name(host)
         refusal = refusal or find_foreign_page(method, headers)
         return None if refusal is None else refuse(403, refusal)
 
     def check_key(self, path: str, headers: Mapping[str, str]) -> Reply | None:
-        """Return the answer to a request for the control API without its key. None if it has it, or needs none."""
+        """Return the answer to a request for the control API without its key. None if it may pass."""
         if not self._key or path in _PUBLIC:
             return None
+        given = headers.get("X-Api-Key", "")
         scheme, _, token = headers.get("Authorization", "").partition(" ")
-        given = headers.get("X-Api-Key") or (token.strip() if scheme.lower() == "bearer" else "")
+        if not given and scheme.lower() == "bearer":
+            given = token.strip()
         if hmac.compare_digest(given.encode(errors="surrogateescape"), self._key.encode()):
             return None
         return refuse(401, "The control API requires its key, as X-Api-Key or as a bearer token.")
@@ -83,6 +87,8 @@ def _is_address(name: str) -> bool:
 
 
 _SHUTDOWN_SECONDS: Final = 0.1
+_DECIDING: Final = PREFACE[:3]
+"""The first bytes of a gRPC connection. No HTTP/1.1 request begins with them."""
 
 
 class Listener:
@@ -125,7 +131,7 @@ class Listener:
 
     def select_protocol(self, transport: asyncio.Transport, data: bytes) -> None:
         """Pass a connection on to the protocol that its first bytes announce."""
-        protocol = GrpcConnection(self._serve_grpc) if data.startswith(PREFACE[:3]) else self._web()
+        protocol = GrpcConnection(self._serve_grpc) if data.startswith(_DECIDING) else self._web()
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         protocol.data_received(data)
@@ -155,6 +161,7 @@ class Listener:
             return _json_response(reply.status, reply.body)
         except ConnectionError:  # the client disconnected; nobody reads this
             return web.Response(status=400)
+
         route = self._rest.find(request.method, request.path)
         refusal = self._gate.find_refusal(request.method, request.headers)
         if refusal is None and route is None:
@@ -165,6 +172,7 @@ class Listener:
             control_reply = await self._control.handle(request.method, request.path, request.query, body)
             reply = control_reply or not_found_reply(request.method, request.path)
             return _json_response(reply.status, reply.body)
+
         method, version, filled = route
         try:
             message: Proto = self._rest.read(method, version, filled, request.query, body)
@@ -191,14 +199,14 @@ class _ProtocolSniffer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._seen += data
-        if self._transport is not None and not (len(self._seen) < 3 and PREFACE.startswith(self._seen)):  # noqa: PLR2004 - "PRI" decides
+        may_be_grpc = len(self._seen) < len(_DECIDING) and _DECIDING.startswith(self._seen)
+        if self._transport is not None and not may_be_grpc:
             self._listener.select_protocol(self._transport, self._seen)
 
 
 def _make_request(*arguments: object) -> web.BaseRequest:
-    message, payload, protocol, writer, task = arguments
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_MESSAGE_BYTES)  # type: ignore[arg-type]
+    parts: Any = (*arguments, asyncio.get_running_loop())
+    return web.BaseRequest(*parts, client_max_size=MAX_MESSAGE_BYTES)
 
 
 def _json_response(status: int, body: object) -> web.Response:

@@ -1,7 +1,7 @@
 """The errors with which the service refuses a request.
 
-The codes are gRPC's (https://grpc.io/docs/guides/status-codes/). REST shows the same error as an HTTP status and a
-`google.rpc.Status`. The texts were recorded from the real service.
+The codes are gRPC's (https://grpc.io/docs/guides/status-codes/). REST shows the same error as an HTTP
+status and a `google.rpc.Status`. The texts were recorded from the real service.
 """
 
 from __future__ import annotations
@@ -80,7 +80,11 @@ def invalid_argument(message: str, *details: Mapping[str, Any]) -> RpcError:
 def project_denied(project: str) -> RpcError:
     """Return the error for a parent whose project does not exist, which includes malformed parents."""
     message = f"Permission denied on resource project {project}."
-    consumer = {"service": "cloudtasks.googleapis.com", "consumer": f"projects/{project}", "containerInfo": project}
+    consumer = {
+        "service": "cloudtasks.googleapis.com",
+        "consumer": f"projects/{project}",
+        "containerInfo": project,
+    }
     return RpcError(
         Code.PERMISSION_DENIED,
         message,

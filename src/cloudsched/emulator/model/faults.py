@@ -1,7 +1,8 @@
 """Fault injection, so that users can prove that their handlers are idempotent.
 
-Cloud Tasks delivers at least once, in any order and sometimes late. Faults make that happen. Each decision is drawn
-from the seed, the task's id and the attempt, so that a run can be repeated regardless of other tasks and of timing.
+Cloud Tasks delivers at least once, in any order and sometimes late. Faults make that happen. Each
+decision is drawn from the seed, the task's id and the attempt, so that a run can be repeated regardless
+of other tasks and of timing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Faults:
     drop_answer: float = 0.0
     """The target runs, but its response is lost: the attempt fails."""
     time_out: float = 0.0
-    """The target runs, but its response does not arrive before the dispatch deadline: the attempt fails as 504."""
+    """The target runs, but its response misses the dispatch deadline: the attempt fails as 504."""
     shuffle_within: timedelta = timedelta(seconds=1)
     late_by: timedelta = timedelta(minutes=5)
     seed: int = 0
@@ -80,20 +81,24 @@ class Faults:
         if not (self.late or self.out_of_order):
             return timedelta(0)
         draw = self._draw("delay", task_id, attempt)
-        late, shuffled, part = draw.random(), draw.random(), draw.random()
+        late, shuffled, part = (draw.random() for _ in range(3))
         if late < self.late:
             return self.late_by
-        return self.shuffle_within * part if shuffled < self.out_of_order else timedelta(0)
+        if shuffled < self.out_of_order:
+            return self.shuffle_within * part
+        return timedelta(0)
 
     def fault(self, task_id: str, attempt: int) -> str:
         """Draw the fault of that attempt: one of the names above, or `NONE`."""
         draw = self._draw("fault", task_id, attempt)
-        duplicate, drop, time_out = draw.random(), draw.random(), draw.random()
+        duplicate, drop, time_out = (draw.random() for _ in range(3))
         if duplicate < self.duplicate:
             return DUPLICATE
         if drop < self.drop_answer:
             return DROP_ANSWER
-        return TIME_OUT if time_out < self.time_out else NONE
+        if time_out < self.time_out:
+            return TIME_OUT
+        return NONE
 
     def _draw(self, purpose: str, task_id: str, attempt: int) -> Random:
         return Random(f"{self.seed}/{purpose}/{task_id}/{attempt}")  # noqa: S311 - reproducible on purpose

@@ -1,6 +1,7 @@
 """Parse and check resource names (`projects/P/locations/L/queues/Q/tasks/T`), and times as people write them.
 
-Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`. The error texts were recorded from the service.
+Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`. The error texts were recorded from the
+service.
 """
 
 from __future__ import annotations
@@ -18,10 +19,9 @@ _QUEUE_NAME: Final = re.compile(rf"{_LOCATION_NAME.pattern}/queues/[A-Za-z0-9\-]
 _TASK_NAME: Final = re.compile(rf"({_QUEUE_NAME.pattern})/tasks/([^/]*)", re.DOTALL)
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_\-]{1,500}")
 
-QUEUE_FORM: Final = 'Queue name must be formatted: "projects/<PROJECT_ID>/locations/<LOCATION_ID>/queues/<QUEUE_ID>".'
-TASK_FORM: Final = (
-    'Task name must be formatted: "projects/<PROJECT_ID>/locations/<LOCATION_ID>/queues/<QUEUE_ID>/tasks/<TASK_ID>".'
-)
+_QUEUE_FORM: Final = "projects/<PROJECT_ID>/locations/<LOCATION_ID>/queues/<QUEUE_ID>"
+QUEUE_FORM: Final = f'Queue name must be formatted: "{_QUEUE_FORM}".'
+TASK_FORM: Final = f'Task name must be formatted: "{_QUEUE_FORM}/tasks/<TASK_ID>".'
 _REFERENCE: Final = "https://cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues"
 _QUEUE_HELP: Final = make_help("Definition of queue name", f"{_REFERENCE}#Queue.FIELDS.name")
 _TASK_HELP: Final = make_help("Definition of task ID", f"{_REFERENCE}.tasks#Task.FIELDS.name")
@@ -40,7 +40,8 @@ def check_location(name: str) -> str:
 def check_parent_queue(name: str) -> str:
     """Check the name of the queue in which a task is created or listed, and return it.
 
-    It is PERMISSION_DENIED if it does not begin with a location, INVALID_ARGUMENT if it is malformed otherwise.
+    It is PERMISSION_DENIED if it does not begin with a location, INVALID_ARGUMENT if it is malformed
+    otherwise.
     """
     check_location(name.partition("/queues/")[0])
     return check_queue(name)

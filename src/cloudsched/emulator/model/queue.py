@@ -1,9 +1,10 @@
 """One queue, as pure code: state + event + now -> state + dispatches.
 
-Nothing here reads a clock, draws a random number or does I/O. Waiting tasks lie in a heap ordered by their next
-attempt, so that the cost of a dispatch does not depend on how many wait. A heap entry is valid while its ticket equals
-its task's. A task that is removed or rescheduled leaves a stale entry behind, which is dropped when it reaches the top
-of the heap, or together with all others once more than half of the entries are stale.
+Nothing here reads a clock, draws a random number or does I/O. Waiting tasks lie in a heap ordered by
+their next attempt, so that the cost of a dispatch does not depend on how many wait. A heap entry is valid
+while its ticket equals its task's. A task that is removed or rescheduled leaves a stale entry behind,
+which is dropped when it reaches the top of the heap, or together with all others once more than half of
+the entries are stale.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _MAX_DOUBLINGS: Final = 60
 def backoff(config: RetryConfig, retry: int) -> timedelta:
     """Return how long to wait before retry number `retry`, counted from 1.
 
-    Doubles `max_doublings` times, then grows linearly by the last doubled step, and never exceeds `max_backoff`.
+    Doubles `max_doublings` times, then grows linearly by the last doubled step, and never exceeds
+    `max_backoff`.
     """
     if config.min_backoff <= timedelta(0):
         return timedelta(0)
@@ -52,8 +54,8 @@ def backoff(config: RetryConfig, retry: int) -> timedelta:
 def is_exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime, now: datetime) -> bool:
     """Return whether no further attempt follows.
 
-    Both limits must be reached: the number of attempts and, if one is set, the duration since the first attempt. No
-    limit on either means that the task is retried for as long as the service keeps it.
+    Both limits must be reached: the number of attempts and, if one is set, the duration since the first
+    attempt. No limit on either means that the task is retried for as long as the service keeps it.
     """
     unlimited_attempts = config.max_attempts < 0
     unlimited_duration = config.max_retry_duration <= timedelta(0)
@@ -82,6 +84,8 @@ def next_attempt_at(
 NAME_RETENTION: Final = timedelta(hours=24)
 """The default time that a task's name stays taken after the task is gone."""
 _NO_FAULTS: Final = Faults()
+_MAX_STALE: Final = 64
+"""The number of stale entries that are kept whatever the size of the heap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,8 @@ class Queue:
     _reserved_names: dict[str, datetime] = field(default_factory=dict)
     _reservations_by_expiry: deque[tuple[datetime, str]] = field(default_factory=deque)
 
-    # Requests of clients -----------------------------------------------------------------------------------------
+    # Requests of clients
+    # -----------------------------------------------------------------------------------------
 
     def add(self, task: Task, now: datetime) -> None:
         """Add a new task."""
@@ -194,7 +199,8 @@ class Queue:
         self.config = config
         self.bucket.set_limits(config.rate_limits, now)
 
-    # Dispatch ----------------------------------------------------------------------------------------------------
+    # Dispatch
+    # ----------------------------------------------------------------------------------------------------
 
     def take_due(self, now: datetime) -> Iterator[Dispatch]:
         """Dispatch what is due, earliest first, as far as pause, concurrency and rate allow."""
@@ -211,13 +217,14 @@ class Queue:
             yield self._send(task, now)
 
     def wake_at(self) -> datetime | None:
-        """Return the earliest instant at which `take_due` returns something, if nothing else happens before."""
+        """Return the earliest instant at which `take_due` yields anything, if nothing changes before."""
         if self.paused or self.running_attempts >= self.config.rate_limits.max_concurrent_dispatches:
             return None
         first = self._peek()
         return None if first is None else max(first[0], self.bucket.ready_at())
 
-    # Results -----------------------------------------------------------------------------------------------------
+    # Results
+    # -----------------------------------------------------------------------------------------------------
 
     def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> None:
         """Apply the result of one attempt: the task succeeds, waits for its next attempt, or is exhausted."""
@@ -227,6 +234,7 @@ class Queue:
         task.running_attempts -= 1
         if self.tasks.get(task.id) is not task:
             return
+
         task.response_count += result.status is not None
         task.execution_count += result.status is not None and result.status < 500  # noqa: PLR2004 - 5xx is HTTP's
         task.previous_status = result.reported_status
@@ -236,6 +244,7 @@ class Queue:
             return
         if task.ticket:  # already rescheduled: by RunTask's dispatch or by a duplicate
             return
+
         retry = task.retry_config or self.config.retry_config
         at = next_attempt_at(retry, task.dispatch_count, task.first_dispatch_at or now, result, now)
         if at is None or at >= self._expires_at(task):
@@ -259,7 +268,8 @@ class Queue:
         dispatch.task.running_attempts += 1
         return replace(dispatch)
 
-    # Heap and state ----------------------------------------------------------------------------------------------
+    # Heap and state
+    # ----------------------------------------------------------------------------------------------
 
     def _expires_at(self, task: Task) -> datetime:
         return task.created_at + RETENTION
@@ -272,13 +282,14 @@ class Queue:
         heapq.heappush(self._heap, (task.delayed_until or task.schedule_at, task.ticket, task))
 
     def _dequeue(self, task: Task) -> None:
-        if task.ticket:
-            task.ticket = 0
-            self._stale_entries += 1
-            if self._stale_entries > 64 and self._stale_entries > len(self._heap) // 2:  # noqa: PLR2004 - not worth it for small heaps
-                self._heap = [entry for entry in self._heap if entry[2].ticket == entry[1]]
-                heapq.heapify(self._heap)
-                self._stale_entries = 0
+        if not task.ticket:
+            return
+        task.ticket = 0
+        self._stale_entries += 1
+        if self._stale_entries > max(_MAX_STALE, len(self._heap) // 2):
+            self._heap = [entry for entry in self._heap if entry[2].ticket == entry[1]]
+            heapq.heapify(self._heap)
+            self._stale_entries = 0
 
     def _peek(self) -> tuple[datetime, int, Task] | None:
         heap = self._heap

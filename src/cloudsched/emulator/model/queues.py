@@ -1,7 +1,8 @@
 """All queues, as pure code: the operations of clients, and which queue dispatches next.
 
-Like `queue.py`, it takes `now` as an argument and does no I/O. The queues' wake-ups lie in a heap of their own, so that
-the cost of one dispatch grows neither with the number of queues nor with that of tasks.
+Like `queue.py`, it takes `now` as an argument and does no I/O. The queues' wake-ups lie in a heap of
+their own, so that the cost of one dispatch grows neither with the number of queues nor with that of
+tasks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.model import names
-from cloudsched.emulator.model.errors import QUEUE_EXISTS, QUEUE_MISSING, QUEUE_TOO_RECENT, Code, RpcError, not_found
+from cloudsched.emulator.model.errors import (
+    QUEUE_EXISTS,
+    QUEUE_MISSING,
+    QUEUE_TOO_RECENT,
+    Code,
+    RpcError,
+    not_found,
+)
 from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
 from cloudsched.emulator.model.token_bucket import TokenBucket
@@ -40,7 +48,8 @@ class Queues:
     _wakeups: list[tuple[datetime, int, Queue]] = field(default_factory=list)
     _pushes: int = 0
 
-    # Queues ------------------------------------------------------------------------------------------------------
+    # Queues
+    # ------------------------------------------------------------------------------------------------------
 
     def create_queue(self, name: str, config: QueueConfig, now: datetime) -> Queue:
         """Create a queue."""
@@ -51,7 +60,12 @@ class Queues:
         if deleted_at is not None and now - deleted_at < QUEUE_NAME_RETENTION:
             raise RpcError(Code.FAILED_PRECONDITION, QUEUE_TOO_RECENT)
         self.deleted_at.pop(name, None)
-        queue = self.queues[name] = Queue(name, config, TokenBucket.full(config.rate_limits, now), self.faults)
+        queue = self.queues[name] = Queue(
+            name,
+            config,
+            TokenBucket.full(config.rate_limits, now),
+            self.faults,
+        )
         return queue
 
     def create_missing(self, declared: Iterable[str], now: datetime) -> None:
@@ -77,8 +91,13 @@ class Queues:
         prefix = f"{names.check_location(location)}/queues/"
         return [self.queues[name] for name in sorted(self.queues) if name.startswith(prefix)]
 
-    def update_queue(self, name: str, change: Callable[[QueueConfig | None], QueueConfig], now: datetime) -> Queue:
-        """Change a queue's configuration, or create the queue with it. The change gets the present one, or None."""
+    def update_queue(
+        self,
+        name: str,
+        change: Callable[[QueueConfig | None], QueueConfig],
+        now: datetime,
+    ) -> Queue:
+        """Change a queue's configuration, or create the queue. `change` gets the present one, or None."""
         queue = self.queues.get(name)
         if queue is None:
             return self.create_queue(name, change(None), now)
@@ -110,7 +129,8 @@ class Queues:
         self.reschedule(queue)
         return queue
 
-    # Tasks -------------------------------------------------------------------------------------------------------
+    # Tasks
+    # -------------------------------------------------------------------------------------------------------
 
     def create_task(self, queue_name: str, task: Task, now: datetime) -> None:
         """Add a task to a queue."""
@@ -136,7 +156,8 @@ class Queues:
         for queue in self.queues.values():
             queue.faults = faults
 
-    # Dispatch and results ----------------------------------------------------------------------------------------
+    # Dispatch and results
+    # ----------------------------------------------------------------------------------------
 
     def take_due(self, now: datetime) -> list[Dispatch]:
         """Dispatch everything that is due at this instant, earliest first within each queue."""
@@ -149,7 +170,7 @@ class Queues:
         return sent
 
     def next_wake(self) -> datetime | None:
-        """Return the next instant at which something is due, if nothing else happens before. None if nothing waits."""
+        """Return the next instant at which anything is due, if nothing changes before. None if nothing waits."""
         wakes = self._wakeups
         while wakes:
             at, push, queue = wakes[0]

@@ -1,7 +1,7 @@
 """Tasks, their targets and their results: plain values, no I/O.
 
-Instants are aware datetimes, durations are timedeltas. Limits and defaults are those of the v2 reference and of
-https://cloud.google.com/tasks/docs/quotas.
+Instants are aware datetimes, durations are timedeltas. Limits and defaults are those of the v2 reference
+and of https://cloud.google.com/tasks/docs/quotas.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ class RateLimits:
 
     @property
     def max_burst_size(self) -> int:
-        """The bucket's size: a fifth of the rate, at least 10, which gives the documented 100 at the default rate."""
-        return self.burst if self.burst is not None else max(10, math.ceil(self.max_dispatches_per_second / 5))
+        """The bucket's size: a fifth of the rate, at least 10. It is the documented 100 at the default rate."""
+        if self.burst is not None:
+            return self.burst
+        return max(10, math.ceil(self.max_dispatches_per_second / 5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class HttpTarget:
 class HttpResult:
     """The result of one attempt.
 
-    Exactly one of `status` and `failure` is set: the status of an HTTP response, or the reason why there was none.
+    Exactly one of `status` and `failure` is set: the status of an HTTP response, or the reason why there
+    was none.
     """
 
     status: int | None = None

@@ -1,8 +1,9 @@
 """The rate limit of a queue: a token bucket that slows down when the target is overloaded.
 
-The bucket is the one that `RateLimits.max_burst_size` describes in the v2 reference. The slowdown of the service on 429
-and 503 is documented only in words ("will use a higher backoff rate"). Here each such response halves the rate, at most
-once a second and down to a sixty-fourth, and each success restores a tenth.
+The bucket is the one that `RateLimits.max_burst_size` describes in the v2 reference. The slowdown of the
+service on 429 and 503 is documented only in words ("will use a higher backoff rate"). Here each such
+response halves the rate, at most once a second and down to a sixty-fourth, and each success restores a
+tenth.
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ class Attempt:
                 "body": answer.body.decode(errors="replace"),
             },
         }
+
         if answer.failure:
             shown["failure"] = answer.failure
         if self.fault:

@@ -1,7 +1,7 @@
 """A clock that can be moved: real time plus an offset, or frozen.
 
-`MovableClock` only tells the time. Moving it through the emulator (`advance`) delivers what falls due on the way.
-Setting it here is a jump, after which everything that fell due in between is due now.
+`MovableClock` only tells the time. Moving it through the emulator (`advance`) delivers what falls due on
+the way. Setting it here is a jump, after which everything that fell due in between is due now.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sends tasks when they are due, and advances the clock.
 
-Everything here runs in one event loop. `Queues` says what to send and when the next task is due. The dispatcher holds
-one timer for that and one for each attempt's deadline. While the clock is frozen there are no timers: what is due at
-that instant is sent, and nothing else happens until the clock moves.
+Everything here runs in one event loop. `Queues` says what to send and when the next task is due. The
+dispatcher holds one timer for that and one for each attempt's deadline. While the clock is frozen there
+are no timers: what is due at that instant is sent, and nothing else happens until the clock moves.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class NotIdle(RuntimeError):
     def __init__(self, delivered: int) -> None:
         self.delivered = delivered
         super().__init__(
-            f"After {delivered} dispatches there are still tasks to deliver. If tasks keep creating tasks, the "
-            "queues are never idle: advance by a duration instead, or raise the limit."
+            f"After {delivered} dispatches there are still tasks to deliver. If tasks keep creating tasks, "
+            "the queues are never idle: advance by a duration instead, or raise the limit."
         )
 
 
@@ -67,8 +67,8 @@ class _InFlight:
 class Dispatcher:
     """Sends tasks when they are due.
 
-    The `target_timeout` is the real time that an advance of the clock waits for a target that does not respond, before
-    the clock moves on to the attempt's deadline.
+    The `target_timeout` is the real time that an advance of the clock waits for a target that does not
+    respond, before the clock moves on to the attempt's deadline.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Dispatcher:
         self._history = history
         self._target_timeout = target_timeout
         self._loop = asyncio.get_running_loop()
+
         self._in_flight: dict[asyncio.Task[None], _InFlight] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: datetime | None = None
@@ -97,7 +98,8 @@ class Dispatcher:
         self._closed = False
         self._delivered = 0
 
-    # Sending -----------------------------------------------------------------------------------------------------
+    # Sending
+    # -----------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
         """Send due tasks soon. Call it after each change of the queues."""
@@ -107,7 +109,8 @@ class Dispatcher:
 
     def start(self, dispatch: Dispatch) -> None:
         """Send one dispatch."""
-        fault = self.queues.faults.fault(dispatch.task.id, dispatch.attempt) if self.queues.faults.any else NONE
+        faults = self.queues.faults
+        fault = faults.fault(dispatch.task.id, dispatch.attempt) if faults.any else NONE
         self._start_attempt(dispatch, fault)
         if fault == DUPLICATE:
             self._start_attempt(dispatch.queue.duplicate(dispatch), fault)
@@ -165,13 +168,15 @@ class Dispatcher:
         self._timer = self._timer_at = None
         self._send_due()
 
-    # One attempt -------------------------------------------------------------------------------------------------
+    # One attempt
+    # -------------------------------------------------------------------------------------------------
 
     async def _run_attempt(self, flight: _InFlight) -> None:
         began = self._loop.time()
         sending: asyncio.Future[HttpResult] = asyncio.ensure_future(self._sender.send(flight.request))
         flight.sending = sending
         self._set_deadline_timer(flight)
+
         try:
             result = await sending
             if flight.fault == DROP_ANSWER:
@@ -185,10 +190,12 @@ class Dispatcher:
         except asyncio.CancelledError:
             if not flight.is_overdue:
                 raise
-            result = HttpResult(timed_out=True, failure="The target did not respond by the dispatch deadline.")
+            reason = "The target did not respond by the dispatch deadline."
+            result = HttpResult(timed_out=True, failure=reason)
         finally:
             if flight.timer is not None:
                 flight.timer.cancel()
+
         now = self._clock.now()
         dispatch = flight.dispatch
         self._history.add(
@@ -205,6 +212,7 @@ class Dispatcher:
                 fault=flight.fault,
             )
         )
+
         self._delivered += 1
         self.queues.finish_attempt(dispatch, result, now)
         self.wake()
@@ -233,12 +241,14 @@ class Dispatcher:
         if not task.cancelled():
             task.result()
 
-    # Advancing the clock -----------------------------------------------------------------------------------------
+    # Advancing the clock
+    # -----------------------------------------------------------------------------------------
 
     async def advance_to(self, instant: datetime) -> int:
-        """Move the clock forward to an instant. Deliver everything that falls due on the way at its own instant."""
+        """Move the clock forward to an instant, and deliver what falls due on the way, each at its own instant."""
         if instant < self._clock.now():
-            raise ValueError(f"{instant.isoformat()} is in the past; the clock shows {self._clock.now().isoformat()}.")
+            now = self._clock.now().isoformat()
+            raise ValueError(f"{instant.isoformat()} is in the past; the clock shows {now}.")
         return await self._advance_clock(lambda _begin: instant, None)
 
     async def advance(self, by: timedelta) -> int:
@@ -257,6 +267,7 @@ class Dispatcher:
         self.is_advancing = True
         before = self._delivered
         was_running = self._clock.mode == "running"
+
         try:
             self._clock.freeze()
             until = end(self._clock.now()) if end is not None else None
@@ -268,6 +279,7 @@ class Dispatcher:
                 if at is None or (until is not None and at > until):
                     break
                 self._clock.freeze(at)
+
             if until is not None:
                 self._clock.freeze(max(until, self._clock.now()))
                 await self._wait_until_quiet()
@@ -296,6 +308,8 @@ class Dispatcher:
                 self._hung_count = len(self._in_flight)
 
     def _next_event(self) -> datetime | None:
-        deadlines = [flight.dispatch.deadline_at for flight in self._in_flight.values() if flight.is_hung]
+        instants = [flight.dispatch.deadline_at for flight in self._in_flight.values() if flight.is_hung]
         wake = self.queues.next_wake()
-        return min([*deadlines, wake] if wake is not None else deadlines, default=None)
+        if wake is not None:
+            instants.append(wake)
+        return min(instants, default=None)

@@ -33,7 +33,11 @@ class HttpSender:
     An empty Authorization header is omitted. The time by which a response's `Retry-After` is read is `now`.
     """
 
-    def __init__(self, authorize: Callable[[OidcToken | OAuthToken, str], str], now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        authorize: Callable[[OidcToken | OAuthToken, str], str],
+        now: Callable[[], datetime],
+    ) -> None:
         self._authorize = authorize
         self._now = now
         self._session = aiohttp.ClientSession(
@@ -71,13 +75,15 @@ class HttpSender:
                 data=request.body or None,
                 allow_redirects=False,
             ) as response:
-                body, size = bytearray(), 0
+                body = bytearray()
+                size = 0
                 async for chunk in response.content.iter_any():
                     size += len(chunk)
                     if size > MAX_RESPONSE_BYTES:
                         return HttpResult(failure=f"The response is larger than {MAX_RESPONSE_BYTES} bytes.")
                     if len(body) < MAX_RECORDED_BODY_BYTES:
                         body += chunk[: MAX_RECORDED_BODY_BYTES - len(body)]
+
                 return HttpResult(
                     status=response.status,
                     headers=dict(response.headers),
@@ -93,7 +99,7 @@ class HttpSender:
 
 
 def parse_retry_after(value: str, now: datetime) -> timedelta | None:
-    """Parse a `Retry-After` header (RFC 9110, 10.2.3), seconds or a date, into a wait of at most the horizon."""
+    """Return the wait of a `Retry-After` header (RFC 9110, 10.2.3), at most the horizon."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         seconds = int(value[:12])

@@ -1,8 +1,9 @@
 """Identity and access tokens: real JWTs, signed with a key of this emulator.
 
-OIDC tokens have the same claims as Google's, so that standard verification (`google.oauth2.id_token.verify_token`)
-accepts them with the certificates that the emulator serves. Access tokens are JWTs as well, where Google's are opaque.
-Tokens are stamped with real time, not with the emulator's clock, because verifiers read the system's clock.
+OIDC tokens have the same claims as Google's, so that standard verification
+(`google.oauth2.id_token.verify_token`) accepts them with the certificates that the emulator serves.
+Access tokens are JWTs as well, where Google's are opaque. Tokens are stamped with real time, not with the
+emulator's clock, because verifiers read the system's clock.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class TokenIssuer:
 
         email = token.service_account_email or _DEFAULT_EMAIL
         subject = str(int.from_bytes(hashlib.sha256(email.encode()).digest()[:8], "big"))
-        issued = int(time.time()) - (_EXPIRED_AGE if self.mode == "expired" else 0)
+        issued = int(time.time())
+        if self.mode == "expired":
+            issued -= _EXPIRED_AGE
         claims: dict[str, Any] = {
             "azp": subject,
             "email": email,
@@ -64,11 +67,14 @@ class TokenIssuer:
             "iss": ISSUER,
             "sub": subject,
         }
+
         if isinstance(token, OidcToken):
-            claims["aud"] = WRONG_AUDIENCE if self.mode == "wrongAudience" else token.audience or url
+            claims["aud"] = token.audience or url
         else:
-            claims["aud"] = WRONG_AUDIENCE if self.mode == "wrongAudience" else "https://www.googleapis.com/"
+            claims["aud"] = "https://www.googleapis.com/"
             claims["scope"] = token.scope or CLOUD_SCOPE
+        if self.mode == "wrongAudience":
+            claims["aud"] = WRONG_AUDIENCE
         return f"Bearer {jwt.encode(claims, self._key, _ALGORITHM, headers={'kid': self._key_id})}"
 
     @cached_property
@@ -81,7 +87,7 @@ class TokenIssuer:
 
     @cached_property
     def certificates(self) -> dict[str, str]:
-        """The public key as an X.509 certificate in PEM by its id, as https://www.googleapis.com/oauth2/v1/certs."""
+        """The public key as an X.509 certificate in PEM, like https://www.googleapis.com/oauth2/v1/certs."""
         from cryptography import x509  # noqa: PLC0415 - only for those who verify tokens
         from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - likewise
         from cryptography.x509.oid import NameOID  # noqa: PLC0415 - likewise

@@ -49,6 +49,12 @@ def iterate_records(read: Callable[..., Sequence[R]], page_size: int, after: str
         after = page[-1].id
 
 
+def find_record(records: RecordStore, kind: type[R], record_id: str) -> R | None:
+    """Return a record, or None if there is none."""
+    stored = records.load(kind, record_id)
+    return None if stored is None else stored.record
+
+
 def delete_record(records: RecordStore, kind: type[Record], record_id: str) -> None:
     """Delete a record, if there is one."""
 

@@ -58,7 +58,7 @@ class DjangoOutbox(Outbox):
         using: str = DEFAULT_DB_ALIAS,
         keep: timedelta = KEEP,
     ) -> None:
-        super().__init__(_Database(using), app, client, keep)
+        super().__init__(_AliasDatabase(using), app, client, keep)
         self._using = using
 
     def create(self, draft: TaskDraft | None = None, /, **fields: Any) -> str:
@@ -100,7 +100,7 @@ class DjangoOutbox(Outbox):
             connection.close_if_unusable_or_obsolete()
 
 
-class _Database:
+class _AliasDatabase:
     """The database of an alias. Each thread has a connection of its own."""
 
     def __init__(self, using: str) -> None:

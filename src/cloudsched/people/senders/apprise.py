@@ -1,7 +1,7 @@
-"""Send to the operator's own channels by Apprise: Slack, Telegram, Teams and many others (github.com/caronc/apprise).
+"""Send to the operator's own channels by Apprise: Slack, Telegram, Teams and others (github.com/caronc/apprise).
 
-The addresses are the operator's and contain secrets, so no error shows one. Apprise says no more of a failure than that
-it was one, so each is tried again. Channels that have taken a message are left out of its next tries by this process.
+The addresses contain the operator's secrets, so no error shows one. Apprise does not say why a channel
+failed, so every failure is tried again. This process does not repeat a message to channels that took it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ class AppriseSender:
         while len(self._taken) > _MAX_REMEMBERED:
             self._taken.popitem(last=False)
         for number, channel in enumerate(self._channels):
-            if number not in taken and channel.notify(
-                title=message.title, body=message.body or message.title, body_format=self._format
-            ):
+            if number in taken:
+                continue
+            body = message.body or message.title
+            if channel.notify(title=message.title, body=body, body_format=self._format):
                 taken.add(number)
-        if len(taken) < len(self._channels):
-            failed = len(self._channels) - len(taken)
+        failed = len(self._channels) - len(taken)
+        if failed:
             raise DeliveryDelayed(
                 "Apprise", f"{failed} of the operator's {len(self._channels)} channels did not take it"
             )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cloudsched.people.senders.webhook import WebhookSender
 
 _MAX_WEBHOOK_ANSWER: Final = 64_000
-"""The most bytes of an answer that are received and unpacked. Hardly any of them are looked at."""
+"""The most bytes of an answer that are received and unpacked. Few of them are read."""
 
 
 class Senders(Mapping[str, "Sender"]):
@@ -51,17 +51,18 @@ class Senders(Mapping[str, "Sender"]):
 
 
 def _find_maker(
-    channel: DeliveryChannel, settings: Settings, template: Callable[[], Template | None]
+    channel: DeliveryChannel,
+    settings: Settings,
+    template: Callable[[], Template | None],
 ) -> Callable[[], Sender] | None:
-    """Return what makes a channel's sender. None if the settings do not set it up, or if nothing is sent by it."""
+    """Return what makes a channel's sender. None if the settings do not set it up, or if it needs no sender."""
     match channel:
         case DeliveryChannel.EMAIL:
             return partial(_open_smtp, settings, template) if settings.smtp_url else None
         case DeliveryChannel.WEB:
-            return None
+            return None  # the inbox is part of the store
         case DeliveryChannel.MOBILE:
-            project = settings.fcm_project
-            return partial(_open_fcm, project) if project else None
+            return partial(_open_fcm, settings.fcm_project) if settings.fcm_project else None
         case DeliveryChannel.WEBHOOK:
             return partial(open_webhooks, settings)
         case DeliveryChannel.OPERATOR:
@@ -71,32 +72,34 @@ def _find_maker(
 
 
 def _open_smtp(settings: Settings, template: Callable[[], Template | None]) -> Sender:
-    from cloudsched.people.senders.smtp import SmtpSender, SmtpServer  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.people.senders.smtp import SmtpSender, SmtpServer  # noqa: PLC0415 - only when used
 
     if not settings.mail_from:
-        raise Misconfigured("Set CLOUDSCHED_MAIL_FROM to the address that mail is from, such as ada@example.com.")
-    server = SmtpServer.from_url(settings.smtp_url or "")
+        raise Misconfigured("Set CLOUDSCHED_MAIL_FROM to the sender of mail, such as ada@example.com.")
     return SmtpSender(
-        server, settings.mail_from, template=template, idempotency_header=settings.mail_idempotency_header
+        SmtpServer.from_url(settings.smtp_url or ""),
+        settings.mail_from,
+        template=template,
+        idempotency_header=settings.mail_idempotency_header,
     )
 
 
 def _open_fcm(project: str) -> Sender:
-    from cloudsched.adapters.safe_http import limit_session  # noqa: PLC0415 - the same
-    from cloudsched.people.senders.fcm import FcmSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http import limit_session  # noqa: PLC0415 - only when used
+    from cloudsched.people.senders.fcm import FcmSender  # noqa: PLC0415 - only when used
 
     return FcmSender(project, limit_session)
 
 
 def _open_apprise(urls: tuple[str, ...]) -> Sender:
-    from cloudsched.people.senders.apprise import AppriseSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.people.senders.apprise import AppriseSender  # noqa: PLC0415 - only when used
 
     return AppriseSender(urls)
 
 
 def _open_pings(settings: Settings) -> Sender:
-    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
-    from cloudsched.adapters.safe_http.dead_man_switch import PingSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - only when used
+    from cloudsched.adapters.safe_http.dead_man_switch import PingSender  # noqa: PLC0415 - only when used
 
     make = partial(make_session, settings.access.reachable, max_bytes=_MAX_WEBHOOK_ANSWER)
     return PingSender(make, allows_http=settings.allows_http)
@@ -104,8 +107,8 @@ def _open_pings(settings: Settings) -> Sender:
 
 def open_webhooks(settings: Settings) -> WebhookSender:
     """Return what posts webhooks, only to addresses that users may reach."""
-    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - the same
-    from cloudsched.people.senders.webhook import WebhookSender  # noqa: PLC0415 - see the module's docstring
+    from cloudsched.adapters.safe_http import make_session  # noqa: PLC0415 - only when used
+    from cloudsched.people.senders.webhook import WebhookSender  # noqa: PLC0415 - only when used
 
     make = partial(make_session, settings.access.reachable, max_bytes=_MAX_WEBHOOK_ANSWER)
     return WebhookSender(make, allows_http=settings.allows_http)

@@ -1,16 +1,17 @@
-"""Send pushes by Firebase Cloud Messaging (FCM), to Android, iOS and browsers, with firebase-admin's messaging.
+"""Send pushes to Android, iOS and browsers by Firebase Cloud Messaging (FCM), with firebase-admin.
 
 The meanings of the answers (firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode and
 firebase.google.com/docs/cloud-messaging/scale-fcm):
 
 * UNREGISTERED, and a token that is none, end all sending to that device.
-* 429 and 5xx are tried later: not before ``Retry-After``, and without one not before a minute after 429.
-* Other errors of the request are never tried again. A token of another project says nothing of the device: perhaps the
-  setting is wrong, so that it is kept.
+* 429 and 5xx are tried later: not before ``Retry-After``, and a 429 without one not before a minute.
+* Other errors of the request are never tried again. A device whose token belongs to another project is kept,
+  because the setting may be wrong.
 * Missing or refused credentials are the operator's to mend, so the push waits.
 
-A repeat replaces what the device already shows, because all tries have the same tag (``apns-collapse-id`` on iOS).
-The library would try again by itself, wait as long as it is told, and follow redirects. Its session gets limits.
+A repeat replaces what the device already shows, because all tries have the same tag (``apns-collapse-id`` on
+iOS). The library would try again by itself, wait as long as it is told, and follow redirects. So its session
+is limited.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ MAX_ANSWER: Final = 100_000
 """The number of bytes of an answer that are read."""
 MAX_TITLE: Final = 200
 MAX_BODY: Final = 1_200
-"""The bytes of title and text that are sent: FCM takes 4,096 with everything around them, and JSON doubles quotes."""
+"""The bytes of title and text that are sent: FCM takes 4,096 in all, and JSON doubles quotes."""
 _SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"
 _SERVICE: Final = "Firebase Cloud Messaging"
 _WAIT_AFTER_429: Final = timedelta(minutes=1)
 _MAX_COLLAPSE_ID: Final = 64
-_BAD_REQUEST, _TOO_MANY = 400, 429
+_BAD_REQUEST: Final = 400
+_TOO_MANY: Final = 429
 
 LimitSession: TypeAlias = "Callable[..., requests.Session]"
-"""Returns a session with limits, given one, `max_seconds` and `max_bytes` (`adapters.safe_http.limit_session`)."""
+"""Limits a session by `max_seconds` and `max_bytes`, and returns it (`adapters.safe_http.limit_session`)."""
 
 
 class FcmSender:
@@ -60,8 +62,8 @@ class FcmSender:
 
     def send(self, message: Message, recipient: Recipient) -> str:
         """Push a message, and return the name that FCM gave it."""
-        from firebase_admin import messaging  # type: ignore[import-untyped] # noqa: PLC0415 - at the first push
-        from firebase_admin.exceptions import FirebaseError  # type: ignore[import-untyped] # noqa: PLC0415 - likewise
+        from firebase_admin import messaging  # type: ignore[import-untyped] # noqa: PLC0415 - see below
+        from firebase_admin.exceptions import FirebaseError  # type: ignore[import-untyped] # noqa: PLC0415
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - likewise
 
         push = _to_library(write_push(message, recipient.address)["message"])
@@ -71,7 +73,8 @@ class FcmSender:
                 return str(messaging.send(push, app=app))
             except (OSError, AttributeError, LookupError, TypeError, ValueError) as error:
                 # The library stumbles over JSON that is not of FCM's form, such as a proxy's.
-                raise DeliveryDelayed(_SERVICE, f"it did not answer as documented ({type(error).__name__})") from error
+                reason = f"it did not answer as documented ({type(error).__name__})"
+                raise DeliveryDelayed(_SERVICE, reason) from error
         except GoogleAuthError as error:
             raise DeliveryDelayed(_SERVICE, f"this program has no valid credentials: {error}") from error
         except FirebaseError as error:
@@ -95,12 +98,17 @@ class FcmSender:
 
 def write_push(message: Message, token: str) -> dict[str, Any]:
     """Return the body of the request that pushes a message to a device. It is the same for all tries."""
-    tag = message.id if len(message.id) <= _MAX_COLLAPSE_ID else hashlib.sha256(message.id.encode()).hexdigest()
+    tag = message.id
+    if len(tag) > _MAX_COLLAPSE_ID:
+        tag = hashlib.sha256(tag.encode()).hexdigest()
     ids = {name: str(message.data[name]) for name in ("taskId", "executionId") if name in message.data}
     return {
         "message": {
             "token": token,
-            "notification": {"title": _shorten(message.title, MAX_TITLE), "body": _shorten(message.body, MAX_BODY)},
+            "notification": {
+                "title": _shorten(message.title, MAX_TITLE),
+                "body": _shorten(message.body, MAX_BODY),
+            },
             "data": {"messageId": message.id, "kind": message.kind, **ids},
             "android": {"notification": {"tag": tag}},
             "apns": {
@@ -115,7 +123,9 @@ def write_push(message: Message, token: str) -> dict[str, Any]:
 def _to_library(push: dict[str, Any]) -> Any:  # noqa: ANN401 - firebase-admin ships no types
     from firebase_admin import messaging  # noqa: PLC0415 - see `FcmSender.send`
 
-    android, apns, webpush = push["android"], push["apns"], push["webpush"]
+    android = push["android"]
+    apns = push["apns"]
+    webpush = push["webpush"]
     aps = messaging.Aps(thread_id=apns["payload"]["aps"]["thread-id"])
     made = messaging.Message(
         notification=messaging.Notification(**push["notification"]),
@@ -124,15 +134,15 @@ def _to_library(push: dict[str, Any]) -> Any:  # noqa: ANN401 - firebase-admin s
         apns=messaging.APNSConfig(headers=apns["headers"], payload=messaging.APNSPayload(aps)),
         webpush=messaging.WebpushConfig(notification=messaging.WebpushNotification(**webpush["notification"])),
     )
-    made.token = push["token"]  # not an argument: since 7.7 that is deprecated, for what earlier versions do not know
+    # Not an argument: 7.7 deprecates it, in favour of one that earlier versions do not know.
+    made.token = push["token"]
     return made
 
 
 def _shorten(text: str, size: int) -> str:
     """Return the beginning of a text, without control characters: JSON makes six bytes of one."""
-    return truncate(
-        "".join(" " if unicodedata.category(each) == "Cc" and each != "\n" else each for each in text), size
-    )
+    controls = {each for each in text if unicodedata.category(each) == "Cc"} - {"\n"}
+    return truncate(text.translate(dict.fromkeys(map(ord, controls), " ")), size)
 
 
 def _from_library(error: Any) -> DeliveryDelayed | DeliveryRefused:  # noqa: ANN401 - a FirebaseError, without types
@@ -141,20 +151,24 @@ def _from_library(error: Any) -> DeliveryDelayed | DeliveryRefused:  # noqa: ANN
     response = error.http_response
     if response is None:
         return DeliveryDelayed(_SERVICE, f"it did not answer ({type(error.cause or error).__name__})")
+
     found = _read_error(response)
     details = [each for each in _as_list(found.get("details")) if isinstance(each, dict)]
-    code = next((str(each["errorCode"]) for each in details if "errorCode" in each), str(found.get("status", "")))
+    codes = [str(each["errorCode"]) for each in details if "errorCode" in each]
+    code = next(iter(codes), str(found.get("status", "")))
     text = " ".join(f"{response.status_code} {code}: {found.get('message', '')}".split())[:500]
     is_bad = response.status_code == _BAD_REQUEST
     if isinstance(error, messaging.UnregisteredError) or (is_bad and _blames_token(details)):
         return AddressGone(f"Firebase Cloud Messaging does not know the device any more: {text}")
     if is_bad or isinstance(error, messaging.SenderIdMismatchError):
         return DeliveryRefused(f"Firebase Cloud Messaging refuses the push: {text}")
-    from cloudsched.adapters.safe_http.user_posts import parse_retry_after  # noqa: PLC0415 - only after a refusal
+
+    from cloudsched.adapters.safe_http.user_posts import parse_retry_after  # noqa: PLC0415 - only when used
 
     wait = parse_retry_after(response.headers.get("Retry-After"), time.time())
-    is_full = wait is None and response.status_code == _TOO_MANY
-    return DeliveryDelayed(_SERVICE, text, _WAIT_AFTER_429 if is_full else wait)
+    if wait is None and response.status_code == _TOO_MANY:
+        wait = _WAIT_AFTER_429
+    return DeliveryDelayed(_SERVICE, text, wait)
 
 
 def _blames_token(details: list[dict[str, Any]]) -> bool:
@@ -168,7 +182,6 @@ def _as_list(value: object) -> list[Any]:
 
 def _read_error(response: requests.Response) -> dict[str, Any]:
     try:
-        error = response.json()["error"]
+        return dict(response.json()["error"])
     except (LookupError, TypeError, ValueError):
         return {}
-    return error if isinstance(error, dict) else {}

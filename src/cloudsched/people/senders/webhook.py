@@ -1,13 +1,14 @@
 """Send messages as webhooks, signed as Standard Webhooks asks.
 
-Only an endpoint that is asked whether it wants messages has some bytes of its answer read. They are compared with what
-it was asked, and shown to nobody.
+Only an endpoint that is asked whether it wants messages has some bytes of its answer read. They are
+compared with what it was asked, and shown to nobody.
 
-Source of webhooks: github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md. From it:
+Source of webhooks: github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md.
+From it:
 
-* ``id.timestamp.body`` is signed. The timestamp is that of the try, on this machine's own clock, because receivers
-  allow five minutes, whatever a moved clock of tests says.
-* With several secrets there are several signatures, so that a receiver can change its secret without losing a message.
+* ``id.timestamp.body`` is signed. The timestamp is that of the try, by this machine's own clock: receivers
+  allow a difference of five minutes, whatever a moved clock of tests says.
+* Each of several secrets makes a signature, so that a receiver can change its secret without losing a message.
 * Only 2xx is success. 410 ends all sending to that URL, and everything else is tried again.
 """
 
@@ -46,7 +47,7 @@ class WebhookSender:
         timeout: float | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        from cloudsched.adapters.safe_http.user_posts import (  # noqa: PLC0415 - imported when the first one is sent
+        from cloudsched.adapters.safe_http.user_posts import (  # noqa: PLC0415 - only when used
             TIMEOUT_SECONDS,
             UserPosts,
         )

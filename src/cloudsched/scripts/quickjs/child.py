@@ -1,8 +1,8 @@
 """The process in which one script runs: QuickJS, inside a sandbox that is entered before the script is read.
 
-`interpreter.py` starts it with an empty environment. It reads messages from its standard input, one per line, answers
-each with one line, and ends when its input does. It imports only what it needs, since every script pays for the start.
-The parent does not trust its output.
+`interpreter.py` starts it with an empty environment. It reads messages from its standard input, one per
+line, answers each with one line, and ends when its input does. It imports only what it needs, since every
+script pays for the start. The parent does not trust its output.
 """
 
 from __future__ import annotations
@@ -19,10 +19,17 @@ TYPE_CHECKING = False  # typing is a fifth of the start
 ADDRESS_SPACE_OVERHEAD = 256 * 1024 * 1024
 """The bytes of address space that Python and QuickJS get in addition to the script's memory."""
 
-_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
-"""SECCOMP_RET_ALLOW, and SECCOMP_RET_ERRNO with EPERM."""
-_NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
+# Instructions of the filter's language (BPF), and what it returns: SECCOMP_RET_ALLOW, or SECCOMP_RET_ERRNO with EPERM.
+_LOAD = 0x20
+_EQUAL = 0x15
+_RETURN = 0x06
+_ALLOW = 0x7FFF0000
+_REFUSE = 0x00050001
+
+# Arguments of prctl.
+_NO_NEW_PRIVILEGES = 38
+_SET_SECCOMP = 22
+_FILTER = 2
 _MACHINES = {
     "x86_64": (0xC000003E, (0, 1, 9, 11, 12, 15, 24, 25, 28, 60, 96, 202, 228, 231, 318)),
     "aarch64": (0xC00000B7, (63, 64, 93, 94, 98, 113, 124, 139, 169, 214, 215, 216, 222, 233, 278)),
@@ -43,6 +50,7 @@ def _set_resource_limits(memory: int, seconds: float) -> None:
         import resource  # noqa: PLC0415 - not every platform has it
     except ImportError:
         return
+
     limits = {
         "RLIMIT_CPU": int(seconds) + 2,
         "RLIMIT_AS": memory + ADDRESS_SPACE_OVERHEAD,
@@ -55,9 +63,10 @@ def _set_resource_limits(memory: int, seconds: float) -> None:
         which = getattr(resource, name, None)
         if which is None:
             continue
+        # A process that reaches both limits of processor time at once is killed without SIGXCPU, which says why.
+        hard = limit + 1 if name == "RLIMIT_CPU" else limit
         try:
-            # A process that reaches both limits of processor time at once is killed without SIGXCPU, which says why.
-            resource.setrlimit(which, (limit, limit + 1 if name == "RLIMIT_CPU" else limit))
+            resource.setrlimit(which, (limit, hard))
         except (ValueError, OSError):
             continue  # it is lower already, or this platform does not support it
 
@@ -75,16 +84,21 @@ def _prepare_filter() -> Callable[[], bool] | None:
     if machine is None or sys.maxsize < 2**32:
         return None
     kind, calls = machine
+
     # If the call uses this machine's own numbering, allow what is in the list, and refuse everything else.
     steps = [(_LOAD, 0, 0, 4), (_EQUAL, 0, len(calls) + 1, kind), (_LOAD, 0, 0, 0)]
     steps += [(_EQUAL, len(calls) - index, 0, call) for index, call in enumerate(calls)]
     steps += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+
     prctl = ctypes.CDLL(None).prctl
 
     def install() -> bool:
         header = struct.pack("HP", len(steps), ctypes.addressof(program))
-        done: tuple[int, ...] = (prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), prctl(_SET_SECCOMP, _FILTER, header, 0, 0))
+        done: tuple[int, ...] = (
+            prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0),
+            prctl(_SET_SECCOMP, _FILTER, header, 0, 0),
+        )
         return done == (0, 0)
 
     return install
@@ -126,15 +140,14 @@ class _ScriptRuntime:
         except _quickjs.StackOverflow:
             return STACK_EXCEEDED
         except _quickjs.JSException as error:
-            reason = str(error)[:60]
-            limit = MEMORY_EXCEEDED if "out of memory" in reason else GLUE_BROKEN
-            return TIME_EXCEEDED if "interrupted" in reason else limit
+            return _name_limit(str(error)[:60])
         except TimeoutError:
             return TIME_EXCEEDED
         except MemoryError:
             return MEMORY_EXCEEDED
         except (TypeError, ValueError):  # not a string
             return GLUE_BROKEN
+
         line = output.encode("utf-8", "replace") + b"\n"
         self._output -= len(line)
         return OUTPUT_EXCEEDED if self._output < 0 else line
@@ -144,6 +157,15 @@ class _ScriptRuntime:
         if left <= 0:
             raise TimeoutError
         self._context.set_time_limit(left)
+
+
+def _name_limit(reason: str) -> bytes:
+    """Return the limit that an exception of QuickJS means."""
+    if "interrupted" in reason:
+        return TIME_EXCEEDED
+    if "out of memory" in reason:
+        return MEMORY_EXCEEDED
+    return GLUE_BROKEN
 
 
 def main(glue: str, memory: str, seconds: str, output: str) -> None:

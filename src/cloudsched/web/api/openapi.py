@@ -1,7 +1,7 @@
-"""``/openapi.json``: the API as OpenAPI 3.1 (spec.openapis.org/oas/v3.1.1), generated from the models that validate.
+"""``/openapi.json``: the API as OpenAPI 3.1 (spec.openapis.org/oas/v3.1.1), from the models that validate.
 
-Nothing is written twice: paths come from `OPERATIONS`, parameters and bodies from the models that parse them, responses
-from the models that are stored, without the fields that only the scheduler uses.
+Nothing is written twice: paths come from `OPERATIONS`, parameters and bodies from the models that parse
+them, responses from the models that are stored, without the fields that only the scheduler uses.
 """
 
 from __future__ import annotations
@@ -18,26 +18,23 @@ from cloudsched.domain.documents.event import EventName
 from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import Owner, TaskId
 from cloudsched.domain.documents.verbs import Verb
+from cloudsched.web.api.etags import TAGS_PATTERN
+from cloudsched.web.api.idempotency_keys import IDEMPOTENCY_HEADER, KEY_PATTERN
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
 from cloudsched.web.api.operation import EVENT_STREAM, TAGS, Operation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.api.responses import TAGS_PATTERN
-from cloudsched.web.api.task_operations import IDEMPOTENCY_HEADER, KEY_PATTERN
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
 
-
-@cache
-def _load() -> Json:
-    content: Json = json.loads(Path(__file__).with_name("openapi_examples.json").read_text("utf-8"))
-    return content
+Json = dict[str, Any]
 
 
 def build_request_examples() -> dict[str, dict[str, Json]]:
     """Return the examples of each operation with a body, by their names.
 
-    The tasks in them are for workers. The API need not know the handlers of workers, so any app accepts the examples.
+    The tasks in them are for workers. The API need not know the handlers of workers, so any app accepts
+    the examples.
     """
     tasks = {
         "report": {"summary": "A report every weekday at nine", "value": _load()["tasks"]["report"]},
@@ -48,21 +45,25 @@ def build_request_examples() -> dict[str, dict[str, Json]]:
     return {**_load()["requests"], **verbs, "create_task": tasks, "batch_create_tasks": {"batch": batch}}
 
 
+@cache
+def _load() -> Json:
+    content: Json = json.loads(Path(__file__).with_name("openapi_examples.json").read_text("utf-8"))
+    return content
+
+
 def response_example(schema: str) -> Json:
     """Return the example of a response with this schema."""
     example: Json = _load()["responses"][schema]
     return example
 
 
-Json = dict[str, Any]
-
 _PROBLEMS: Final = {
     400: "The request is invalid; `field` and `hint` say where, and how to correct it.",
     401: "The caller is not authenticated.",
     403: "The caller may not do this, or the request comes from a web page that may not call the API.",
     404: "It does not exist, or the caller may not see it.",
-    409: "The task's status does not permit this, it was changed too often meanwhile, a limit was reached, or the "
-    "claim has ended (`lease-lost`).",
+    409: "The task's status does not permit this, it was changed too often meanwhile, a limit was reached, "
+    "or the claim has ended (`lease-lost`).",
     412: "The task or the person is not in the state that `If-Match` names.",
     413: "The body is too large.",
     415: "The body is of another type than JSON.",
@@ -77,7 +78,9 @@ _RETRY_AFTER: Final = {
     "schema": {"type": "integer", "minimum": 0},
 }
 _PROBLEM_HEADERS: Final[dict[int, Json]] = {
-    401: {"WWW-Authenticate": {"description": "How to authenticate (RFC 9110).", "schema": {"type": "string"}}},
+    401: {
+        "WWW-Authenticate": {"description": "How to authenticate (RFC 9110).", "schema": {"type": "string"}},
+    },
     429: {"Retry-After": _RETRY_AFTER},
     503: {"Retry-After": _RETRY_AFTER},
 }
@@ -94,20 +97,24 @@ _PATH: Final = {
     "calendarId": ("The calendar's id.", r"^[A-Za-z0-9_-]{1,64}$", "fr-holidays"),
     "scriptName": ("The script's name.", r"^[A-Za-z0-9_-]{1,64}$", "nested-task"),
     "feedId": ("The feed's id.", r"^[0-9a-f]{64}$", _FEED_ID),
-    "feedSecret": ("The feed's secret.", r"^[A-Za-z0-9_-]{43}$", "EXAMPLEsecret_of_a_feed-43-letters-and-digits"[:43]),
+    "feedSecret": (
+        "The feed's secret.",
+        r"^[A-Za-z0-9_-]{43}$",
+        "EXAMPLEsecret_of_a_feed-43-letters-and-digits"[:43],
+    ),
 }
 
 
 @lru_cache(maxsize=8)
 def render_document(root: str) -> tuple[bytes, str]:
-    """Return the text of the document of an API that is mounted under a path, and its ETag without quotes."""
+    """Return the document of an API that is mounted under a path, as text, and its ETag without quotes."""
     text = json.dumps(build_document(root), ensure_ascii=False, separators=(",", ":")).encode()
     return text, hashlib.sha256(text).hexdigest()[:20]
 
 
 @lru_cache(maxsize=1)
 def build_document(root: str = "") -> Json:
-    """Return the document of an API that is mounted under a path. It is empty if it has a server of its own."""
+    """Return the document of an API that is mounted under a path. It is empty without a mount."""
     bodies = dict.fromkeys(each.body_schema for each in OPERATIONS if each.body_schema is not None)
     schemas = build_components(bodies)
     examples = build_request_examples()
@@ -159,6 +166,7 @@ def _describe_operation(operation: Operation, examples: Json) -> Json:
         "responses": _responses(operation),
         "security": [] if operation.right is None else [{"token": []}, {"key": []}],
     }
+
     if operation.is_patch:
         patch = "TaskPatch" if operation.body_schema is None else operation.body_schema.__name__
         content = {"application/merge-patch+json": {"schema": ref(patch), "examples": examples}}
@@ -191,7 +199,9 @@ def _query_parameters(model: type[WireModel]) -> list[Json]:
         described = copy.deepcopy(each)
         about = described.pop("description", "")
         examples = described.pop("examples", ())
-        more: Json = {"example": examples[0]} if examples else {}
+        more: Json = {}
+        if examples:
+            more["example"] = examples[0]
         if name in schema.get("required", ()):
             more["required"] = True
         parameters.append({"name": name, "in": "query", "description": about, "schema": described, **more})
@@ -202,19 +212,19 @@ def _header_parameters(operation: Operation) -> list[Json]:
     parameters: list[Json] = []
     if operation.accepts_idempotency_key:
         about = "Makes the request safe to repeat: the same key with the same request does nothing more."
-        schema = {"type": "string", "pattern": KEY_PATTERN}
-        parameters.append({"name": IDEMPOTENCY_HEADER, "in": "header", "description": about, "schema": schema})
+        parameters.append(_header(IDEMPOTENCY_HEADER, about, KEY_PATTERN))
     if operation.is_conditional:
         about = "The ETag of the state that the caller has seen; if it has changed since, nothing happens."
-        parameters.append({"name": "If-Match", "in": "header", "description": about, "schema": _tag_schema()})
+        parameters.append(_header("If-Match", about, TAGS_PATTERN))
     if 304 in operation.success_statuses:  # noqa: PLR2004 - Not Modified
         about = "The ETag of the state that the caller already has."
-        parameters.append({"name": "If-None-Match", "in": "header", "description": about, "schema": _tag_schema()})
+        parameters.append(_header("If-None-Match", about, TAGS_PATTERN))
     return parameters
 
 
-def _tag_schema() -> Json:
-    return {"type": "string", "pattern": TAGS_PATTERN}
+def _header(name: str, about: str, pattern: str) -> Json:
+    schema = {"type": "string", "pattern": pattern}
+    return {"name": name, "in": "header", "description": about, "schema": schema}
 
 
 def _responses(operation: Operation) -> Json:
@@ -222,29 +232,36 @@ def _responses(operation: Operation) -> Json:
     for status in operation.success_statuses:
         responses[str(status)] = {"description": _SUCCESSES[status], **_response_headers(operation, status)}
         if status in {200, 201, 202} and operation.response_schema:
-            is_started = status == 202 and operation.success_statuses == (200, 202)  # noqa: PLR2004 - a task makes it
-            responses[str(status)]["content"] = _content("Task" if is_started else operation.response_schema)
+            is_started = status == 202 and operation.success_statuses == (200, 202)  # noqa: PLR2004
+            schema = "Task" if is_started else operation.response_schema
+            responses[str(status)]["content"] = _content(schema)
+
     problems = {400, 403, 500, 503, *operation.error_statuses}
     if operation.right is not None:
         problems.add(401)
     if operation.body_schema is not None or operation.is_patch:
         problems |= {413, 415}
+
     content = {"application/problem+json": {"schema": ref("Problem")}}
     for status in sorted(problems):
-        headers = {"headers": _PROBLEM_HEADERS[status]} if status in _PROBLEM_HEADERS else {}
-        is_page = status in operation.error_statuses and operation.response_schema == "text/html"  # for people, too
-        shown = {"text/html": {"schema": {"type": "string"}}} if is_page else content
-        responses[str(status)] = {"description": _PROBLEMS[status], **headers, "content": shown}
+        described = responses[str(status)] = {"description": _PROBLEMS[status]}
+        if status in _PROBLEM_HEADERS:
+            described["headers"] = _PROBLEM_HEADERS[status]
+        described["content"] = content
+        if status in operation.error_statuses and operation.response_schema == "text/html":  # for people, too
+            described["content"] = _content("text/html")
     return responses
 
 
 def _response_headers(operation: Operation, status: int) -> Json:
     if operation.response_schema not in {"Task", "ReportedTask", "FailedTask", "Person", "SavedPerson"}:
         return {}
+    if status not in {200, 201, 304}:
+        return {}
     headers = {"ETag": {"description": "Identifies the state.", "schema": {"type": "string"}}}
     if operation.name == "create_task":
         headers["Location"] = {"description": "The task's path.", "schema": {"type": "string"}}
-    return {"headers": headers} if status in {200, 201, 304} else {}
+    return {"headers": headers}
 
 
 def _content(schema: str) -> Json:
@@ -253,4 +270,6 @@ def _content(schema: str) -> Json:
     if schema == "OpenApi":
         return {"application/json": {"schema": {"type": "object"}}}
     shown: Json = {"application/json": {"schema": ref(schema), "example": response_example(schema)}}
-    return {**shown, EVENT_STREAM: {"schema": {"type": "string"}}} if schema == "DraftResult" else shown
+    if schema == "DraftResult":
+        shown[EVENT_STREAM] = {"schema": {"type": "string"}}
+    return shown

@@ -1,7 +1,7 @@
 """The JSON schemas of requests and responses: pydantic's own, corrected where the JSON on the wire differs.
 
-Pydantic does not know that durations are numbers of seconds, that responses omit fields that are None, and that they
-contain all other fields, including those with a default.
+Pydantic does not know that durations are numbers of seconds, that responses omit fields that are None,
+and that they contain all other fields, including those with a default.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def ref(name: str) -> Json:
 def find_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
     """Return the docstrings of a model's fields, including inherited ones, by the fields' names.
 
-    Pydantic can read them (``use_attribute_docstrings``), but only when it creates a class. That would take a quarter
-    of the time that our own modules add to a cold start.
+    Pydantic can read them (``use_attribute_docstrings``), but only when it creates a class. That would take a
+    quarter of the time that our own modules add to a cold start.
     """
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
@@ -84,45 +84,79 @@ def find_field_descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _read_descriptions(module: str) -> dict[str, dict[str, str]]:
-    """Return the docstrings of fields in a module's source, by the classes' names. Empty if there is no source."""
+    """Return the docstrings of fields in a module's source, by the classes' names. Empty without a source."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except OSError:
         return {}
-    return {
-        node.name: {
-            field.target.id: inspect.cleandoc(after.value.value)
-            for field, after in pairwise(node.body)
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            if isinstance(after.value.value, str)
-        }
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-    }
+    return {node.name: _read_class(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _read_class(node: ast.ClassDef) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairwise(node.body):
+        match pair:
+            case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
+                found[name] = inspect.cleandoc(text)
+    return found
 
 
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (
-    *(Task, Execution, Message, Person, Explanation, responses.UnreadCount),
-    *(responses.TaskPage[Task], responses.ExecutionPage, responses.MessagePage, responses.ExportPage),
-    *(responses.Tree[Task], responses.Claim[Task], responses.ClaimList[Task], responses.RenewedLease),
-    *(responses.BatchResult[Task], responses.BatchResults[Task], responses.OccurrenceList, responses.SchedulePreview),
-    *(responses.TaskHistory, responses.ExecutionLogs),
+    Task,
+    Execution,
+    Message,
+    Person,
+    Explanation,
+    responses.UnreadCount,
+    responses.TaskPage[Task],
+    responses.ExecutionPage,
+    responses.MessagePage,
+    responses.ExportPage,
+    responses.Tree[Task],
+    responses.Claim[Task],
+    responses.ClaimList[Task],
+    responses.RenewedLease,
+    responses.BatchResult[Task],
+    responses.BatchResults[Task],
+    responses.OccurrenceList,
+    responses.SchedulePreview,
+    responses.TaskHistory,
+    responses.ExecutionLogs,
     overview_responses.ExecutionCounts,
     overview_responses.DispatchQueue,
     overview_responses.DispatchQueueList,
-    *(overview_responses.OccurrencePage, overview_responses.QueueList, overview_responses.QueuedTaskPage),
-    *(overview_responses.WorkerList, overview_responses.LockPage),
-    *(overview_responses.OverviewCounts, overview_responses.HandlerList, overview_responses.ChangeCursor),
-    *(overview_responses.RetryCount, overview_responses.FailureSummary),
-    *(overview_responses.TaskCount, overview_responses.UsagePage, overview_responses.BudgetDetails),
+    overview_responses.OccurrencePage,
+    overview_responses.QueueList,
+    overview_responses.QueuedTaskPage,
+    overview_responses.WorkerList,
+    overview_responses.LockPage,
+    overview_responses.OverviewCounts,
+    overview_responses.HandlerList,
+    overview_responses.ChangeCursor,
+    overview_responses.RetryCount,
+    overview_responses.FailureSummary,
+    overview_responses.TaskCount,
+    overview_responses.UsagePage,
+    overview_responses.BudgetDetails,
     overview_responses.BudgetPage,
-    *(responses.Feed, responses.NewFeedAddress, responses.FeedList, responses.WebhookSecret),
-    *(responses.CalendarSummary, responses.CalendarDetails, responses.CalendarList),
-    *(responses.ScriptSummary, responses.ScriptDetails, responses.ScriptList),
+    responses.Feed,
+    responses.NewFeedAddress,
+    responses.FeedList,
+    responses.WebhookSecret,
+    responses.CalendarSummary,
+    responses.CalendarDetails,
+    responses.CalendarList,
+    responses.ScriptSummary,
+    responses.ScriptDetails,
+    responses.ScriptList,
     responses.DeliveryPage,
-    *(responses.DeliveryList, responses.DeliveryReport, responses.DraftResult),
-    *(responses.CallerInfo, responses.Health, responses.Problem, responses.ScheduleReading),
+    responses.DeliveryList,
+    responses.DeliveryReport,
+    responses.DraftResult,
+    responses.CallerInfo,
+    responses.Health,
+    responses.Problem,
+    responses.ScheduleReading,
 )
 
 _SECONDS = "In seconds."
@@ -138,17 +172,21 @@ class _Schemas(GenerateJsonSchema):
         made.pop("title", None)  # the component's name is enough, and variants of a model would share a title
         model: type[BaseModel] = schema["cls"]
         texts = find_field_descriptions(model)
+
         for name, field in model.model_fields.items():
             shown = made.get("properties", {}).get(field.alias or name)
             _correct_limits(shown)
             if shown is not None and name in texts and field.description is None:
-                unit = f" {_SECONDS}" if _is_duration(shown) else ""
-                shown["description"] = texts[name] + unit
+                shown["description"] = texts[name]
+                if _is_duration(shown):
+                    shown["description"] += f" {_SECONDS}"
+
         if issubclass(model, responses.ApiResponse):
             made["additionalProperties"] = False  # the client keeps what only a newer API sends
         if model is Pull and self.mode == "validation":
             queue = {"type": "string", "pattern": get_pattern(QueueName)}
-            return {"anyOf": [queue, {**made, "description": "The queue, and more."}], "description": Pull.__doc__}
+            more = {**made, "description": "The queue, and more."}
+            return {"anyOf": [queue, more], "description": Pull.__doc__}
         return made
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
@@ -189,11 +227,16 @@ class _Schemas(GenerateJsonSchema):
 
 def _correct_limits(schema: Json | None) -> None:
     """Correct how pydantic writes limits that follow a validator: ``"ge": "PT0S"`` is ``"minimum": 0``."""
-    for kind in [] if schema is None else [schema, *schema.get("anyOf", ())]:
+    if schema is None:
+        return
+    for kind in (schema, *schema.get("anyOf", ())):
         for name, keyword in _LIMITS.items():
-            if name in kind:
-                limit = kind.pop(name)
-                kind[keyword] = _DURATION.validate_python(limit).total_seconds() if isinstance(limit, str) else limit
+            if name not in kind:
+                continue
+            limit = kind.pop(name)
+            if isinstance(limit, str):
+                limit = _DURATION.validate_python(limit).total_seconds()
+            kind[keyword] = limit
 
 
 def _is_duration(schema: Json) -> bool:
@@ -232,6 +275,7 @@ def build_components(requests: Collection[type[BaseModel]]) -> Json:
     for model in _RESPONSE_MODELS:
         name = _component_name(names[(model, "serialization")]["$ref"].rpartition("/")[2])
         assert name == model.__name__  # noqa: S101 - no model is both a request and a response
+
     in_responses = _find_reachable(schemas, _model_names(_RESPONSE_MODELS))
     in_responses -= _find_reachable(schemas, _model_names(requests))  # where null stands for the default
     schemas = {
@@ -239,19 +283,22 @@ def build_components(requests: Collection[type[BaseModel]]) -> Json:
         for name, each in schemas.items()
     }
     schemas |= _name_closed_sets(schemas)
+
     schemas["BatchCreateRequest"]["properties"]["tasks"]["items"] = ref("NewTask")
     schemas["Problem"]["properties"]["readings"]["items"] = ref("ScheduleReading")
     schemas["ReportedTask"] = _reported_task_schema(schemas["Task"])
     schemas["FailedTask"] = _failed_task_schema(schemas["ReportedTask"])
     schemas["SavedPerson"] = _saved_person_schema(schemas["Person"])
+
     new = schemas["NewTask"]
     new["required"] = []  # a task with children or a script has no handler of its own
-    for name in ("title", "owner"):  # the title's default depends on the handler, the owner's on the caller
-        new["properties"][name]["description"] = new["properties"][name].get("description", "").partition(_DEFAULT)[0]
+    title = new["properties"]["title"]  # whose default depends on the handler
+    title["description"] = title.get("description", "").partition(_DEFAULT)[0]
     new["properties"]["owner"]["description"] = "The task's owner; the caller if it is omitted, or `system`."
     for name in ("NewTask", "PreviewRequest"):
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)
+
     roots = {"TaskPatch", "ReportedTask", "FailedTask", "SavedPerson"}
     roots |= _model_names(requests) | _model_names(_RESPONSE_MODELS)
     used = _find_reachable(schemas, roots)
@@ -259,9 +306,9 @@ def build_components(requests: Collection[type[BaseModel]]) -> Json:
 
 
 def _component_name(name: str) -> str:
-    """Return the name of a component: pydantic's ``Pull-Output`` is ``Pull``, and ``Pull-Input`` is ``PullInput``.
+    """Return the name of a component.
 
-    A response about a task, ``Tree_Task_``, is a ``Tree``.
+    Pydantic's ``Pull-Output`` is ``Pull``, ``Pull-Input`` is ``PullInput``, and ``Tree_Task_`` is ``Tree``.
     """
     return name.removesuffix("-Output").removesuffix("_Task_").replace("-Input", "Input")
 
@@ -279,14 +326,18 @@ def _rename_references(schema: Any) -> Any:  # noqa: ANN401 - any JSON
 
 def _allow_schedule_text(schema: Json) -> None:
     """Allow a schedule as text, with its time zone in a field beside it. See `language.task_fields`."""
-    about = "A notation (RRULE, cron, an instant, a duration from now) or plain words, such as: every weekday at 9."
-    given = schema["properties"]["schedule"]
-    words: Json = {"type": "string", "description": about, "examples": ["every weekday at 9"]}
-    schema["properties"]["schedule"] = {"anyOf": [words, given]}
-    zone = {"type": "string", "description": "The IANA zone of a schedule that is text. UTC if it is left out."}
-    schema["properties"]["timezone"] = {**zone, "examples": ["Europe/Paris"]}
-    told = "The language of a schedule in words. If it is left out, the words tell it."
-    schema["properties"]["locale"] = {"type": "string", "description": told, "examples": ["en-US", "de"]}
+    properties = schema["properties"]
+    about = "A notation (RRULE, cron, an instant, a duration from now), or words such as: every weekday at 9."
+    words = _text_schema(about, "every weekday at 9")
+    properties["schedule"] = {"anyOf": [words, properties["schedule"]]}
+    about = "The IANA zone of a schedule that is text. UTC if it is left out."
+    properties["timezone"] = _text_schema(about, "Europe/Paris")
+    about = "The language of a schedule in words. If it is left out, the words tell it."
+    properties["locale"] = _text_schema(about, "en-US", "de")
+
+
+def _text_schema(about: str, *examples: str) -> Json:
+    return {"type": "string", "description": about, "examples": [*examples]}
 
 
 def _model_names(models: Iterable[type[BaseModel]]) -> set[str]:
@@ -296,11 +347,13 @@ def _model_names(models: Iterable[type[BaseModel]]) -> set[str]:
 def _with_short_description(schema: Json) -> Json:
     """Return a schema with only the first paragraph of its class's docstring. The rest is for programmers."""
     about = schema.get("description", "")
-    return {**schema, "description": about.partition("\n\n")[0]} if about else schema
+    if not about:
+        return schema
+    return {**schema, "description": about.partition("\n\n")[0]}
 
 
 def _reported_task_schema(task: Json) -> Json:
-    """Return the schema of a task in the response to a worker's report, where a worker sees less than its owner."""
+    """Return the schema of a task in the response to a worker's report. A worker sees less than its owner."""
     required = [name for name in task["required"] if name not in OMITTED_FOR_WORKERS]
     about = "A task whose worker has reported. Workers that may not read tasks get less of it."
     return {**task, "description": about, "required": required}
@@ -309,25 +362,29 @@ def _reported_task_schema(task: Json) -> Json:
 def _failed_task_schema(task: Json) -> Json:
     """Return the schema of a task with a failed attempt, as its worker sees it."""
     about = "The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours."
-    return {**task, "properties": {**task["properties"], "failedExecution": {**ref("Execution"), "description": about}}}
+    failed = {**ref("Execution"), "description": about}
+    return {**task, "properties": {**task["properties"], "failedExecution": failed}}
 
 
 def _saved_person_schema(person: Json) -> Json:
-    """Return the schema of a person as the answer to a change: only this one shows the secret of a new webhook."""
-    about = "With what the new webhook's messages are signed; keep it, it is shown only here."
-    return {**person, "properties": {**person["properties"], "webhookSecret": {"type": "string", "description": about}}}
+    """Return the schema of the answer to a change of a person. Only it shows the secret of a new webhook."""
+    about = "The secret that signs messages to the new webhook. Keep it: it is shown only here."
+    secret = {"type": "string", "description": about}
+    return {**person, "properties": {**person["properties"], "webhookSecret": secret}}
 
 
 def _patch_schema(new: Json) -> Json:
-    """Return the schema of a merge patch of any fields. Null restores a field's default, and omitted fields stay."""
+    """Return the schema of a merge patch of any fields."""
     properties: Json = {}
     for name, each in new["properties"].items():
         if name in {"id", "owner"}:
             continue
         schema = dict(each)
         if name not in {"title", "handler"} and {"type": "null"} not in schema.get("anyOf", ()):
-            described = {"description": schema.pop("description")} if "description" in schema else {}
-            schema = {"anyOf": [schema, {"type": "null"}], **described}
+            nullable: Json = {"anyOf": [schema, {"type": "null"}]}
+            if "description" in schema:
+                nullable["description"] = schema.pop("description")
+            schema = nullable
         properties[name] = schema
     about = "The fields to change; `null` restores a field's default."
     return {"type": "object", "description": about, "properties": properties, "additionalProperties": False}
@@ -373,7 +430,7 @@ def _to_response_schema(schema: Json) -> Json:
     may_be_none = {
         name
         for name, each in schema.get("properties", {}).items()
-        if {"type": "null"} in each.get("anyOf", ()) or each == {} or set(each) <= {"title", "default", "description"}
+        if {"type": "null"} in each.get("anyOf", ()) or set(each) <= {"title", "default", "description"}
     }
     shown = _without_none(schema)
     for each in shown.get("properties", {}).values():
@@ -412,7 +469,7 @@ def _find_references(schema: object) -> set[str]:
         case {"$ref": str(target)}:
             return {target.rpartition("/")[2]}
         case dict():
-            return set().union(*map(_find_references, schema.values())) if schema else set()
+            return set[str]().union(*map(_find_references, schema.values()))
         case list():
-            return set().union(*map(_find_references, schema)) if schema else set()
+            return set[str]().union(*map(_find_references, schema))
     return set()

@@ -1,4 +1,4 @@
-"""``@operation``: makes a function an operation of the API, with all that the router, the checks and OpenAPI need.
+"""``@operation``: make a function an operation of the API, as the router, the checks and OpenAPI need it.
 
 Each takes an `ApiCall`: one request, authenticated, with its path parsed.
 """
@@ -42,7 +42,7 @@ class ApiCall:
     request: Request
     path: dict[str, str]
     render_document: Callable[[str], tuple[bytes, str]]
-    """Returns the OpenAPI document, as text, and its ETag. It needs all operations, so none of them can import it."""
+    """Returns the OpenAPI document, as text, and its ETag. It needs all operations, so none can import it."""
 
     @property
     def task_id(self) -> str:
@@ -53,8 +53,8 @@ class ApiCall:
     def public_root(self) -> str | None:
         """Return the beginning of links to the API. None if no public address is configured.
 
-        A request's ``Host`` is only a claim of its sender. A link made of it could lead anywhere, with the secret in
-        the link. It counts only where the API is open, and then names this machine.
+        A request's ``Host`` is only a claim of its sender. A link made of it could lead anywhere, with the
+        secret in the link. It counts only where the API is open, and then names this machine.
         """
         settings = self.app.container.settings
         if settings.public_url:
@@ -95,7 +95,7 @@ class Preset(TypedDict, total=False):
     error_statuses: tuple[int, ...]
 
 
-class Options(Preset, total=False):
+class OperationOptions(Preset, total=False):
     """The options of `operation` besides the method, the path, the tag and the models. See `Operation`."""
 
     content: type[WireModel] | None
@@ -125,8 +125,8 @@ class Operation:
     """The model that describes the request's JSON object, if the function reads and checks it itself."""
     body_is_optional: bool = False
     is_link: bool = False
-    """True if people or their programs open it by a link, whose secret is the only proof that it needs. Where the API
-    is private, a separate function serves such operations."""
+    """True if people or their programs open it by a link, whose secret is the only proof that it needs.
+    Where the API is private, a separate function serves such operations."""
     is_patch: bool = False
     """True if the body is a JSON merge patch."""
     accepts_idempotency_key: bool = False
@@ -169,38 +169,45 @@ class Operation:
         if self.body is not None:
             content = read_json_object(call.request, is_optional=self.body_is_optional)
             return self.function(call, validate_model(self.body, content))
-        return self.function(call) if self.query is None else self.function(call, query)
+        if self.query is not None:
+            return self.function(call, query)
+        return self.function(call)
 
 
 @overload
 def operation(
-    method: str, path: str, tag: str, *, query: type[M], **options: Unpack[Options]
+    method: str, path: str, tag: str, *, query: type[M], **options: Unpack[OperationOptions]
 ) -> Callable[[Callable[[ApiCall, M], Response]], Operation]: ...
 
 
 @overload
 def operation(
-    method: str, path: str, tag: str, *, body: type[M], **options: Unpack[Options]
+    method: str, path: str, tag: str, *, body: type[M], **options: Unpack[OperationOptions]
 ) -> Callable[[Callable[[ApiCall, M], Response]], Operation]: ...
 
 
 @overload
 def operation(
-    method: str, path: str, tag: str, **options: Unpack[Options]
+    method: str, path: str, tag: str, **options: Unpack[OperationOptions]
 ) -> Callable[[Callable[[ApiCall], Response]], Operation]: ...
 
 
 def operation(method: str, path: str, tag: str, **options: Any) -> Any:
     """Make a function an operation of the API. Its docstring is the operation's documentation, in CommonMark.
 
-    The options are the other fields of `Operation`. With `query` or `body`, an instance of that model is the function's
-    second argument. Only a GET needs no right to write unless it says so, and what follows from the other options need
-    not be among the `error_statuses`: 404, 412 and 422. A PUT creates what is not there, and every queue is there.
+    The options are the other fields of `Operation`. With `query` or `body`, an instance of that model is
+    the function's second argument. Only a GET needs no right to write unless it says so, and what follows
+    from the other options need not be among the `error_statuses`: 404, 412 and 422. A PUT creates what is
+    not there, and every queue is there.
     """
     finds = "{" in path and method != "PUT" and "{queue}" not in path
     implied = {404: finds, 412: options.get("is_conditional"), 422: options.get("accepts_idempotency_key")}
     errors = {*options.pop("error_statuses", ()), *(status for status, follows in implied.items() if follows)}
-    options = {"right": Right.READ if method == "GET" else Right.WRITE, "error_statuses": tuple(errors), **options}
+    options = {
+        "right": Right.READ if method == "GET" else Right.WRITE,
+        "error_statuses": tuple(errors),
+        **options,
+    }
 
     def make(function: Callable[..., Response]) -> Operation:
         return Operation(function=function, method=method, path=path, tag=tag, **options)

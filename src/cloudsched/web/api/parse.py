@@ -30,7 +30,8 @@ _SHOWN = 80
 
 def read_body(request: Request) -> bytes:
     """Return a request's body, with a ``Content-Length`` or chunked. Raises PayloadTooLarge or InvalidInput."""
-    hint, announced = f"At most {MAX_BODY} bytes are accepted.", request.content_length or 0
+    hint = f"At most {MAX_BODY} bytes are accepted."
+    announced = request.content_length or 0
     if announced > MAX_BODY:
         raise PayloadTooLarge("(body)", f"has {announced} bytes", hint)
     try:
@@ -66,12 +67,13 @@ def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str
 def _require_json_type(request: Request) -> None:
     """Check that a body does not claim to be of another type than JSON. Raises UnsupportedContent.
 
-    A request without a type counts as JSON. So does the type of forms, which curl sends with ``-d`` by default.
+    A request without a type counts as JSON. So does the type of forms, which curl's ``-d`` sends by default.
     """
     kind = request.mimetype
     if kind in _JSON_TYPES or (kind.startswith("application/") and kind.endswith("+json")):
         return
-    raise UnsupportedContent("Content-Type", f"is {kind[:_SHOWN]}", "Send JSON, and Content-Type: application/json.")
+    hint = "Send JSON, and Content-Type: application/json."
+    raise UnsupportedContent("Content-Type", f"is {kind[:_SHOWN]}", hint)
 
 
 def _require_few_values(data: bytes) -> None:

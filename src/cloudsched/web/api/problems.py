@@ -1,13 +1,14 @@
 """Renders errors as RFC 9457 problem documents, one type for each kind of error.
 
-A document is ``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``. For invalid input it has
-``field``, ``hint`` and, for a body, ``errors``: all of its faults, each with its place. A problem contains only data
-that the caller sent or may know.
+A document is ``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``. For invalid
+input it has ``field``, ``hint`` and, for a body, ``errors``: all of its faults, each with its place. A problem
+contains only data that the caller sent or may know.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -17,6 +18,7 @@ from werkzeug.wrappers import Response
 from cloudsched.config.imports import explain_missing
 from cloudsched.domain.own_logger import own_logger
 from cloudsched.errors import (
+    AwaitedEvent,
     CloudschedError,
     Forbidden,
     InvalidInput,
@@ -80,11 +82,13 @@ def render_problem(error: Exception, body: str | None = None) -> Response:
     for kind, status in _KINDS:
         if isinstance(error, kind):
             return _render_known(error, status, body)
+
+    # All others are the server's fault: the log has the details, and the caller none of them.
     if isinstance(error, ModuleNotFoundError):
         error = explain_missing("This request", error) or error
     if isinstance(error, MissingExtra):
         log.error("missing: %s", error, extra={"action": "missing_extra"})
-        detail = "This API lacks a package that it needs for this; its log says which. Asking again does not help."
+        detail = "This API lacks a package for this; its log says which. Asking again does not help."
         return _render(HTTPStatus.NOT_IMPLEMENTED, "Missing extra", detail)
     if isinstance(error, Misconfigured):
         log.error("misconfigured: %s", error, extra={"action": "misconfigured"})
@@ -100,6 +104,7 @@ def render_problem(error: Exception, body: str | None = None) -> Response:
 def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None = None) -> Response:
     more: dict[str, object] = {}
     headers: dict[str, str] = {}
+
     if isinstance(error, InvalidInput):
         more = {"field": error.field, "hint": error.hint, "words": error.words}
         more["readings"] = list(error.readings)
@@ -110,28 +115,23 @@ def _render_known(error: CloudschedError, status: HTTPStatus, body: str | None =
     elif isinstance(error, NotAllowed | QuotaExceeded | UnreadableDocument):
         more = {"hint": error.hint}
         if isinstance(error, NotAwaited):
-            more["awaited"] = [
-                {
-                    "name": each.name,
-                    "executionId": each.execution_id,
-                    "by": [*each.by],
-                    **({} if each.until is None else {"until": each.until.isoformat().replace("+00:00", "Z")}),
-                }
-                for each in error.awaited
-            ]
+            more["awaited"] = [_show_awaited(each) for each in error.awaited]
         if isinstance(error, QuotaExceeded) and error.retry_after is not None:
             headers = {"Retry-After": str(error.retry_after)}
     elif isinstance(error, Unavailable):
         headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": 'Bearer realm="cloudsched"'}
-    return _render(
-        status,
-        _make_title(error),
-        str(error),
-        {key: value for key, value in more.items() if value or key == "field"},
-        headers,
-    )
+
+    shown = {key: value for key, value in more.items() if value or key == "field"}
+    return _render(status, _make_title(error), str(error), shown, headers)
+
+
+def _show_awaited(event: AwaitedEvent) -> dict[str, object]:
+    shown: dict[str, object] = {"name": event.name, "executionId": event.execution_id, "by": [*event.by]}
+    if event.until is not None:
+        shown["until"] = event.until.isoformat().replace("+00:00", "Z")
+    return shown
 
 
 _HEADERS = frozenset({"Idempotency-Key", "If-Match", "If-None-Match", "Content-Type"})
@@ -139,17 +139,22 @@ _HEADERS = frozenset({"Idempotency-Key", "If-Match", "If-None-Match", "Content-T
 
 
 def _show_fault(error: InvalidInput, body: str) -> dict[str, str]:
-    """Return one of the faults of a body, with its place as a JSON Pointer (RFC 6901) in a fragment (RFC 9457, 3)."""
-    field = "" if error.field.startswith("(") else error.field
-    parts = error.path if error.path is not None else tuple(filter(None, field.split(".")))
+    """Return one fault of a body, with its place as a JSON Pointer (RFC 6901) in a fragment (RFC 9457, 3)."""
+    parts = error.path
+    if parts is None:
+        field = "" if error.field.startswith("(") else error.field
+        parts = tuple(filter(None, field.split(".")))
     pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
     more = {"hint": error.hint, "words": error.words}
-    return {"pointer": body + pointer, "detail": error.problem, **{name: text for name, text in more.items() if text}}
+    return {
+        "pointer": body + pointer,
+        "detail": error.problem,
+        **{name: text for name, text in more.items() if text},
+    }
 
 
 def _make_title(error: CloudschedError) -> str:
-    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(error).__name__)
-    return words.strip().capitalize()
+    return re.sub("(?!^)([A-Z])", r" \1", type(error).__name__).capitalize()
 
 
 def _render(
@@ -167,7 +172,8 @@ def _render(
         **(more or {}),
     }
     return Response(
-        # Text from the request may contain lone surrogates, which are written as the escapes that they came as.
+        # Text from the request may contain lone surrogates, which are written as the escapes that they
+        # came as.
         json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace"),
         status.value,
         {

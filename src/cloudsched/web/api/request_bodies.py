@@ -117,7 +117,11 @@ class TaskListQuery(OwnerPageQuery):
             due_from = _EARLIEST
         if self.order_by == "createdAt desc" and (due_from or self.due_until or self.trouble):
             hint = "Leave it out: what is chosen by its next occurrence or by a trouble has an order of its own."
-            raise InvalidInput("orderBy", f"contradicts {'trouble' if self.trouble else 'dueFrom or dueUntil'}", hint)
+            raise InvalidInput(
+                "orderBy",
+                f"contradicts {'trouble' if self.trouble else 'dueFrom or dueUntil'}",
+                hint,
+            )
         return TaskQuery(
             owner=owner,
             status=self.status,
@@ -158,7 +162,15 @@ class ExecutionFilterQuery(AnyOwnerQuery):
 
     def to_execution_query(self, owner: str | None) -> ExecutionQuery:
         """Return the query, for an owner whom the caller may list. Raises InvalidInput if no index serves it."""
-        return ExecutionQuery(owner, self.status, self.handler, self.label, self.since, self.until, self.category)
+        return ExecutionQuery(
+            owner,
+            self.status,
+            self.handler,
+            self.label,
+            self.since,
+            self.until,
+            self.category,
+        )
 
     def to_execution_filter(self) -> ExecutionFilter:
         """Return the filters that no index has, and that need a search."""
@@ -299,7 +311,9 @@ class BatchCreateRequest(WireModel):
     """Each is a ``NewTask``. An invalid one gets a problem in its result, and the others are created."""
 
 
-class NewTask(TaskDraft):  # it describes the body: `TaskDraft.from_wire` reads it, and refuses what it does not know
+class NewTask(
+    TaskDraft,
+):  # it describes the body: `TaskDraft.from_wire` reads it, and refuses what it does not know
     """A task to create, or to replace the one with the same id."""
 
     draft_token: Annotated[str, StringConstraints(max_length=MAX_DRAFT_TOKEN)] | None = None

@@ -1,22 +1,15 @@
-"""Responses: a task, an occurrence or a page of a list, in JSON, and the ETags of tasks.
-
-An ETag identifies a task's state so that an edit can depend on it (RFC 9110, section 13.1.1). A tag is a hash of the
-stored task. States with equal content have equal tags, and all others have different ones. So an edit that names a tag
-applies only to the state that its caller has seen, even while the executor changes the task.
-"""
+"""Responses: a task, an occurrence or a page of a list, in JSON."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from werkzeug.http import parse_etags, quote_etag
-from werkzeug.wrappers import Request, Response
+from werkzeug.http import quote_etag
+from werkzeug.wrappers import Response
 
 from cloudsched.domain.documents.task import PublicTask, Task, get_open_status
 from cloudsched.domain.recurrence import time_zones as zones
@@ -25,12 +18,10 @@ from cloudsched.domain.responses import overview_responses
 from cloudsched.domain.transitions.definitions import describe_bound_runs
 from cloudsched.domain.transitions.offers import list_offered_runs
 from cloudsched.domain.transitions.run_records import drop_latest_run, keep_recent
-from cloudsched.errors import InvalidInput, PreconditionFailed
+from cloudsched.web.api.etags import compute_etag
 from cloudsched.web.api.visibility import AllowedVerbs
 
 if TYPE_CHECKING:
-    from werkzeug.datastructures import ETags
-
     from cloudsched.domain.documents.execution import ExecutionStatus
     from cloudsched.domain.documents.person import Person
     from cloudsched.engine.child_tasks import Tree
@@ -43,13 +34,13 @@ Json = dict[str, Any]
 def show_task(task: Task) -> responses.Task:
     """Return a stored task as callers see it. It was validated when it was read."""
     state = task.__dict__
-    offered = list_offered_runs(task)
+    offered = next((run.due_at for run in list_offered_runs(task)), None)
     return _blank().model_copy(  # a third of the time that `model_construct` takes
         update={
             **{name: state[name] for name in PublicTask.model_fields},
             "message": _message(task),
             "is_running": any(run.lease for run in task.runs),
-            "offered_at": offered[0].due_at if offered else None,
+            "offered_at": offered,
             "snoozed_until": next((run.due_at for run in task.runs if run.is_waiting_snooze), None),
             "recent_statuses": _find_recent(task),
             "dispatch_deferred": True if task.deferred else None,
@@ -73,8 +64,10 @@ def _find_recent(task: Task) -> tuple[ExecutionStatus, ...]:
     """Return the statuses of the latest executions. A failed one that is being retried counts as open."""
     runs = sorted(task.runs, key=lambda run: run.scheduled_for)
     open_ones = [status for run in runs if (status := get_open_status(task, run))]
-    is_again = any(run.execution_id == task.last_execution_id for run in runs)
-    return keep_recent(drop_latest_run(task.recent_outcomes) if is_again else task.recent_outcomes, *open_ones)
+    outcomes = task.recent_outcomes
+    if any(run.execution_id == task.last_execution_id for run in runs):
+        outcomes = drop_latest_run(outcomes)
+    return keep_recent(outcomes, *open_ones)
 
 
 @lru_cache(maxsize=1)
@@ -95,7 +88,9 @@ def _message(task: Task) -> str:
     return message
 
 
-OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script", "events"})
+OMITTED_FOR_WORKERS = frozenset(
+    {"payload", "description", "purpose", "source", "children", "script", "events"},
+)
 """The fields of a task that a worker gets with the claim, but not in later responses."""
 
 
@@ -162,52 +157,3 @@ def json_response(content: object, status: int = 200, headers: dict[str, str] | 
 
 CACHE_HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 """Tells browsers and caches to revalidate each response, and not to guess its content type."""
-
-TAGS_PATTERN = r'^(\*|(W/)?"[\x21\x23-\x7e]*"( ?, ?(W/)?"[\x21\x23-\x7e]*")*)$'
-"""One ``*``, or some entity tags (RFC 9110, section 8.8.3)."""
-_TAGS = re.compile(TAGS_PATTERN)
-
-
-def compute_etag(stored: Task | Person) -> str:
-    """Return the tag of a task's or a person's state, without quotes."""
-    if not isinstance(stored, Task):
-        return stored.etag
-    content = stored.model_dump_json(by_alias=True, exclude_none=True, exclude={"usage"})
-    return f"{stored.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
-
-
-def parse_if_match(request: Request) -> Callable[[Task | Person | None], None] | None:
-    """Return a function that checks a task or a person against the request's ``If-Match``. None if it has none.
-
-    The function raises PreconditionFailed, also for what does not exist. Raises InvalidInput if it is no list of tags.
-    """
-    given = request.headers.get("If-Match")
-    if given is None:
-        return None
-    require_tags("If-Match", given)
-    tags = parse_etags(given)
-
-    def check(stored: Task | Person | None) -> None:
-        if stored is None or not includes_tag(tags, compute_etag(stored)):
-            raise PreconditionFailed(f"task {stored.id}" if isinstance(stored, Task) else "The person")
-
-    return check
-
-
-def includes_tag(tags: ETags, own: str) -> bool:
-    """Return whether a list of tags names a state, also by its tag as a proxy that compresses has written it.
-
-    nginx makes it weak, Apache and Caddy append the encoding, as in ``"1-2ab-gzip"``. RFC 9110 compares such tags of
-    ``If-Match`` only byte by byte (section 13.1.1), for a server whose tags name bytes. Ours name a state, whatever
-    became of its bytes on the way.
-    """
-    given = filter(None, tags.as_set(include_weak=True))  # werkzeug reads an empty one as None
-    return tags.star_tag or any(tag == own or tag.startswith(f"{own}-") for tag in given)
-
-
-def require_tags(header: str, value: str) -> None:
-    """Check that a header's value is a list of tags. Raises InvalidInput."""
-    if not _TAGS.fullmatch(value):
-        raise InvalidInput(
-            header, "is not a list of ETags", 'Give the ETag header of a response unchanged, as in "1-2ab".'
-        )

@@ -1,14 +1,15 @@
 """The HTTP API: plain REST under ``/v1``, JSON in camelCase, errors as RFC 9457 problems.
 
-`operations.py` collects the operations. Each is a function with ``@operation``. A request passes these steps: check its
-origin (CORS), match it to an operation, authenticate the caller and check its right, give it its allowance of search
-(`domain.recurrence.allowance`), and parse the parameters and the body. Then the function runs on the app as that caller
-sees it. Other owners' tasks are hidden, and a task in another state than ``If-Match`` names is refused.
+`operations.py` collects the operations. Each is a function with ``@operation``. A request passes these steps:
+check its origin (CORS), match it to an operation, authenticate the caller and check its right, give it its
+allowance of search (`domain.recurrence.allowance`), and parse the parameters and the body. Then the function
+runs on the app as that caller sees it. Other owners' tasks are hidden, and a task in another state than
+``If-Match`` names is refused.
 
-No web page may call the API unless its origin is listed (CORS, Fetch standard, section 3.2). A request that a browser
-sends for a page of another origin carries that ``Origin``, and is refused unless the origin is listed, even if a
-browser would send it without a preflight. So no page can use the open API of a developer's machine. Credentials mode is
-not allowed: callers authenticate by headers, and there are no cookies.
+No web page may call the API unless its origin is listed (CORS, Fetch standard, section 3.2). A request that a
+browser sends for a page of another origin carries that ``Origin``, and is refused unless the origin is listed,
+even if a browser would send it without a preflight. So no page can use the open API of a developer's machine.
+Credentials mode is not allowed: callers authenticate by headers, and there are no cookies.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from cloudsched.domain.local_requests import find_foreign_page, is_same_origin
 from cloudsched.domain.recurrence.allowance import REQUEST_BYTES, REQUEST_STEPS, limit_search
 from cloudsched.engine.authority import Authority
 from cloudsched.errors import Forbidden, NotFound
+from cloudsched.web.api.etags import includes_tag, parse_if_match, require_tags
 from cloudsched.web.api.operation import ApiCall, Operation
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.parse import parse_parameters
 from cloudsched.web.api.problems import render_problem
-from cloudsched.web.api.responses import includes_tag, parse_if_match, require_tags
 from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import NOBODY, Caller, Right
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
-_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
+_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-ApiServer-Key, traceparent"
 _EXPOSED_HEADERS = "ETag, Location, Retry-After"
 _MAX_AGE_SECONDS = 600
 _WITH_BODIES = frozenset({"POST", "PUT", "PATCH"})
@@ -67,9 +68,8 @@ def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
         is_foreign = find_foreign_page(request.method, dict(request.headers)) is not None
     else:
         is_foreign = not (_is_listed(origin, origins) or is_same_origin(origin, request.host))
-    if not is_foreign:
-        return
-    raise Forbidden("Pages of this origin may not call the API; its operator lists those that may.")
+    if is_foreign:
+        raise Forbidden("Pages of this origin may not call the API; its operator lists those that may.")
 
 
 def add_headers(request: Request, response: Response, origins: Sequence[str]) -> None:
@@ -88,7 +88,7 @@ def _is_listed(origin: str, origins: Sequence[str]) -> bool:
 
 
 class _IdConverter(BaseConverter):
-    """One segment of a path. One that ends in ``.ics`` is the calendar of a task or feed, and has its own routes."""
+    """One segment of a path. What ends in ``.ics`` is the calendar of a task or feed, with its own routes."""
 
     regex = r"[^/]+(?<!\.ics)"
     part_isolating = True
@@ -104,7 +104,7 @@ _FIXED_PATHS: Final = {
     for path in (each.path for each in OPERATIONS)
     if "{" not in path
 }
-"""The methods of paths without parameters: ``Allow`` names these, though a task may be called ``draft``, too."""
+"""The methods of paths without parameters. ``Allow`` names them, though a task may be called ``draft``, too."""
 _ROUTES = Map(map(_make_rule, OPERATIONS), merge_slashes=False, converters={"default": _IdConverter})
 API_PATHS: Final = frozenset(each.path.split("/")[1] for each in OPERATIONS)
 """The first segments of the API's paths. Below a mount, all other paths belong to other applications."""
@@ -138,11 +138,11 @@ def _is_meant(known: str, given: str) -> bool:
     return known.startswith("{") or SequenceMatcher(None, known, given[:100]).ratio() > _CLOSE
 
 
-class Api:
+class ApiServer:
     """Serves the API for one app."""
 
     def __init__(self, app: App, *, only_links: bool = False, caller: Caller | None = None) -> None:
-        """Take the app, whether to serve only the pages that people open by a link, and the caller if it is known."""
+        """Take the app, whether to serve only what people open by a link, and the caller if it is known."""
         self._app = app
         self._caller = caller
         self._only_links = only_links
@@ -168,7 +168,9 @@ class Api:
             error.description = _explain_unknown(request.path)
             raise
         except MethodNotAllowed as error:
-            raise MethodNotAllowed(valid_methods=_FIXED_PATHS.get(request.path, error.valid_methods)) from error
+            methods = _FIXED_PATHS.get(request.path, error.valid_methods)
+            raise MethodNotAllowed(valid_methods=methods) from error
+
         operation = cast("Operation", endpoint)
         if self._only_links and not operation.is_link:
             raise HttpNotFound
@@ -176,7 +178,13 @@ class Api:
         with limit_search(REQUEST_STEPS, REQUEST_BYTES):
             return self._respond(operation, request, dict(path), caller)
 
-    def _respond(self, operation: Operation, request: Request, path: dict[str, str], caller: Caller) -> Response:
+    def _respond(
+        self,
+        operation: Operation,
+        request: Request,
+        path: dict[str, str],
+        caller: Caller,
+    ) -> Response:
         query = parse_parameters(request, operation.parameters)
         precondition = parse_if_match(request) if operation.is_conditional else None
         visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
@@ -187,7 +195,9 @@ class Api:
             is_valid=lambda: caller.until is None or time.time() < caller.until,
             authorize=visibility.check_task,
         )
-        call = ApiCall(self._app.acting_with(authority), caller, authority, visibility, request, path, _render_document)
+        app = self._app.acting_with(authority)
+        call = ApiCall(app, caller, authority, visibility, request, path, _render_document)
+
         shown = {name: value for name, value in path.items() if name not in _SECRETS}
         with self._app.container.tracer.span(operation.name, **shown):
             try:
@@ -217,6 +227,6 @@ class Api:
 
 
 def _render_document(root: str) -> tuple[bytes, str]:
-    from cloudsched.web.api.openapi import render_document  # noqa: PLC0415 - only requests for it pay for the import
+    from cloudsched.web.api.openapi import render_document  # noqa: PLC0415 - only when used
 
     return render_document(root)

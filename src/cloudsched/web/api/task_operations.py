@@ -1,28 +1,24 @@
-"""The operations that create, read, change and delete tasks, and the means to repeat such requests safely.
+"""The operations that create, read, change and delete tasks.
 
 A task can be created again safely with an `id` of the caller's own or with an ``Idempotency-Key``
-(draft-ietf-httpapi-idempotency-key-header), from which its id is derived, with its owner and whether a user sends it.
-So a user's key neither finds nor blocks a server's task. See `domain.transitions.idempotency`.
+(draft-ietf-httpapi-idempotency-key-header). The key, the owner and whether a user sends it make the task's id,
+so a user's key neither finds nor blocks a server's task. See `domain.transitions.idempotency`.
 
-Users cannot see each other's tasks, so the ids that they choose must not collide. Each id is prefixed with a hash of
-the owner unless it already has that prefix.
-
-``validateOnly`` checks a creation, an edit or a trigger without storing it, and answers with the result.
+Users cannot see each other's tasks, so the ids that they choose must not collide. Each id is prefixed with a
+hash of the owner unless it already has that prefix.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from werkzeug.wrappers import Request, Response
+from werkzeug.wrappers import Response
 
-from cloudsched.app import App
 from cloudsched.domain.documents.authority import SYSTEM_OWNER, Requesters
 from cloudsched.domain.documents.batch_change import BatchChange, RetryFilter, TaskFilter
 from cloudsched.domain.documents.task import Task, owner_id_prefix
@@ -31,21 +27,20 @@ from cloudsched.domain.responses.api_responses import DRAFT_TOKEN
 from cloudsched.domain.schedules.assumptions import note_assumptions
 from cloudsched.domain.transitions.idempotency import RequestMark
 from cloudsched.domain.transitions.needs import find_needs
-from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.domain.transitions.task_draft import has_schedule_text
 from cloudsched.engine.queries import explanations as explain
 from cloudsched.engine.queries.task_search import search_tasks
-from cloudsched.engine.tasks.read_back import WouldCommit, list_assumed, make_dry_scheduler, read_back
+from cloudsched.engine.tasks.read_back import list_assumed, read_back
 from cloudsched.errors import InvalidInput, QuotaExceeded, UnreadableDocument
 from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.dry_run import validate_only
+from cloudsched.web.api.etags import compute_etag, includes_tag
+from cloudsched.web.api.idempotency_keys import IDEMPOTENCY_HEADER, mark_change, read_idempotency_key
 from cloudsched.web.api.operation import ApiCall, Preset, operation
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.responses import (
     Json,
-    compute_etag,
-    includes_tag,
     json_response,
-    make_occurrence,
     make_tree,
     page_response,
     task_response,
@@ -56,20 +51,24 @@ from cloudsched.web.api.visibility import AllowedVerbs
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from cloudsched.engine.authority import Authority
-    from cloudsched.engine.tasks.scheduler import Scheduler
+    from cloudsched.app import App
     from cloudsched.web.auth.roles import Caller
 
 MAX_THREADS = 8
-"""The number of a batch's tasks that are created concurrently. Their threads wait for store and queue, not the CPU."""
+"""The number of a batch's tasks that are created concurrently. Threads wait for store and queue, not the CPU."""
 
 
-def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], key: str | None) -> list[dict[str, Any]]:
+def create_batch(
+    app: App,
+    caller: Caller,
+    contents: Sequence[dict[str, Any]],
+    key: str | None,
+) -> list[dict[str, Any]]:
     """Create tasks and return a result for each, in the same order: its status with a ``task`` or a ``problem``.
 
-    With an idempotency key, each task is safe to repeat: its id identifies it, or else the key and its index in the
-    batch. If the caller's quota does not suffice, the first tasks are created. Once one has been refused, no later one
-    is created, so that their refusals cost no counting query.
+    With an idempotency key, each task is safe to repeat: its id identifies it, or else the key and its
+    index in the batch. If the caller's quota does not suffice, the first tasks are created. Once one has
+    been refused, no later one is created, so that their refusals cost no counting query.
     """
     refusal: QuotaExceeded | None = None
 
@@ -78,16 +77,18 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
         try:
             with note_assumptions() as noted:
                 task, is_new = create_or_edit(app, caller, contents[index], key, index, refusal)
-        except Exception as error:  # noqa: BLE001 - each task has its own result, and render_problem() logs server errors
+        except Exception as error:  # noqa: BLE001 - each task has its own result, and server errors are logged
             if isinstance(error, QuotaExceeded):
                 refusal = error
             response = render_problem(error, f"#/tasks/{index}")
             return {"status": response.status_code, "problem": json.loads(response.get_data())}
         told = _read_back(contents[index], task, noted)
-        return {"status": 201 if is_new else 200, "task": {**task_to_json(task), **told}}
+        status = 201 if is_new else 200
+        return {"status": status, "task": {**task_to_json(task), **told}}
 
     if len(contents) == 1:
         return [create(0)]
+
     room = len(contents)
     if caller.visible_owner is not None:
         room = app.container.quotas.count_room(caller.visible_owner, room)
@@ -106,7 +107,9 @@ def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], k
 def _read_back(content: dict[str, Any], task: Task, noted: Sequence[str]) -> Json:
     """Return the fields that an answer adds to explain the schedule of the request."""
     locale = content.get("locale")
-    told = read_back(task, list_assumed(content, task, noted), locale if isinstance(locale, str) else "en")
+    if not isinstance(locale, str):
+        locale = "en"
+    told = read_back(task, list_assumed(content, task, noted), locale)
     return {} if told is None else {"readBack": told.to_wire()}
 
 
@@ -135,17 +138,21 @@ REVIVAL: Final[Preset] = {**CHANGE, "error_statuses": (409, 429)}
 def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Create a task (201), or edit the task with the same id (200).
 
-    Without a schedule, the task runs once, now. Three things make the request safe to repeat: an `id` of your own, an
-    `Idempotency-Key`, or the `draftToken` of a draft that you confirm. The same request again then returns the task as
-    it is now. A user's `id` is prefixed with a hash of the owner: use the `id` of the response from then on.
+    Without a schedule, the task runs once, now. Three things make the request safe to repeat: an `id` of
+    your own, an `Idempotency-Key`, or the `draftToken` of a draft that you confirm. The same request
+    again then returns the task as it is now. A user's `id` is prefixed with a hash of the owner: use the
+    `id` of the response from then on.
     """
-    content, key = call.read_content(), read_idempotency_key(call.request)
+    content = call.read_content()
+    key = read_idempotency_key(call.request)
     if query.is_only_validation:
         return _validate(call, content, lambda app: create_or_edit(app, call.caller, content, key)[0])
+
     with note_assumptions() as noted:
         task, is_new = create_or_edit(call.app, call.caller, content, key)
+    status = 201 if is_new else 200
     location = {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"}
-    return task_response(call, task, 201 if is_new else 200, location, _read_back(content, task, noted))
+    return task_response(call, task, status, location, _read_back(content, task, noted))
 
 
 @operation(
@@ -159,8 +166,9 @@ def create_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
 def batch_create_tasks(call: ApiCall, body: bodies.BatchCreateRequest) -> Response:
     """Create up to 50 tasks with one request.
 
-    Each task succeeds or fails on its own. The response has status 200 and one result for each task, in the order of
-    the request. Tasks with an `id` are safe to repeat, and an `Idempotency-Key` makes the others so.
+    Each task succeeds or fails on its own. The response has status 200 and one result for each task, in
+    the order of the request. Tasks with an `id` are safe to repeat, and an `Idempotency-Key` makes the
+    others so.
     """
     key = read_idempotency_key(call.request)
     return json_response({"results": create_batch(call.app, call.caller, body.tasks, key)})
@@ -170,34 +178,38 @@ def batch_create_tasks(call: ApiCall, body: bodies.BatchCreateRequest) -> Respon
 def list_tasks(call: ApiCall, query: bodies.TaskListQuery) -> Response:
     """List tasks, the newest or the soonest first.
 
-    All given filters must match. As long as the response has a `nextPageToken`, repeat the request with it and the same
-    filters. With `handler` and the soonest first, with `search` and with `calls=false`, a page looks through at most
-    1,000 tasks: it may be shorter than `pageSize`, even empty, and have a `nextPageToken`. `lookedThrough` says how
-    many it has read.
+    All given filters must match. As long as the response has a `nextPageToken`, repeat the request with
+    it and the same filters. With `handler` and the soonest first, with `search` and with `calls=false`, a
+    page looks through at most 1,000 tasks: it may be shorter than `pageSize`, even empty, and have a
+    `nextPageToken`. `lookedThrough` says how many it has read.
     """
     owner = call.caller.resolve_listed_owner(query.owner)
-    wanted, only = query.to_task_query(owner), query.to_task_search()
-    page = search_tasks(call.app.container.store, wanted, only, **query.to_arguments())
-    allowed, now = AllowedVerbs(call.app, call.caller), call.app.container.clock.now()
+    store = call.app.container.store
+    page = search_tasks(store, query.to_task_query(owner), query.to_task_search(), **query.to_arguments())
+    allowed = AllowedVerbs(call.app, call.caller)
+    now = call.app.container.clock.now()
 
-    def show(task: Task) -> dict[str, Any]:
-        needs = find_needs(task, now)
-        return {**task_to_json(task), **({"needs": needs} if needs else {}), "allowedVerbs": allowed.of_task(task)}
+    def show(task: Task) -> Json:
+        shown = task_to_json(task)
+        if needs := find_needs(task, now):
+            shown["needs"] = needs
+        shown["allowedVerbs"] = allowed.of_task(task)
+        return shown
 
-    shown = map(show, page.items)
-    return page_response(responses.TaskPage[Json], page, shown)
+    return page_response(responses.TaskPage[Json], page, map(show, page.items))
 
 
 @operation("GET", "/v1/tasks/{taskId}", "Tasks", success_statuses=(200, 304), response_schema="Task")
 def get_task(call: ApiCall) -> Response:
     """Get a task.
 
-    `lastResult` and `lastError` are those of its last execution, which costs one read more. The `ETag` identifies the
-    task's state. With `If-None-Match`, an unchanged task is answered with 304.
+    `lastResult` and `lastError` are those of its last execution, which costs one read more. The `ETag`
+    identifies the task's state. With `If-None-Match`, an unchanged task is answered with 304.
     """
     task = call.app.get(call.task_id)
-    is_known = includes_tag(call.request.if_none_match, compute_etag(task))
-    return task_response(call, task, more=None if is_known else _show_last_execution(call.app, task))
+    if includes_tag(call.request.if_none_match, compute_etag(task)):
+        return task_response(call, task)
+    return task_response(call, task, more=_show_last_execution(call.app, task))
 
 
 def _show_last_execution(app: App, task: Task) -> Json:
@@ -208,21 +220,29 @@ def _show_last_execution(app: App, task: Task) -> Json:
         record = app.container.store.load_execution(task.id, task.last_execution_id)
     except UnreadableDocument:  # its own answer says why
         return {}
-    shown = {} if record is None else record.to_wire()
+    if record is None:
+        return {}
+    shown = record.to_wire()
     names = {"lastResult": "content", "lastError": "error"}
     return {name: shown[field] for name, field in names.items() if field in shown}
 
 
 @operation(
-    "PATCH", "/v1/tasks/{taskId}", "Tasks", query=bodies.ValidateQuery, is_patch=True, response_schema="Task", **REVIVAL
+    "PATCH",
+    "/v1/tasks/{taskId}",
+    "Tasks",
+    query=bodies.ValidateQuery,
+    is_patch=True,
+    response_schema="Task",
+    **REVIVAL,
 )
 def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
     """Edit a task by JSON merge patch (RFC 7396).
 
-    The fields that you name change. `null` restores a field's default. A schedule or a payload is replaced as a whole:
-    a schedule without a `timezone` stays in the task's, and a payload that leaves out a field that is set is refused.
-    With `If-Match` or an `Idempotency-Key`, the same request again returns the task as it is now. With a `draftToken`,
-    the fields have to be those that the draft showed.
+    The fields that you name change. `null` restores a field's default. A schedule or a payload is
+    replaced as a whole: a schedule without a `timezone` stays in the task's, and a payload that leaves
+    out a field that is set is refused. With `If-Match` or an `Idempotency-Key`, the same request again
+    returns the task as it is now. With a `draftToken`, the fields have to be those that the draft showed.
     """
     content = call.read_content()
     mark = mark_change(call, "edit", content, has_words=has_schedule_text(content))
@@ -231,6 +251,7 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
         if not _names_schedule(content):
             return validate_only(call, lambda app: app.patch(call.task_id, changes, mark=mark))
         return _validate(call, changes, lambda app: app.patch(call.task_id, changes, mark=mark))
+
     with note_assumptions() as noted:
         if DRAFT_TOKEN in content:
             owner = call.app.get(call.task_id).owner
@@ -238,7 +259,8 @@ def update_task(call: ApiCall, query: bodies.ValidateQuery) -> Response:
             task: Task = words.patch_confirmed(call.app, call.task_id, content, call.caller.subject, owner)
         else:
             task = call.app.patch(call.task_id, content, mark=mark)
-    return task_response(call, task, more=_read_back(content, task, noted) if _names_schedule(content) else None)
+    told = _read_back(content, task, noted) if _names_schedule(content) else None
+    return task_response(call, task, more=told)
 
 
 def _names_schedule(content: dict[str, Any]) -> bool:
@@ -269,25 +291,38 @@ def tree(call: ApiCall, query: bodies.TreeFilter) -> Response:
 def get_history(call: ApiCall) -> Response:
     """List the manual changes of a task, with their authors and times, the latest first.
 
-    50 entries are kept, or fewer if they are large: nobody can wipe out what others did. Values of fields are shown as
-    JSON of up to 200 characters, or 600 for schedules. Those of payloads, code, free texts and callbacks are not shown.
+    50 entries are kept, or fewer if they are large: nobody can wipe out what others did. Values of fields
+    are shown as JSON of up to 200 characters, or 600 for schedules. Those of payloads, code, free texts
+    and callbacks are not shown.
     """
     task = call.app.get(call.task_id)
     shown = responses.TaskHistory(entries=task.history[::-1], omitted_entries=task.omitted_history)
     return json_response(shown.to_wire())
 
 
-@operation("GET", "/v1/tasks/{taskId}/explain", "Tasks", query=bodies.ExplainQuery, response_schema="Explanation")
+@operation(
+    "GET",
+    "/v1/tasks/{taskId}/explain",
+    "Tasks",
+    query=bodies.ExplainQuery,
+    response_schema="Explanation",
+)
 def explain_task(call: ApiCall, query: bodies.ExplainQuery) -> Response:
     """Explain why a task runs when it does, or does not run. With `at`, explain the day of that instant.
 
-    The answer begins with one sentence. The evidence follows: open runs, locks, workers, retries, pauses, overlaps,
-    calendars, and the pending work of the sweep. For another day it is the records, pauses, edits, clock changes, and
-    the schedule of that time. Only callers who see the tasks of all owners learn which tasks hold a lock.
+    The answer begins with one sentence. The evidence follows: open runs, locks, workers, retries, pauses,
+    overlaps, calendars, and the pending work of the sweep. For another day it is the records, pauses,
+    edits, clock changes, and the schedule of that time. Only callers who see the tasks of all owners
+    learn which tasks hold a lock.
     """
-    shows_holders = call.caller.visible_owner is None
-    container, task = call.app.container, call.app.get(call.task_id)
-    found = explain.explain_task(container.store, container.clock, task, shows_holders=shows_holders, at=query.at)
+    container = call.app.container
+    found = explain.explain_task(
+        container.store,
+        container.clock,
+        call.app.get(call.task_id),
+        shows_holders=call.caller.visible_owner is None,
+        at=query.at,
+    )
     return json_response(found.to_wire())
 
 
@@ -307,10 +342,10 @@ _NAMES: Final = ", ".join(sorted(field.alias or name for name, field in TaskFilt
 def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Response:
     """Pause, resume, cancel, retry or delete all tasks that match a filter.
 
-    With `dryRun`, the answer is their present number (200). Otherwise a task is created that changes them (202). Its
-    execution has the progress and, in the end, the counts. Each task is changed with the rights that you have at that
-    time. Tasks that are newer than the request, or match no longer, stay as they are. An `Idempotency-Key` makes the
-    request safe to repeat. Users may have five open requests.
+    With `dryRun`, the answer is their present number (200). Otherwise a task is created that changes them
+    (202). Its execution has the progress and, in the end, the counts. Each task is changed with the
+    rights that you have at that time. Tasks that are newer than the request, or match no longer, stay as
+    they are. An `Idempotency-Key` makes the request safe to repeat. Users may have five open requests.
     """
     chosen = read_batch_filter(call, TaskFilter, body.filter)
     if chosen is None:
@@ -320,7 +355,8 @@ def batch_change_tasks(call: ApiCall, body: bodies.BatchChangeRequest) -> Respon
     key = read_idempotency_key(call.request)
     if body.dry_run:
         return json_response(changes.count(change).to_wire())
-    return task_response(call, changes.start(change, find_batch_owner(call), key, call.authority.actor), 202)
+    started = changes.start(change, find_batch_owner(call), key, call.authority.actor)
+    return task_response(call, started, 202)
 
 
 F = TypeVar("F", TaskFilter, RetryFilter)
@@ -341,52 +377,6 @@ def find_batch_owner(call: ApiCall) -> str:
     return SYSTEM_OWNER if call.caller.requesters is Requesters.SERVERS else str(call.caller.owner)
 
 
-PREVIEWED = 10
-"""The number of occurrences in the answer."""
-
-
-class _DryApp(App):
-    """The app for one request that stores nothing."""
-
-    def __init__(self, app: App, authority: Authority) -> None:
-        self.container = app.container
-        self._authority = authority
-        self._dry_scheduler = make_dry_scheduler(app.container.engine)
-
-    @property
-    def _scheduler(self) -> Scheduler:
-        return self._dry_scheduler
-
-
-def validate_only(
-    call: ApiCall, act: Callable[[App], Task], show: Callable[[Task], dict[str, Any]] = lambda _: {}
-) -> Response:
-    """Run a change up to its commit, and answer with the resulting task, its next occurrences, and what `show` adds."""
-    try:
-        task = act(_DryApp(call.app, call.authority))
-    except WouldCommit as stopped:
-        task = stopped.task
-    zone = task.timezone
-    upcoming = [make_occurrence(at, zone).to_wire() for at in upcoming_occurrences(task, PREVIEWED)]
-    content: dict[str, Any] = {**task_to_json(task), "upcoming": upcoming, **show(task)}
-    return json_response(content)
-
-
-IDEMPOTENCY_HEADER = "Idempotency-Key"
-KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
-_KEY = re.compile(KEY_PATTERN)
-
-
-def read_idempotency_key(request: Request) -> str | None:
-    """Return the request's idempotency key, if it has one. Raises InvalidInput."""
-    key = request.headers.get(IDEMPOTENCY_HEADER)
-    if key is not None and not _KEY.fullmatch(key):
-        raise InvalidInput(
-            IDEMPOTENCY_HEADER, "is not a valid key", "Give 1 to 255 visible ASCII characters, such as a UUID."
-        )
-    return key
-
-
 def create_or_edit(
     app: App,
     caller: Caller,
@@ -397,37 +387,57 @@ def create_or_edit(
 ) -> tuple[Task, bool]:
     """Create a task, or edit the one with the same id. Return it, and whether it is new.
 
-    Each index of a batch makes another key of the request's `key`, for tasks without an id. None equals the key of a
-    single request. A `refusal` is the reason why no new task may be created, if it is known already.
+    Each index of a batch makes another key of the request's `key`, for tasks without an id. None equals
+    the key of a single request. A `refusal` is the reason why no new task may be created, if it is known
+    already.
     """
     owner = caller.resolve_owner(content.get("owner"))
     if DRAFT_TOKEN in content and batch_index is None:  # the token makes it safe to repeat
         words = app.container.feature("words")
-        created: tuple[Task, bool] = words.create_confirmed(app, content, caller.subject, str(owner or SYSTEM_OWNER))
+        created: tuple[Task, bool] = words.create_confirmed(
+            app,
+            content,
+            caller.subject,
+            str(owner or SYSTEM_OWNER),
+        )
         return created
-    content = {**content, **({} if owner is None else {"owner": owner})}
+
+    content = {**content}
+    if owner is not None:
+        content["owner"] = owner
     requested_id = content.get("id")
     if refusal is not None and key is None and requested_id is None and not _derives_id(app, content):
         raise refusal  # it is certainly new, so it is not even read
     if key is not None and requested_id is not None and batch_index is None:
         hint = "A request with an id is already safe to repeat; omit one of the two."
         raise InvalidInput(IDEMPOTENCY_HEADER, "cannot be combined with an id", hint)
+
     if key is not None and requested_id is None:
-        scope = [owner, key] if batch_index is None else [owner, key, batch_index]
+        scope: list[object] = [owner, key] if batch_index is None else [owner, key, batch_index]
         if caller.visible_owner is not None:  # users take no keys of servers that make tasks for them
             scope = ["user", *scope]
-        if _derives_id(app, content):  # such an id is a better key, and the key says which request it is
-            mark = RequestMark.of_name(scope, content)
-            return app.put_content(content, mark=mark, refusal=refusal)
-        keyed = {**content, "id": f"k{_hash(scope)[:32]}"}
-        return app.put_content(keyed, mark=RequestMark.of_new_task(content), refusal=refusal)
+        return _create_by_key(app, content, scope, refusal)
+
     if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
-        content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
+        content["id"] = prefix + requested_id.removeprefix(prefix)
     if requested_id is None:
         return app.put_content(content, refusal=refusal)
     mark = RequestMark.of_content([caller.requesters, content], depends_on_time=has_schedule_text(content))
     return app.put_content(content, mark=mark, refusal=refusal)
+
+
+def _create_by_key(
+    app: App,
+    content: dict[str, Any],
+    scope: list[object],
+    refusal: QuotaExceeded | None,
+) -> tuple[Task, bool]:
+    """Create a task whose id is made of a key, unless the handler makes a better one of the payload."""
+    if _derives_id(app, content):  # the key says which request it is
+        return app.put_content(content, mark=RequestMark.of_name(scope, content), refusal=refusal)
+    keyed = {**content, "id": f"k{_hash(scope)[:32]}"}
+    return app.put_content(keyed, mark=RequestMark.of_new_task(content), refusal=refusal)
 
 
 def _derives_id(app: App, content: dict[str, Any]) -> bool:
@@ -437,34 +447,3 @@ def _derives_id(app: App, content: dict[str, Any]) -> bool:
 def _hash(content: object) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def mark_change(call: ApiCall, verb: str, content: object = None, *, has_words: bool = False) -> RequestMark | None:
-    """Return the mark that identifies a change of a task. None if the request has neither a key nor a state.
-
-    `has_words` says that the meaning of the content depends on the time at which it is read. Raises InvalidInput.
-    """
-    named = _find_name(call)
-    if named is None:
-        return None
-    is_key = named[0] == _KEY_KIND
-    name = [verb, *_sender(call), *named, *([] if is_key else [content])]  # several changes may name one state
-    mark = RequestMark.of_name(name, content, depends_on_time=has_words or is_key)
-    call.visibility.allow_repetition(lambda task: mark.find(task) is not None)
-    return mark
-
-
-_KEY_KIND = "key"
-
-
-def _find_name(call: ApiCall) -> tuple[str, str] | None:
-    """Return the key or the state that identifies a request, and which of the two it is."""
-    key, seen = read_idempotency_key(call.request), call.request.headers.get("If-Match", "*")
-    if key is not None:
-        return _KEY_KIND, key
-    return None if seen == "*" else ("state", seen)
-
-
-def _sender(call: ApiCall) -> list[str]:
-    """Return the sender of the request. A server that acts for a user is another sender than that user."""
-    return [call.caller.subject, *([] if call.caller.via is None else [call.caller.via])]

@@ -1,8 +1,9 @@
 """The tasks that a caller may see, and the verbs that are allowed on them.
 
-It hides tasks that a caller may not see. The answer for a hidden task is that for a task that does not exist, and takes
-as long. Parsing a task costs about 50 µs. So when nothing was found, or a task that this process knew already, a
-stand-in of a typical task's size is parsed. A task with a large payload still takes longer than the stand-in does.
+It hides tasks that a caller may not see. The answer for a hidden task is that for a task that does not
+exist, and takes as long. Parsing a task costs about 50 µs. So when nothing was found, or a task that this
+process knew already, a stand-in of a typical task's size is parsed. A task with a large payload still
+takes longer than the stand-in does.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ class Visibility:
     """The tasks that one request of a caller may use, each after a `precondition` such as `If-Match`."""
 
     def __init__(
-        self, caller: Caller, precondition: Callable[[Task], None] | None = None, *, is_change: bool = False
+        self,
+        caller: Caller,
+        precondition: Callable[[Task], None] | None = None,
+        *,
+        is_change: bool = False,
     ) -> None:
         self._caller = caller
         self._precondition = precondition
@@ -104,7 +109,8 @@ class AllowedVerbs:
     def of_task(self, task: Task) -> tuple[Verb, ...]:
         """Return the verbs by which the caller may change a task.
 
-        To edit it means here to change something that leaves its handler and payload as they are, such as its title.
+        To edit it means here to change something that leaves its handler and payload as they are, such as
+        its title.
         """
         if not self._may_change(task):
             return ()
@@ -114,22 +120,27 @@ class AllowedVerbs:
         return self._without_starts(task, found)
 
     def of_loaded_execution(self, task: Task, execution: Execution) -> tuple[Verb, ...]:
-        """Return the caller's verbs for an execution with loaded steps. Without its steps, it cannot be retried."""
+        """Return the caller's verbs for an execution. If its steps could not be loaded, it cannot be retried."""
         found = self.of_execution(task, execution)
-        return found if execution.steps_reference is None else tuple(verb for verb in found if verb is not Verb.RETRY)
+        if execution.steps_reference is None:
+            return found
+        return tuple(verb for verb in found if verb is not Verb.RETRY)
 
     def of_execution(self, task: Task, execution: Execution) -> tuple[Verb, ...]:
         """Return the caller's verbs for one of a task's executions."""
         if not self._may_change(task):
             return ()
-        return self._without_starts(task, find_execution_verbs(task, execution, self._read_clock, self._sender))
+        found = find_execution_verbs(task, execution, self._read_clock, self._sender)
+        return self._without_starts(task, found)
 
     def of_found_execution(self, found: FoundExecution) -> tuple[Verb, ...] | None:
-        """Return the caller's verbs for an execution in a list across tasks. None if only its task would tell."""
+        """Return the caller's verbs for an execution in a list across tasks. None if only its task can tell."""
         if found.task is not None:
             return self.of_execution(found.task, found.execution)
-        may_retry = self._caller.has_right(Right.WRITE) and found.execution.status is not ExecutionStatus.SUCCEEDED
-        return None if may_retry else ()
+        has_succeeded = found.execution.status is ExecutionStatus.SUCCEEDED
+        if has_succeeded or not self._caller.has_right(Right.WRITE):
+            return ()
+        return None
 
     def _may_change(self, task: Task) -> bool:
         return self._caller.has_right(Right.WRITE) and not is_fixed_for(self._caller, task)

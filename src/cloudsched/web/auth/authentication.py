@@ -1,9 +1,10 @@
 """Authentication of callers by API key, as Firebase users or as service accounts.
 
-A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC token. If it has
-both, the key is used: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that
-`Access` does not list are refused. A server that may act for users names one in ``X-On-Behalf-Of``. Where no
-credentials are configured, `Access.open` admits requests from the same machine, and each request is checked.
+A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC token. If
+it has both, the key is used: a client of a private Cloud Run service needs ``Authorization`` to reach it.
+Callers that `Access` does not list are refused. A server that may act for users names one in
+``X-On-Behalf-Of``. Where no credentials are configured, `Access.open` admits requests from the same machine,
+and each request is checked.
 
 What the queue delivers carries no caller: the executor checks its token (`engine.signed_dispatches`).
 """
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
 
 KEY_HEADER = "X-Api-Key"
 _ENCODED_USER = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+;=:@|-]|%[0-9A-Fa-f]{2})+")
-"""The characters of a path segment (RFC 3986) without the comma, which separates headers, and Auth0's ``|``."""
+"""The characters of a path segment (RFC 3986) and Auth0's ``|``, without the comma, which separates headers."""
 ADMIN_CLAIM = "admin"
-"""The custom claim that makes a Firebase user an admin if it is true. ``infra/firestore.rules`` uses it, too."""
+"""The claim that makes a Firebase user an admin if it is true. ``infra/firestore.rules`` uses it, too."""
 
 
 def authenticator_for(settings: Settings) -> Authenticator:
@@ -60,8 +61,8 @@ def authenticator_for(settings: Settings) -> Authenticator:
         raise Misconfigured("CLOUDSCHED_OPEN is on in the cloud, where it would protect nothing. Remove it.")
     if not settings.access.is_configured and not settings.access.open:
         raise Misconfigured(
-            "Nobody may use this API yet: set CLOUDSCHED_FIREBASE_PROJECT, CLOUDSCHED_SERVICE_ACCOUNTS or "
-            "CLOUDSCHED_API_KEYS; or, on your own machine, CLOUDSCHED_OPEN=on (docs/guides/access.md)."
+            "Nobody may use this API yet: set CLOUDSCHED_FIREBASE_PROJECT, CLOUDSCHED_SERVICE_ACCOUNTS "
+            "or CLOUDSCHED_API_KEYS; or, on your own machine, CLOUDSCHED_OPEN=on (docs/guides/access.md)."
         )
     return _cached_authenticator(settings.access)
 
@@ -85,12 +86,18 @@ class Authenticator:
     def authenticate(self, request: Request) -> Caller:
         """Return the caller: the one whose credential the request has, or the user for whom that server acts.
 
-        Raises Unauthenticated without a valid credential that is listed, Forbidden and InvalidInput as `acting_for` and
-        `require_open_to`, and Unavailable if Google's keys cannot be fetched.
+        Raises Unauthenticated without a valid credential that is listed, Forbidden and InvalidInput as
+        `acting_for` and `require_open_to`, and Unavailable if Google's keys cannot be fetched.
         """
         sender = self._find_sender(request)
         user = request.headers.get(ON_BEHALF_OF)
-        return sender if user is None else sender.acting_for(_decode_user(user))
+        if user is None:
+            return sender
+        return sender.acting_for(_decode_user(user))
+
+    def verify_account(self, token: str) -> str:
+        """Return the e-mail address of a service account from its token. Raises Unauthenticated."""
+        return str(self._tokens.verify_google(token)["email"])
 
     def _find_sender(self, request: Request) -> Caller:
         if not self._access.is_configured:
@@ -111,7 +118,13 @@ class Authenticator:
         if not is_subject(own):
             raise Unauthenticated(describe_subject(own))
         role = Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER
-        return Caller(f"user:{own}", role, own, verified_email=_find_verified_email(claims), until=_find_end(claims))
+        return Caller(
+            f"user:{own}",
+            role,
+            own,
+            verified_email=_find_verified_email(claims),
+            until=_find_end(claims),
+        )
 
     def _authenticate_account(self, token: str) -> Caller:
         if not self._accounts:
@@ -125,13 +138,14 @@ class Authenticator:
         email = claims["email"]
         if email not in self._accounts:
             raise Unauthenticated("This API does not accept this token.")
+
         role, queues = self._accounts[email]
         owner = None if role in {Role.WORKER, Role.DELEGATE} else email
         return Caller(f"account:{email}", role, owner, queues, verified_email=email, until=_find_end(claims))
 
 
 def is_open_to(settings: Settings, request: Request) -> bool:
-    """Return whether a request needs no credential because it comes from the machine on which the API is open."""
+    """Return whether a request needs no credential: it comes from the machine on which the API is open."""
     if settings.is_deployed:
         return False
     try:
@@ -142,17 +156,17 @@ def is_open_to(settings: Settings, request: Request) -> bool:
 
 
 def require_open_to(access: Access, request: Request) -> None:
-    """Check that a request may do without a credential: the API is open, and the request comes from its own machine.
+    """Check that a request may do without a credential: the API is open, and it comes from its machine.
 
-    Its peer is a loopback address, no proxy has forwarded it, and it was sent to a name that means this machine. Raises
-    Unauthenticated, or Forbidden if it was sent to another name, as by a browser whose page has rebound that name (DNS
-    rebinding).
+    Its peer is a loopback address, no proxy has forwarded it, and it was sent to a name that means this
+    machine. Raises Unauthenticated, or Forbidden if it was sent to another name, as by a browser whose
+    page has rebound that name (DNS rebinding).
     """
     peer = request.remote_addr
     if not access.open or peer == "localhost" or not is_loopback(peer):  # no address, as behind a Unix socket
         raise Unauthenticated(
-            "This API is open only to requests from its own machine. Call it there, as http://localhost with its port, "
-            "or let it require keys: `cloudsched admin keys new`, and CLOUDSCHED_API_KEYS."
+            "This API is open only to requests from its own machine. Call it there, as http://localhost with "
+            "its port, or let it require keys: `cloudsched admin keys new`, and CLOUDSCHED_API_KEYS."
         )
     if (detour := find_detour(request.headers.keys())) is not None:
         raise Unauthenticated(detour)
@@ -163,25 +177,24 @@ def require_open_to(access: Access, request: Request) -> None:
 def require_sweeper(settings: Settings, request: Request, *, is_private: bool = True) -> None:
     """Check that a request may sweep. Raises Unauthenticated, or what `require_open_to` raises.
 
-    If the settings name a sweeper, the request must carry its token. If they name none, Cloud Run has checked the
-    caller of a private service in the cloud. Elsewhere, only a machine on which the API is open may sweep.
+    If the settings name a sweeper, the request must carry its token. If they name none, Cloud Run has
+    checked the caller of a private service in the cloud. Elsewhere, only a machine on which the API is
+    open may sweep.
     """
     if settings.access.sweeper is not None:
         require_account(settings, request, settings.access.sweeper)
-    elif settings.is_deployed and is_private:
         return
-    elif settings.is_deployed or not settings.access.open:
-        raise Unauthenticated(
-            "Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/guides/access.md)."
-        )
-    else:
-        require_open_to(settings.access, request)
+    if settings.is_deployed and is_private:
+        return
+    if settings.is_deployed or not settings.access.open:
+        hint = "or, on your own machine, CLOUDSCHED_OPEN=on (docs/guides/access.md)"
+        raise Unauthenticated(f"Set CLOUDSCHED_SWEEPER; {hint}.")
+    require_open_to(settings.access, request)
 
 
 def require_account(settings: Settings, request: Request, email: str) -> None:
     """Check that a request comes from one service account, such as Cloud Scheduler's. Raises Unauthenticated."""
-    authenticator = _cached_authenticator(settings.access)
-    if authenticator._tokens.verify_google(read_bearer_token(request))["email"] != email:  # noqa: SLF001 - its own module
+    if _cached_authenticator(settings.access).verify_account(read_bearer_token(request)) != email:
         raise Unauthenticated("This endpoint does not accept this token.")
 
 
@@ -200,18 +213,21 @@ def _decode_user(text: str) -> str:
             return unquote_to_bytes(text).decode()
     except UnicodeDecodeError:
         pass
-    raise InvalidInput(ON_BEHALF_OF, "is not one percent-encoded user id", "Encode it as a part of a URL's path.")
+    hint = "Encode it as a part of a URL's path."
+    raise InvalidInput(ON_BEHALF_OF, "is not one percent-encoded user id", hint)
 
 
 def _find_end(claims: Mapping[str, object]) -> float | None:
-    """Return the instant until which a verified token is valid, by a clock that may be a little behind ours."""
+    """Return the instant until which a verified token is valid, by a clock that is a little behind ours."""
     end = claims.get("exp")
     return end + SKEW_SECONDS if isinstance(end, int | float) else None
 
 
 def _find_verified_email(claims: Mapping[str, object]) -> str | None:
     email = claims.get("email")
-    return email if claims.get("email_verified") is True and isinstance(email, str) else None
+    if claims.get("email_verified") is True and isinstance(email, str):
+        return email
+    return None
 
 
 @lru_cache(maxsize=8)
@@ -226,7 +242,8 @@ def _parse_account(entry: str) -> tuple[str, tuple[Role, frozenset[str]]]:
             return email, parse_role(role)
     except ValueError:
         pass
-    raise Misconfigured(f"CLOUDSCHED_SERVICE_ACCOUNTS has {entry!r}; it is EMAIL=ROLE, one of {', '.join(Role)}.")
+    form = f"EMAIL=ROLE, one of {', '.join(Role)}"
+    raise Misconfigured(f"CLOUDSCHED_SERVICE_ACCOUNTS has {entry!r}; it is {form}.")
 
 
 KEY_PREFIX: Final = "csk_"
@@ -243,14 +260,14 @@ _UNKNOWN_DIGEST = hashlib.sha256(b"nobody's key").hexdigest()
 class ApiKey:
     """A key's entry in the list: everything but the secret.
 
-    A key, for servers that have no Google identity, is ``csk_NAME_SECRET``, where SECRET has 256 random bits. Its entry
-    is ``NAME:ROLE:HASH``, followed by ``:OWNER`` for a key of one owner. A worker's ROLE may name its queues, as in
-    ``worker@gpu+render``. The hash needs neither salt nor stretching, since 256 bits cannot be guessed (NIST SP
-    800-63B, section 5.1.2.2 on look-up secrets, requires more only below 112).
+    A key, for servers that have no Google identity, is ``csk_NAME_SECRET``, where SECRET has 256 random bits.
+    Its entry is ``NAME:ROLE:HASH``, followed by ``:OWNER`` for a key of one owner. A worker's ROLE may name its
+    queues, as in ``worker@gpu+render``. The hash needs neither salt nor stretching, since 256 bits cannot be
+    guessed (NIST SP 800-63B, section 5.1.2.2 on look-up secrets, requires more only below 112).
 
-    The list lives in Secret Manager and reaches the API as one environment variable. It is not in the store, for three
-    reasons. Checking a key costs no read, write access to documents does not allow creating one, and a new version of
-    the secret revokes a key.
+    The list lives in Secret Manager and reaches the API as one environment variable. It is not in the
+    store, for three reasons. Checking a key costs no read, write access to documents does not allow
+    creating one, and a new version of the secret revokes a key.
     """
 
     name: str
@@ -261,12 +278,12 @@ class ApiKey:
 
     def __str__(self) -> str:
         """Return the entry as text."""
-        role = format_role(self.role, self.queues)
-        return ":".join([self.name, role, self.digest, *([self.owner] if self.owner else [])])
+        entry = f"{self.name}:{format_role(self.role, self.queues)}:{self.digest}"
+        return f"{entry}:{self.owner}" if self.owner else entry
 
     @classmethod
     def parse(cls, text: str) -> ApiKey:
-        """Parse an entry. Raises Misconfigured if it is invalid, with a message that does not repeat the entry."""
+        """Parse an entry. Raises Misconfigured, with a message that does not repeat the entry."""
         name, _, rest = text.partition(":")
         role_text, _, rest = rest.partition(":")
         digest, colon, owner = rest.partition(":")
@@ -276,12 +293,12 @@ class ApiKey:
             role, queues = parse_role(role_text)
         except ValueError as error:
             raise Misconfigured(f"API key {name}: {error}.") from None
+
         if role in OWNER_ROLES and not owner:
             raise Misconfigured(f"API key {name}: the roles user and reader need an owner.")
         if owner and not _OWNER.fullmatch(owner):
-            raise Misconfigured(
-                f"API key {name}: its owner must have at most 128 characters, and no slash, space or control."
-            )
+            form = "at most 128 characters, and no slash, space or control"
+            raise Misconfigured(f"API key {name}: its owner must have {form}.")
         if role in OWNER_ROLES and not is_subject(owner):
             raise Misconfigured(f"API key {name}: {describe_subject(owner)}")
         if owner and role not in {*OWNER_ROLES, Role.WORKER}:
@@ -291,8 +308,13 @@ class ApiKey:
         return cls(name, role, digest, owner or None, queues)
 
 
-def create_key(name: str, role: Role, owner: str | None = None, queues: Iterable[str] = ()) -> tuple[str, ApiKey]:
-    """Return a new key, which is shown once and never stored, and its entry for the list. Raises Misconfigured."""
+def create_key(
+    name: str,
+    role: Role,
+    owner: str | None = None,
+    queues: Iterable[str] = (),
+) -> tuple[str, ApiKey]:
+    """Return a new key, which is never stored, and its entry for the list. Raises Misconfigured."""
     if not _NAME.fullmatch(name):
         raise Misconfigured("A key's name has letters, digits and hyphens, at most 64.")
     if owner == "":
@@ -311,14 +333,18 @@ class ApiKeys:
         keys = [ApiKey.parse(entry) for entry in entries]
         self._keys = {key.name: key for key in keys}
         if len(self._keys) < len(keys):
-            raise Misconfigured("CLOUDSCHED_API_KEYS has two keys with the same name; give each key a name of its own.")
+            hint = "give each key a name of its own"
+            raise Misconfigured(f"CLOUDSCHED_API_KEYS has two keys with the same name; {hint}.")
 
     def authenticate(self, key: str) -> Caller:
-        """Return the caller with this key, or raise Unauthenticated. The time tells nothing of the right key."""
+        """Return the caller with this key. Raises Unauthenticated.
+
+        It takes equally long whatever is wrong with the key, so that the time does not help to guess one.
+        """
         match = _KEY.fullmatch(key)
         known = self._keys.get(match[1]) if match else None
-        same = hmac.compare_digest(known.digest if known else _UNKNOWN_DIGEST, _digest(key))
-        if known is None or not same:
+        expected = known.digest if known else _UNKNOWN_DIGEST
+        if not hmac.compare_digest(expected, _digest(key)) or known is None:
             raise Unauthenticated("The API key is not known.")
         return Caller(f"key:{known.name}", known.role, known.owner, known.queues)
 

@@ -2,12 +2,14 @@
 
 ``docs/guides/access.md`` lists what each of them sees, changes and works on.
 
-Admins and delegates may act for a user: such a request has exactly the authority of that user, and is recorded as both.
+Admins and delegates may act for a user: such a request has exactly the authority of that user, and is
+recorded as both.
 
-To work on a task is to claim one of its runs from a queue and to report on it. A worker may be limited to some queues,
-to one owner, to both or to neither.
+To work on a task is to claim one of its runs from a queue and to report on it. A worker may be limited to
+some queues, to one owner, to both or to neither.
 
-Callers that see only their own tasks get the same response for another owner's task as for one that does not exist.
+Callers that see only their own tasks get the same response for another owner's task as for one that does
+not exist.
 """
 
 from __future__ import annotations
@@ -87,12 +89,12 @@ class Caller:
 
     Attributes:
         subject: The caller's name in the log: ``user:…``, ``account:…`` or ``key:…``.
-        owner: The caller as an owner of tasks, or, for a worker, the only owner whose tasks it works on. None for a
-            server without an owner.
+        owner: The caller as an owner of tasks, or, for a worker, the only owner whose tasks it works on. None
+            for a server without an owner.
         queues: The queues that a worker works on. All of them if empty.
         verified_email: The e-mail address that the caller's ID token has as verified.
-        via: The server that acts for the subject, as the log names it. None if the subject itself sent the request.
-        until: The end of the credential, in seconds since 1970. None for one that does not end, such as a key.
+        via: The server that acts for the subject, as the log names it. None if the subject sent the request.
+        until: The end of the credential, in seconds since 1970. None if it does not end, as that of a key.
     """
 
     subject: str
@@ -130,7 +132,9 @@ class Caller:
     def sender(self) -> EventSender | None:
         """Return the caller as the actor who changes tasks and sends events. None if the role does neither."""
         role = _GRANTS[self.role].sends_as
-        return None if role is None else EventSender(role=role, subject=self.subject, via=self.via)
+        if role is None:
+            return None
+        return EventSender(role=role, subject=self.subject, via=self.via)
 
     def require(self, right: Right) -> None:
         """Check that the role has a right. Raises Forbidden."""
@@ -139,9 +143,8 @@ class Caller:
         if self.role in OWNER_ROLES and not is_subject(self.owner):
             raise Forbidden(describe_subject(self.owner))
         if self.role is Role.DELEGATE:
-            raise Forbidden(
-                f"The role {self.role} does nothing by itself: name in {ON_BEHALF_OF} the user it acts for."
-            )
+            hint = f"name in {ON_BEHALF_OF} the user it acts for"
+            raise Forbidden(f"The role {self.role} does nothing by itself: {hint}.")
         if not self.has_right(right):
             raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
 
@@ -163,7 +166,7 @@ class Caller:
             raise Forbidden(f"This worker works on {', '.join(sorted(self.queues))}, and on no other queue.")
 
     def resolve_owner(self, requested: object) -> object:
-        """Return the owner of a new task or of tasks to list: the `requested` one or the caller. Raises Forbidden."""
+        """Return the owner of a new task or of tasks to list: the requested one or the caller. Raises Forbidden."""
         if requested is None:
             return self.owner
         if self.visible_owner is not None and requested != self.visible_owner:
@@ -171,11 +174,13 @@ class Caller:
         return requested
 
     def resolve_listed_owner(self, requested: str | None) -> str | None:
-        """Return the owner whose things to list: the requested one or the caller. None for all. Raises Forbidden."""
-        return requested if self.visible_owner is None else str(self.resolve_owner(requested))
+        """Return the owner for a list: the requested one or the caller, None for all. Raises Forbidden."""
+        if self.visible_owner is None:
+            return requested
+        return str(self.resolve_owner(requested))
 
     def resolve_record_owner(self, requested: str | None) -> str:
-        """Return the owner of a calendar or script: the requested one, the caller, or the system. Raises Forbidden."""
+        """Return the owner of a calendar or script: the requested one, the caller or `system`. Raises Forbidden."""
         if self.visible_owner is None:
             return requested or SYSTEM_OWNER
         return str(self.resolve_owner(requested))
@@ -191,8 +196,8 @@ def describe_subject(subject: object) -> str:
     if isinstance(subject, str) and subject in RESERVED_SUBJECTS:
         return f"{subject!r} owns what belongs to no user, and no user can be it."
     return (
-        f"No user can be called {str(subject)[:140]!r}: an id has 1 to {MAX_OWNER} characters, no slash and no control "
-        "character, and is no name that Firestore reserves."
+        f"No user can be called {str(subject)[:140]!r}: an id has 1 to {MAX_OWNER} characters, no slash and "
+        "no control character, and is no name that Firestore reserves."
     )
 
 
@@ -207,14 +212,15 @@ _DENIED: Final = complete_table(
 
 
 def parse_role(text: str) -> tuple[Role, frozenset[str]]:
-    """Parse a role from the settings: ``admin``, ``worker``, or ``worker@gpu+render`` for a worker of those queues.
+    """Parse a role from the settings: ``admin``, or ``worker@gpu+render`` for a worker of those queues.
 
     The message of its ValueError does not repeat the text, which may be a misplaced secret.
     """
     name, has_queues, listed = text.partition("@")
     if name not in set(Role):
         raise ValueError(f"its role must be one of {', '.join(Role)}")
-    role, queues = Role(name), listed.split("+") if has_queues else []
+    role = Role(name)
+    queues = listed.split("+") if has_queues else []
     if queues and role is not Role.WORKER:
         raise ValueError("only a worker has queues")
     if not all(_QUEUE.fullmatch(queue) for queue in queues):
@@ -234,4 +240,4 @@ _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 ANONYMOUS_ADMIN: Final = Caller("anybody", Role.ADMIN, None)
 """The caller of an open API, as on the local stack."""
 NOBODY: Final = Caller("nobody", Role.READER, "")
-"""The caller of an operation without a credential: sees and changes no task, except by the secret of a link or feed."""
+"""The caller of an operation without a credential, who sees only what the secret of a link or a feed shows."""

@@ -29,6 +29,7 @@ class Services:
 
     @property
     def queue(self) -> str:
+        """The queue's name."""
         return f"projects/{self.settings.project}/locations/{self.settings.location}/queues/{self.settings.queue}"
 
 

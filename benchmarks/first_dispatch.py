@@ -1,6 +1,6 @@
 """The process of a `ColdExecutor`: it serves one dispatch with the deployed executor, and reports.
 
-    python tests/stories/first_dispatch.py DESCRIPTOR SOURCE
+    python benchmarks/first_dispatch.py DESCRIPTOR SOURCE
 
 DESCRIPTOR is a listening socket at which Cloud Tasks delivers, SOURCE the `main.py` with the functions. The report is
 one line of JSON on standard output: the seconds of processor time until the application was ready and until the first

@@ -9,14 +9,15 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
-
-from tests.local_services import Services
+from typing import TYPE_CHECKING, Any
 
 from cloudsched import App, ExecutionStatus, Schedule, Task
 from cloudsched.adapters.firestore.store import FirestoreStore
 
-FUNCTIONS = Path(__file__).parents[2] / "functions"
+if TYPE_CHECKING:
+    from benchmarks.local_services import Services
+
+FUNCTIONS = Path(__file__).parents[1] / "functions"
 PROCESS = Path(__file__).with_name("first_dispatch.py")
 KEEPS_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 """What is deployed is compiled when it is installed, so these processes may keep what they have compiled."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.code_check.test_changed_code import compare
+from tests.engine.code_check.test_compare import compare
 
 from cloudsched import App, AsyncContext, Context, Depends, RetryPolicy, Schedule, Settings
 from cloudsched.engine.code_check import rehearsal

@@ -1,0 +1,83 @@
+"""The operations on the queues in Cloud Tasks that carry dispatches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.responses import overview_responses as responses
+from cloudsched.errors import Forbidden, NotFound
+from cloudsched.web.api.operation import ApiCall, operation
+from cloudsched.web.api.responses import json_response
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
+
+    from cloudsched.adapters.google.queue_admin import QueueAdmin
+
+
+class PatchDispatchQueue(WireModel):
+    """What is to change of a queue in Cloud Tasks: its state, its rates, or some of them."""
+
+    state: Literal["RUNNING", "PAUSED"] | None = None
+    """PAUSED keeps its dispatches, RUNNING delivers them again."""
+    max_dispatches_per_second: Annotated[float, Field(gt=0, le=500)] | None = None
+    max_concurrent_dispatches: Annotated[int, Field(strict=True, gt=0, le=5000)] | None = None
+
+
+@operation("GET", "/v1/dispatch-queues", "Service", response_schema="DispatchQueueList")
+def list_dispatch_queues(call: ApiCall) -> Response:
+    """List the queues in Cloud Tasks that carry dispatches, with their states, rates and depths.
+
+    Those that do not exist, or that the API's account may not see, are left out. `serve` has none, and
+    who sees only an owner's tasks gets none. Where the administration of queues is switched off, this and
+    all below are refused.
+    """
+    queues: tuple[responses.DispatchQueue, ...] = ()
+    if call.caller.visible_owner is None:
+        admin = call.app.container.queue_admin
+        if admin is not None:
+            queues = admin.list()
+    return json_response(responses.DispatchQueueList(queues=queues).to_wire())
+
+
+@operation(
+    "PATCH",
+    "/v1/dispatch-queues/{queue}",
+    "Service",
+    body=PatchDispatchQueue,
+    response_schema="DispatchQueue",
+    error_statuses=(404,),
+)
+def update_dispatch_queue(call: ApiCall, body: PatchDispatchQueue) -> Response:
+    """Pause or resume a queue in Cloud Tasks, or change how fast it delivers. For admins."""
+    rates = body.model_dump(include={"max_dispatches_per_second", "max_concurrent_dispatches"})
+    return json_response(_open_queue_admin(call).update(call.path["queue"], body.state, rates).to_wire())
+
+
+@operation(
+    "POST",
+    "/v1/dispatch-queues/{queue}/purge",
+    "Service",
+    response_schema="DispatchQueue",
+    error_statuses=(404,),
+)
+def purge_dispatch_queue(call: ApiCall) -> Response:
+    """Delete all dispatches of a queue in Cloud Tasks. For admins.
+
+    The sweep sends what is still to run within a minute or two of its time.
+    """
+    return json_response(_open_queue_admin(call).purge(call.path["queue"]).to_wire())
+
+
+def _open_queue_admin(call: ApiCall) -> QueueAdmin:
+    """Return what administers queues. Raises Forbidden for all but admins or if it is off, or NotFound."""
+    if call.caller.role is not Role.ADMIN:
+        raise Forbidden("Only an admin may administer queues.")
+    admin = call.app.container.queue_admin
+    if admin is None:
+        raise NotFound("queue", call.path["queue"])
+    return admin
